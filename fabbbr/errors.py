@@ -1,0 +1,81 @@
+"""The errors that fabbbr raises on purpose, and the exit status of each class.
+
+Every message names the thing, the place and the remedy. Only :func:`fabbbr.cli.main` catches
+:class:`FabbbrError`; a flow that fails inside a run is data, not an error.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class FabbbrError(Exception):
+    """Base of all deliberate errors; ``exit_status`` is what the command line returns."""
+
+    exit_status: ClassVar[int] = 1
+
+
+class UsageError(FabbbrError):
+    """The command line asks for something that does not exist or does not fit together."""
+
+    exit_status = 2
+
+
+class SpecError(FabbbrError):
+    """An experiment file, a quantity in it or a slice definition cannot be understood."""
+
+    exit_status = 3
+
+
+class UnitError(SpecError):
+    """A quantity has no unit, an unknown unit, or does not come out exact."""
+
+
+class PlanError(FabbbrError):
+    """The experiment is well formed but cannot be carried out on its topology."""
+
+    exit_status = 4
+
+
+class EnvironmentUnfitError(FabbbrError):
+    """This machine lacks what the chosen backend needs; the message says what and the remedy."""
+
+    exit_status = 5
+
+
+class KernelBuildError(EnvironmentUnfitError):
+    """The guest kernel could not be fetched, configured or compiled."""
+
+
+class BackendError(FabbbrError):
+    """A backend's own tool broke (not a flow inside the experiment)."""
+
+    exit_status = 6
+
+
+class GuestError(BackendError):
+    """The guest died, hung, or let its clock run away."""
+
+
+class StoreError(FabbbrError):
+    """A run folder is damaged, belongs to another experiment, or cannot be written."""
+
+    exit_status = 7
+
+
+class ParseError(FabbbrError):
+    """Raw output cannot be read; names the source and the line or offset."""
+
+    exit_status = 8
+
+
+class AnalysisError(FabbbrError):
+    """Tables, metrics or a report cannot be made from what the run folder holds."""
+
+    exit_status = 9
+
+
+class CellsFailedError(FabbbrError):
+    """The run ended, but some cells failed or were not certified."""
+
+    exit_status = 10

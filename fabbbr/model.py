@@ -1,0 +1,231 @@
+"""The records that the rooms hand to one another: frozen, validated, and JSON on disk.
+
+Data flows one way: an ``Experiment`` and a ``Topology`` become ``Cell`` records in ``plan``, a cell
+becomes a ``Job`` (``configure`` and ``traffic``), and running a job leaves raw files and a
+``CellManifest`` behind. Nothing here computes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from fabbbr.quantity import BitRate, ByteSize, Share, Span
+
+FORMAT_VERSION = 1
+"""Of run folders; raised when an older reader could misunderstand a newer folder."""
+
+Aqm = Literal["taildrop", "fq_codel", "cake", "red", "pie"]
+LossPosition = Literal["after_bottleneck", "before_bottleneck"]
+ClockKind = Literal["virtual", "real"]
+CellStatus = Literal["certified", "uncertified", "failed"]
+
+
+class Record(BaseModel):
+    """Immutable, and strict about unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Loss(Record):
+    """Injected loss, on the data direction only.
+
+    ``random`` drops each packet independently with ``rate``. ``gilbert_elliott`` has two states: it goes
+    bad with probability ``rate`` per packet and recovers with ``recovery``; a packet is lost with
+    ``loss_in_bad`` in the bad and ``loss_in_good`` in the good state (netem's ``gemodel`` p, r, 1-h, 1-k).
+    """
+
+    rate: Share
+    model: Literal["random", "gilbert_elliott"] = "random"
+    position: LossPosition = "after_bottleneck"
+    recovery: Share | None = None
+    loss_in_bad: Share | None = None
+    loss_in_good: Share | None = None
+
+
+class CellLink(Record):
+    """One link of a cell, resolved. Data flows from ``a`` to ``b``.
+
+    A link with a ``rate`` is a bottleneck: the switch ``a`` holds its queue of ``buffer_bytes``. A link with a
+    ``delay`` (one way, applied in both directions) or a ``loss`` gets a pass-through wire node.
+    """
+
+    name: str
+    a: str
+    b: str
+    delay: Span | None = None
+    loss: Loss | None = None
+    rate: BitRate | None = None
+    buffer_bytes: int | None = None
+    buffer_asked: str | None = None
+    bdp_bytes: int | None = None
+    burst_bytes: int | None = None
+    aqm: Aqm = "taildrop"
+    ecn: bool = False
+    both_directions: bool = False
+    """Shape b → a too: set when some flow sends that way."""
+
+
+class Flow(Record):
+    """One iperf3 client and its server. ``sender`` is where the data comes from."""
+
+    index: int
+    group: str
+    cca: str
+    sender: str
+    receiver: str
+    streams: int = 1
+    start: Span
+    duration: Span | None = None
+    size: ByteSize | None = None
+    """Bytes per flow to send instead of a duration."""
+    pacing: BitRate | None = None
+    rtt: Span
+    """Propagation round trip of the path of this flow."""
+
+
+class Step(Record):
+    """A change of a link while flows run; ``at`` counts from the start of the first flow."""
+
+    at: Span
+    link: str
+    rate: BitRate | None = None
+    rtt: Span | None = None
+    buffer_bytes: int | None = None
+
+
+class Host(Record):
+    """An end host."""
+
+    name: str
+    site: str | None = None
+
+
+class Switch(Record):
+    """A software switch: forwards frames, and holds the bottleneck queues of its links."""
+
+    name: str
+    site: str | None = None
+
+
+class Cell(Record):
+    """One condition × one repetition: everything that is needed to run it, and nothing machine-specific."""
+
+    id: str
+    experiment: str
+    condition: str
+    """The id without its repetition: cells that differ in seed alone share it."""
+    axes: dict[str, str]
+    """Varied key → value as written in the experiment file, in the order of ``vary``."""
+    repetition: int
+    """From 1."""
+    seed: int
+    hosts: tuple[Host, ...]
+    switches: tuple[Switch, ...]
+    links: tuple[CellLink, ...]
+    flows: tuple[Flow, ...]
+    steps: tuple[Step, ...] = ()
+    mtu_bytes: int = 1500
+    offloads: bool = False
+    """True keeps segmentation offloads on everywhere: only to show how large the error is."""
+    ecn: bool = False
+    sample_period: Span
+    warm_up: Span
+    """Left out of steady-state metrics, never of whole-run ones."""
+    timer_hz: int
+    """Of the kernel that shapes: a TBF burst must hold at least rate / timer_hz."""
+
+    @property
+    def bottleneck(self) -> CellLink:
+        """The first link that has a rate."""
+        return next(link for link in self.links if link.rate is not None)
+
+
+class Command(Record):
+    """One argv on one node; ``node`` None is the machine (or guest) itself."""
+
+    argv: tuple[str, ...]
+    node: str | None = None
+    stdin: str | None = None
+    timeout_s: float = 20.0
+    may_fail: bool = False
+
+
+class Capture(Record):
+    """A command whose standard output is kept as raw file ``name``."""
+
+    name: str
+    command: Command
+
+
+class Check(Record):
+    """One line of a certificate: asked against measured."""
+
+    name: str
+    passed: bool
+    asked: str
+    measured: str
+    detail: str = ""
+
+
+class Certificate(Record):
+    """What the emulator really did. A cell whose certificate fails is shown but never averaged."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check passed."""
+        return all(check.passed for check in self.checks)
+
+
+class Provenance(Record):
+    """What produced a cell: enough to produce it again."""
+
+    fabbbr_version: str
+    backend: Literal["guest", "mininet", "fabric", "replay"]
+    clock: ClockKind
+    kernel_release: str
+    kernel_config_sha256: str | None = None
+    kernel_sha256: str | None = None
+    tools: dict[str, str] = Field(default_factory=dict)
+    """Tool name → version line: iperf3, ss, tc, mininet, python."""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """What else decides the bytes: guest memory, seccomp or ptrace, hashes of agent and shim."""
+
+
+class CellManifest(Record):
+    """``cells/<id>/manifest.json``: written last, so a folder that has one is whole."""
+
+    format_version: int = FORMAT_VERSION
+    cell: Cell
+    status: CellStatus
+    reason: str | None = None
+    """Why it failed or was not certified; None when certified."""
+    certificate: Certificate
+    provenance: Provenance
+    virtual_s: float | None
+    """Seconds on the clock of the experiment (equal to wall seconds on a real clock)."""
+    wall_s: float
+    files: dict[str, str]
+    """Relative path → sha256 of every raw file."""
+
+
+class RunManifest(Record):
+    """``run.json``: what was asked of this run folder."""
+
+    format_version: int = FORMAT_VERSION
+    experiment: dict[str, Any]
+    """The experiment as resolved: defaults filled in, overrides applied."""
+    source_name: str
+    """Bundled name or file name of the experiment."""
+    profile: Literal["default", "quick", "full"]
+    seed: int
+    backend: str
+    claims: tuple[str, ...]
+    cells: tuple[Cell, ...]
+    """The plan, in the order of execution."""
+    created: str
+    """ISO 8601, UTC, wall clock."""
+    fabbbr_version: str

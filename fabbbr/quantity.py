@@ -1,0 +1,57 @@
+"""The units of :mod:`fabbbr.units` as pydantic fields: read from text, written as text.
+
+Kept apart from the units themselves so that those need nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, InstanceOf, PlainSerializer, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from fabbbr.errors import UnitError
+from fabbbr.units import Duration, QueueSize, Rate, Ratio, Size
+
+
+def _reader(kind: type[Any]) -> BeforeValidator:
+    def read(value: Any) -> Any:
+        if isinstance(value, kind):
+            return value
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise PydanticCustomError("quantity", "expected a quantity with its unit")
+        try:
+            return kind.parse(str(value))
+        except UnitError as error:
+            raise PydanticCustomError("quantity", "{why}", {"why": str(error)}) from None
+
+    return BeforeValidator(read)
+
+
+def _json(example: str, pattern: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "pattern": pattern, "examples": [example]})
+
+
+_AS_TEXT = PlainSerializer(str, return_type=str)
+
+BitRate = Annotated[
+    InstanceOf[Rate], _reader(Rate), _AS_TEXT, _json("100 Mbit/s", r"^[\d.eE+]+ *[kMGT]?bit/s$")
+]
+Span = Annotated[
+    InstanceOf[Duration],
+    _reader(Duration),
+    _AS_TEXT,
+    _json("100 ms", r"^[\d.eE+-]+ *(ns|us|µs|ms|s|min|h)$"),
+]
+ByteSize = Annotated[
+    InstanceOf[Size], _reader(Size), _AS_TEXT, _json("250 kB", r"^[\d.eE+]+ *([kMGT]i?)?B$")
+]
+Share = Annotated[
+    InstanceOf[Ratio], _reader(Ratio), _AS_TEXT, _json("0.1 %", r"^[\d.eE+-]+ *(%|ppm|ppb)?$")
+]
+Buffer = Annotated[
+    InstanceOf[QueueSize],
+    _reader(QueueSize),
+    _AS_TEXT,
+    _json("1 BDP", r"^[\d.eE+]+ *(BDP|packets?|([kMGT]i?)?B)$"),
+]
