@@ -16,10 +16,17 @@ from fabbbr.quantity import BitRate, ByteSize, Share, Span
 FORMAT_VERSION = 1
 """Of run folders; raised when an older reader could misunderstand a newer folder."""
 
+SERVER_PORT = 5201
+"""iperf3 server of flow i listens on SERVER_PORT + i."""
+DATA_PORT = 32768
+"""Stream k of flow i sends from port DATA_PORT + PORTS_PER_FLOW * i + k. The top bit of a source port tells data
+from iperf3's control connection, which injected loss must spare; see docs/decisions."""
+PORTS_PER_FLOW = 64
+
 Aqm = Literal["taildrop", "fq_codel", "cake", "red", "pie"]
 LossPosition = Literal["after_bottleneck", "before_bottleneck"]
 ClockKind = Literal["virtual", "real"]
-CellStatus = Literal["certified", "uncertified", "failed"]
+CellStatus = Literal["certified", "uncertified"]
 
 
 class Record(BaseModel):
@@ -229,3 +236,93 @@ class RunManifest(Record):
     created: str
     """ISO 8601, UTC, wall clock."""
     fabbbr_version: str
+
+
+class Interface(Record):
+    """One end of a cable, in the name space of ``node``."""
+
+    name: str
+    node: str
+    peer_node: str
+    mac: str
+    link: str
+    """Name of the cell link that this cable is part of."""
+
+
+class Cable(Record):
+    """A pair of interfaces joined by a veth (or, on a testbed, by the network)."""
+
+    a: Interface
+    b: Interface
+
+
+class Node(Record):
+    """A name space of the emulation: an end host, a software switch or a wire that only delays and drops."""
+
+    name: str
+    kind: Literal["host", "switch", "wire"]
+    address: str | None = None
+    """IPv4 address with prefix length; hosts only."""
+
+
+class FlowTask(Record):
+    """How the agent runs one flow: server first, then the client at its instant."""
+
+    index: int
+    client_node: str
+    server_node: str
+    client_argv: tuple[str, ...]
+    server_argv: tuple[str, ...]
+    start_ns: int
+    expected_end_ns: int
+    """The earliest instant at which the client can be done."""
+    deadline_ns: int
+    """When a client that still runs is interrupted."""
+
+
+class StepTask(Record):
+    """Commands to carry out at one instant."""
+
+    at_ns: int
+    commands: tuple[Command, ...]
+
+
+class Burst(Record):
+    """Pre-flight probe: ``packets`` UDP datagrams at one instant, received with kernel time stamps."""
+
+    sender: str
+    receiver: str
+    receiver_address: str
+    packets: int
+    payload_bytes: int
+    source_port: int
+    port: int
+    watch_node: str
+    """The node whose queues are read while the burst stands in them."""
+    drain_ns: int
+
+
+class Job(Record):
+    """Everything the agent does for one cell, decided beforehand: it computes nothing itself."""
+
+    format_version: int = FORMAT_VERSION
+    nodes: tuple[Node, ...]
+    cables: tuple[Cable, ...]
+    mtu_bytes: int
+    bottleneck_bps: int
+    window_bytes: int
+    """Socket buffer limit of the hosts: decides how much memory the emulation needs."""
+    configure: tuple[Command, ...]
+    readback: tuple[Capture, ...]
+    pings: tuple[Capture, ...]
+    burst: Burst | None
+    settle_ns: int
+    flows: tuple[FlowTask, ...]
+    steps: tuple[StepTask, ...]
+    socket_nodes: tuple[str, ...]
+    queue_nodes: tuple[str, ...]
+    sample_period_ns: int
+    end_ns: int
+    """When the last flow must be over, counted from the first start."""
+    environment: dict[str, str] = Field(default_factory=dict)
+    """Added to the environment of iperf3."""

@@ -15,15 +15,17 @@ from fabbbr.units import Duration, QueueSize, Rate, Ratio, Size
 
 
 def _reader(kind: type[Any]) -> BeforeValidator:
-    def read(value: Any) -> Any:
+    def read(value: Any) -> Any:  # noqa: ANN401 - pydantic hands over whatever stands in the file
         if isinstance(value, kind):
             return value
         if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise PydanticCustomError("quantity", "expected a quantity with its unit")
+            kind_of_error, why = "quantity", "expected a quantity with its unit"
+            raise PydanticCustomError(kind_of_error, why)
         try:
             return kind.parse(str(value))
         except UnitError as error:
-            raise PydanticCustomError("quantity", "{why}", {"why": str(error)}) from None
+            kind_of_error, template = "quantity", "{why}"
+            raise PydanticCustomError(kind_of_error, template, {"why": str(error)}) from None
 
     return BeforeValidator(read)
 
@@ -43,12 +45,8 @@ Span = Annotated[
     _AS_TEXT,
     _json("100 ms", r"^[\d.eE+-]+ *(ns|us|µs|ms|s|min|h)$"),
 ]
-ByteSize = Annotated[
-    InstanceOf[Size], _reader(Size), _AS_TEXT, _json("250 kB", r"^[\d.eE+]+ *([kMGT]i?)?B$")
-]
-Share = Annotated[
-    InstanceOf[Ratio], _reader(Ratio), _AS_TEXT, _json("0.1 %", r"^[\d.eE+-]+ *(%|ppm|ppb)?$")
-]
+ByteSize = Annotated[InstanceOf[Size], _reader(Size), _AS_TEXT, _json("250 kB", r"^[\d.eE+]+ *([kMGT]i?)?B$")]
+Share = Annotated[InstanceOf[Ratio], _reader(Ratio), _AS_TEXT, _json("0.1 %", r"^[\d.eE+-]+ *(%|ppm|ppb)?$")]
 Buffer = Annotated[
     InstanceOf[QueueSize],
     _reader(QueueSize),

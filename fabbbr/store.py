@@ -66,13 +66,10 @@ class StoredCell:
     def damage(self) -> list[str]:
         """What differs from the manifest: missing, altered or unknown raw files."""
         found = {
-            str(path.relative_to(self.folder))
-            for path in (self.folder / "raw").rglob("*")
-            if path.is_file()
+            str(path.relative_to(self.folder)) for path in (self.folder / "raw").rglob("*") if path.is_file()
         }
         problems = [
-            f"{self.id}: {name} is not in the manifest"
-            for name in sorted(found - self.manifest.files.keys())
+            f"{self.id}: {name} is not in the manifest" for name in sorted(found - self.manifest.files.keys())
         ]
         for name, expected in sorted(self.manifest.files.items()):
             if name not in found:

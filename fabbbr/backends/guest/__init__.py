@@ -1,0 +1,125 @@
+"""The default backend: a Linux kernel as an ordinary process, in virtual time, one guest per cell."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from fabbbr.backends.base import HEARTBEAT, JOB, OUTCOME, Identity, Report, Task
+from fabbbr.backends.guest import wakeups
+from fabbbr.backends.guest.keeper import Keeper
+from fabbbr.backends.guest.kernel.build import cached_kernel
+from fabbbr.backends.guest.machine import Machine, Watch, boot, cpu_for_slot
+from fabbbr.backends.tools import tool_versions
+from fabbbr.errors import BackendError, EnvironmentUnfitError
+from fabbbr.model import Job
+
+_AGENT = Path(__file__).parent.parent.parent / "agent"
+_INIT = Path(__file__).parent / "init.sh"
+_TIMER_HZ = 1000
+_MEMORY_BYTES = 2 << 30
+_MEMORY_SHARE = 12
+"""Guest memory per byte of socket window: a byte in flight stands in several buffers at once."""
+_STALL_LIMIT_S = 120.0
+_SET_UP_S = 120
+
+
+class GuestBackend:
+    """Boots guests from the cached kernel."""
+
+    def __init__(self, *, virtual: bool = True) -> None:
+        kernel = cached_kernel()
+        if kernel is None:
+            message = "the guest kernel is not built yet; build it once with: fabbbr kernel build"
+            raise EnvironmentUnfitError(message)
+        self._kernel = kernel
+        self._virtual = virtual
+        self._tools = tool_versions()
+        self._keeper = Keeper()
+        self._agent_sha256 = agent_hash()
+
+    def identity(self) -> Identity:
+        """The kernel, its clock and the tools."""
+        return Identity(
+            name="guest",
+            clock="virtual" if self._virtual else "real",
+            kernel_release=self._kernel.release,
+            kernel_config_sha256=self._kernel.config_sha256,
+            kernel_sha256=self._kernel.kernel_sha256,
+            timer_hz=_TIMER_HZ,
+            tools=self._tools,
+        )
+
+    def execute(self, task: Task) -> Report:
+        """Run the job in a guest of its own."""
+        job = task.job
+        if self._virtual:
+            job = job.model_copy(update={"environment": wakeups.environment(job, self._tools["iperf3"])})
+        (task.work / JOB).write_text(job.model_dump_json(), encoding="utf-8")
+        machine = self._machine(task, job)
+        wall_s = boot(
+            machine,
+            task.work,
+            Watch(
+                wall_limit_s=task.wall_limit_s,
+                stall_limit_s=_STALL_LIMIT_S,
+                progress=task.progress,
+                cancelled=task.cancelled,
+            ),
+            self._keeper,
+        )
+        clock_s = read_outcome(task.work)
+        return Report(wall_s=wall_s, clock_s=clock_s, options=self._options(machine, job))
+
+    def close(self) -> None:
+        """End the keeper and with it whatever still runs."""
+        self._keeper.close()
+
+    def _machine(self, task: Task, job: Job) -> Machine:
+        return Machine(
+            kernel=self._kernel.binary,
+            seccomp=self._kernel.seccomp,
+            seed=task.seed,
+            memory_bytes=max(_MEMORY_BYTES, _MEMORY_SHARE * job.window_bytes >> 20 << 20),
+            cpu=cpu_for_slot(task.slot),
+            clock_limit_s=job.end_ns * 1e-9 + _SET_UP_S,
+            virtual=self._virtual,
+            extra_mounts={"preload": wakeups.library_folder()},
+        )
+
+    def _options(self, machine: Machine, job: Job) -> dict[str, Any]:
+        return {
+            "memory_bytes": machine.memory_bytes,
+            "system_calls": "seccomp" if machine.seccomp else "ptrace",
+            "agent_sha256": self._agent_sha256,
+            "iperf3_wakeups": dict(job.environment, sha256=wakeups.source_hash())
+            if job.environment
+            else None,
+        }
+
+
+def agent_hash() -> str:
+    """Digest of everything that runs inside the guest and is ours."""
+    digest = hashlib.sha256()
+    for file in (*sorted(_AGENT.glob("*.py")), _INIT):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def read_outcome(work: Path) -> float:
+    """Seconds the job took on its clock; raise BackendError when a stage failed. Removes the agent's own files."""
+    try:
+        outcome = json.loads((work / OUTCOME).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        message = f"the agent left no outcome ({error}); see raw/console.log"
+        raise BackendError(message) from error
+    if not outcome["ok"]:
+        message = f"the agent failed at stage {outcome['stage']!r}: {outcome['error']}"
+        raise BackendError(message)
+    for name in (OUTCOME, JOB, HEARTBEAT):
+        (work / name).unlink(missing_ok=True)
+    shutil.rmtree(work / "tmp", ignore_errors=True)
+    return float(outcome["elapsed_s"])

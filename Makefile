@@ -1,0 +1,68 @@
+# From a bare Debian or Ubuntu machine: `make demo` shows what fabbbr does, `make test` proves that it works here.
+
+PYTHON ?= /usr/bin/python3
+BIN := .venv/bin
+PACKAGES := python3 python3-venv build-essential flex bison bc xz-utils ca-certificates \
+	iperf3 iproute2 ethtool iputils-ping util-linux mininet
+TEST_PACKAGES := chromium chromium-driver shellcheck
+DEMO := runs/demo
+
+.PHONY: help setup demo test test-fast check format kernel study benchmark clean
+
+help:
+	@echo "make demo       install, build the guest kernel, rerun two papers quickly, print the report's path"
+	@echo "make test       install and run all tests"
+	@echo "make setup      install only (.venv/bin/fabbbr)"
+	@echo "make check      format, style, types, layers: what every commit passes"
+	@echo "make test-fast  the tests that need no guest and no browser"
+	@echo "make study      every bundled experiment in its default form (hours)"
+	@echo "make benchmark  speed of emulator and parsers beside their rivals"
+
+setup: $(BIN)/.installed
+
+$(BIN)/.installed: pyproject.toml scripts/install-packages
+	@scripts/install-packages $(PACKAGES)
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable . --group test --group lint
+	@touch $@
+
+kernel: setup
+	@$(BIN)/fabbbr kernel build
+
+demo: kernel
+	@$(BIN)/fabbbr run cardwell_f10 --quick --out $(DEMO)/cardwell_f10 --no-report
+	@$(BIN)/fabbbr run knit6_e1 --quick --out $(DEMO)/knit6_e1 --no-report
+	@$(BIN)/fabbbr claims $(DEMO)/cardwell_f10 $(DEMO)/knit6_e1
+	@echo "The report:"
+	@$(BIN)/fabbbr report $(DEMO)/cardwell_f10 $(DEMO)/knit6_e1 --to $(DEMO)
+
+check: setup
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
+
+format: setup
+	@$(BIN)/ruff check --fix --quiet . || true
+	@$(BIN)/ruff format --quiet .
+
+test: kernel check
+	@scripts/install-packages $(TEST_PACKAGES)
+	@shellcheck scripts/install-packages fabbbr/backends/guest/init.sh .ci/run
+	@$(BIN)/pytest -n 2 --dist loadgroup
+
+test-fast: check
+	@$(BIN)/pytest -n 2 -m 'not guest and not browser'
+
+study: kernel
+	@for experiment in experiments/*.yaml; do \
+		$(BIN)/fabbbr run "$$(basename "$$experiment" .yaml)" || exit; \
+	done
+
+benchmark: kernel
+	@$(BIN)/python benchmarks/parse.py
+	@$(BIN)/python benchmarks/emulator.py
+
+clean:
+	rm -rf .venv runs .mypy_cache .ruff_cache .pytest_cache .hypothesis

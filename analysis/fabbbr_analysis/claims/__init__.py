@@ -1,0 +1,110 @@
+"""What the papers say, as formulas with pass bands, judged on runs.
+
+A claim is judged on certified runs only, whole runs at the receiver unless its formula says otherwise, and only with
+two repetitions or more. Rule and register: ``docs/claims.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fabbbr.units import Rate
+from fabbbr_analysis.claims import cardwell, cardwell_time, hsiao, kfoury, knit6, knit6_queue, ware
+from fabbbr_analysis.claims.records import (
+    Arithmetic,
+    Band,
+    Claim,
+    Evidence,
+    Finding,
+    Part,
+    RunSet,
+    Verdict,
+    VerdictText,
+    experiment_id,
+)
+from fabbbr_analysis.claims.rule import judge_claim
+from fabbbr_analysis.claims.sample import Means, MissingConditionError, Sample
+
+__all__ = [
+    "Arithmetic",
+    "Band",
+    "Claim",
+    "Evidence",
+    "Finding",
+    "Means",
+    "MissingConditionError",
+    "Part",
+    "Sample",
+    "Verdict",
+    "VerdictText",
+    "all_claims",
+    "judge",
+]
+
+_SERVED_BY = {"cardwell.f7": "cardwell.f6"}
+"""Experiments whose runs are those of another: Figs. 6 and 7 draw the same two runs."""
+
+_PAPER_RATE = {
+    "cardwell.f10": Rate.parse("100 Mbit/s"),
+    "hm.figure8": Rate.parse("100 Mbit/s"),
+    "knit6.e1": Rate.parse("10 Gbit/s"),
+    "knit6.e2": Rate.parse("10 Gbit/s"),
+    "knit6.e3": Rate.parse("10 Gbit/s"),
+    "knit6.e5": Rate.parse("10 Gbit/s"),
+    "knit6.e6": Rate.parse("10 Gbit/s"),
+    "kfoury.5.4": Rate.parse("1 Gbit/s"),
+    "ware.1v1": Rate.parse("10 Mbit/s"),
+    "ware.1v16": Rate.parse("10 Mbit/s"),
+}
+
+
+def all_claims() -> tuple[Claim, ...]:
+    """Every claim that is code, paper by paper."""
+    return (
+        *cardwell_time.CLAIMS,
+        *cardwell.CLAIMS,
+        *hsiao.CLAIMS,
+        *knit6.CLAIMS,
+        *knit6_queue.CLAIMS,
+        *kfoury.CLAIMS,
+        *ware.CLAIMS,
+    )
+
+
+def judge(run_sets: Sequence[RunSet], *, seed: int = 1) -> list[Verdict]:
+    """Judge every claim on the runs given.
+
+    A claim whose experiment was run several times gets a verdict for each run set, in the order given; one whose
+    experiment was not run gets ``not run``. ``seed`` decides the bootstrap resamples.
+    """
+    return [verdict for claim in all_claims() for verdict in _judge_one(claim, run_sets, seed)]
+
+
+def _judge_one(claim: Claim, run_sets: Sequence[RunSet], seed: int) -> list[Verdict]:
+    experiment = _SERVED_BY.get(claim.experiment, claim.experiment)
+    own = [each for each in run_sets if experiment_id(each.experiment) == experiment]
+    if not own:
+        return [judge_claim(claim, _evidence(run_sets), seed=seed)]
+    return [
+        judge_claim(claim, _evidence([run_set, *run_sets]), seed=seed, remarks=_scaling(run_set, experiment))
+        for run_set in own
+    ]
+
+
+def _evidence(run_sets: Sequence[RunSet]) -> Evidence:
+    """Take the first run set of each experiment."""
+    evidence = Evidence()
+    for run_set in run_sets:
+        evidence.setdefault(experiment_id(run_set.experiment), run_set)
+    return evidence
+
+
+def _scaling(run_set: RunSet, experiment: str) -> list[str]:
+    """Remark on runs whose rate is not the paper's."""
+    paper, runs = _PAPER_RATE.get(experiment), run_set.certified
+    if paper is None or runs.empty:
+        return []
+    others = sorted({int(rate) for rate in runs["rate_bps"].dropna()} - {paper.bps})
+    if not others:
+        return []
+    return [f"scaled: run at {', '.join(str(Rate(rate)) for rate in others)}, the paper at {paper}"]

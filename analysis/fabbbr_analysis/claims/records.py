@@ -1,0 +1,204 @@
+"""What a claim is made of, and what judging it gives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal, Protocol, TypeAlias
+
+import pandas as pd
+
+from fabbbr.model import RunManifest
+from fabbbr_analysis.claims.sample import Array, Means, MissingConditionError, Sample
+from fabbbr_analysis.references import load
+
+VerdictText: TypeAlias = Literal["reproduced", "compatible", "not reproduced", "inconclusive", "not run"]
+
+
+class RunSet(Protocol):
+    """The part of :class:`fabbbr_analysis.runset.RunSet` that is needed here."""
+
+    @property
+    def experiment(self) -> str: ...
+    @property
+    def manifest(self) -> RunManifest: ...
+    @property
+    def certified(self) -> pd.DataFrame: ...
+    @property
+    def flows(self) -> pd.DataFrame: ...
+    @property
+    def intervals(self) -> pd.DataFrame: ...
+    def sockets(
+        self, columns: Sequence[str] | None = None, cell_ids: Sequence[str] | None = None
+    ) -> pd.DataFrame: ...
+    def queues(
+        self, columns: Sequence[str] | None = None, cell_ids: Sequence[str] | None = None
+    ) -> pd.DataFrame: ...
+
+
+def experiment_id(name: str) -> str:
+    """Turn the name of a file into the id of an experiment.
+
+    >>> experiment_id("kfoury_5_4")
+    'kfoury.5.4'
+    """
+    return name.replace("_", ".")
+
+
+class Evidence(dict[str, RunSet]):
+    """Run sets by experiment id; asking for one that is not there says how to get it."""
+
+    def __missing__(self, experiment: str) -> RunSet:
+        name = experiment.replace(".", "_")
+        message = f"experiment {experiment} was not run; start it with: fabbbr run {name}"
+        raise MissingConditionError(message)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Band:
+    """The values that a claim allows.
+
+    An open side ends at the natural bound of the quantity (``floor`` or ``ceiling``: a share is between 0 and 1); the
+    bound gives the band a width, and nothing else: a value beyond it is still allowed.
+    """
+
+    low: float | None = None
+    high: float | None = None
+    floor: float = 0.0
+    ceiling: float = 1.0
+    strict: bool = False
+    """The edges themselves are outside."""
+    slack: float = 0.0
+    """How far an interval may reach over the edge while the value is inside."""
+
+    def __str__(self) -> str:
+        less, more = ("<", ">") if self.strict else ("≤", "≥")
+        if self.low is not None and self.high is not None:
+            return f"{self.low:g} to {self.high:g}"
+        edge = f"{more} {self.low:g}" if self.low is not None else f"{less} {self.high:g}"
+        if not self.slack:
+            return edge
+        reach = self.low - self.slack if self.low is not None else (self.high or 0) + self.slack
+        return f"{edge} (interval {edge[0]} {reach:g})"
+
+    @property
+    def width(self) -> float:
+        """In the unit of the quantity."""
+        return (self.ceiling if self.high is None else self.high) - (
+            self.floor if self.low is None else self.low
+        )
+
+    def holds(self, value: float, *, slack: float = 0.0) -> bool:
+        """Whether a single value is allowed."""
+        low = -math.inf if self.low is None else self.low - slack
+        high = math.inf if self.high is None else self.high + slack
+        return low < value < high if self.strict else low <= value <= high
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One number of a claim: how to observe it in run sets, the formula, the band."""
+
+    quantity: str
+    """What the number is, in words; ratios unless it says otherwise."""
+    observe: Callable[[Evidence], Sample]
+    formula: Callable[[Means], Array]
+    band: Band
+    optional: bool = False
+    """Left out, with a remark, when its conditions were not run."""
+
+    def value(self, sample: Sample) -> float:
+        """Apply the formula to the means over runs."""
+        return float(self.formula(Means.of(sample)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arithmetic:
+    """One number of a claim that needs no run."""
+
+    quantity: str
+    value: Callable[[], float]
+    band: Band
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A sentence of a paper as code; its words come from ``references/claims.csv``."""
+
+    id: str
+    parts: tuple[Part | Arithmetic, ...]
+
+    @property
+    def experiment(self) -> str:
+        """Id of the experiment it is about."""
+        return self._text("experiment")
+
+    @property
+    def strength(self) -> str:
+        """``core``, ``secondary`` or ``arith``."""
+        return self._text("strength")
+
+    @property
+    def predicate(self) -> str:
+        """The sentence."""
+        return self._text("predicate")
+
+    @property
+    def pass_band(self) -> str:
+        """The band in the words of the register."""
+        return self._text("pass_band")
+
+    @property
+    def published(self) -> str:
+        """What the paper printed or drew."""
+        return self._text("published_value")
+
+    def _text(self, column: str) -> str:
+        return str(_register()[self.id][column])
+
+
+@cache
+def _register() -> Mapping[str, Mapping[str, object]]:
+    rows = load("claims").fillna("")
+    return {str(row["id"]): {str(name): row[name] for name in row} for row in rows.to_dict("records")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """The verdict on one part of a claim."""
+
+    quantity: str
+    verdict: VerdictText
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int | None
+    """Runs of the condition that has the fewest; None for arithmetic."""
+    band: Band
+    reason: str
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """The verdict on a claim. Its numbers are those of the part that decides, the worst one."""
+
+    id: str
+    experiment: str
+    verdict: VerdictText
+    quantity: str
+    value: float | None
+    low: float | None
+    high: float | None
+    band: str
+    band_low: float | None
+    band_high: float | None
+    published: str
+    n: int | None
+    strength: str
+    predicate: str
+    reason: str
+    details: tuple[Finding, ...] = ()
+    """All parts, when there are several."""

@@ -1,0 +1,129 @@
+"""The columns of the tables under ``tables/``, as ``docs/run-folder.md`` describes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from fabbbr_analysis.parse import iperf3, ss
+
+TABLES_VERSION = 1
+"""Raised when the same raw files give other tables: a parser was mended, a column changed."""
+
+CELLS = pa.schema(
+    [
+        ("cell_id", pa.string()),
+        ("experiment", pa.string()),
+        ("condition", pa.string()),
+        ("repetition", pa.int64()),
+        ("seed", pa.int64()),
+        ("status", pa.string()),
+        ("reason", pa.string()),
+        ("backend", pa.string()),
+        ("clock", pa.string()),
+        ("kernel_release", pa.string()),
+        ("virtual_s", pa.float64()),
+        ("wall_s", pa.float64()),
+        ("rate_bps", pa.int64()),
+        ("rtt_s", pa.float64()),
+        ("buffer_bytes", pa.int64()),
+        ("bdp_bytes", pa.int64()),
+        ("buffer_bdp", pa.float64()),
+        ("loss_ratio", pa.float64()),
+        ("loss_position", pa.string()),
+        ("aqm", pa.string()),
+        ("ecn", pa.bool_()),
+        ("mtu_bytes", pa.int64()),
+        ("ccas", pa.string()),
+        ("n_flows", pa.int64()),
+        ("duration_s", pa.float64()),
+        ("warm_up_s", pa.float64()),
+    ]
+)
+
+FLOWS = pa.schema(
+    [
+        ("cell_id", pa.string()),
+        ("flow", pa.int64()),
+        ("group", pa.string()),
+        ("cca", pa.string()),
+        ("sender", pa.string()),
+        ("receiver", pa.string()),
+        ("streams", pa.int64()),
+        ("start_s", pa.float64()),
+        ("rtt_propagation_s", pa.float64()),
+        ("outcome", pa.string()),
+        ("error", pa.string()),
+        ("sent_bytes", pa.int64()),
+        ("received_bytes", pa.int64()),
+        ("sender_s", pa.float64()),
+        ("receiver_s", pa.float64()),
+        ("throughput_bps", pa.float64()),
+        ("goodput_bps", pa.float64()),
+        ("goodput_steady_bps", pa.float64()),
+        ("retransmits", pa.int64()),
+        ("rtt_mean_s", pa.float64()),
+        ("rtt_min_s", pa.float64()),
+        ("rtt_max_s", pa.float64()),
+        ("max_cwnd_bytes", pa.int64()),
+        ("completion_s", pa.float64()),
+        ("iperf3_version", pa.string()),
+    ]
+)
+
+INTERVALS = pa.schema([pa.field("cell_id", pa.string()), pa.field("flow", pa.int64()), *iperf3.INTERVALS])
+
+_SOCKET_VALUES = [field for field in ss.SCHEMA if field.name not in ("state", "cca")]
+SOCKETS = pa.schema(
+    [
+        pa.field("cell_id", pa.string()),
+        pa.field("host", pa.string()),
+        pa.field("t_s", pa.float64()),
+        pa.field("flow", pa.int64()),
+        pa.field("side", pa.string()),
+        pa.field("state", pa.string()),
+        pa.field("cca", pa.string()),
+        *_SOCKET_VALUES,
+    ]
+)
+
+QUEUES = pa.schema(
+    [
+        ("cell_id", pa.string()),
+        ("node", pa.string()),
+        ("interface", pa.string()),
+        ("kind", pa.string()),
+        ("handle", pa.string()),
+        ("parent", pa.string()),
+        ("t_s", pa.float64()),
+        ("backlog_bytes", pa.int64()),
+        ("backlog_packets", pa.int64()),
+        ("sent_bytes", pa.int64()),
+        ("sent_packets", pa.int64()),
+        ("drops", pa.int64()),
+        ("overlimits", pa.int64()),
+        ("requeues", pa.int64()),
+        ("ecn_marks", pa.int64()),
+        ("role", pa.string()),
+        ("link", pa.string()),
+    ]
+)
+
+_COUNTED_METRICS = frozenset({"retransmits", "queue_drops", "injected_drops"})
+
+
+def axis_column(key: str) -> str:
+    """Name the column that holds the value of a varied key."""
+    return f"axis_{key}"
+
+
+def cells_schema(axes: Iterable[str]) -> pa.Schema:
+    """Columns of ``cells`` for an experiment that varies ``axes``."""
+    return pa.schema([*CELLS, *(pa.field(axis_column(key), pa.string()) for key in axes)])
+
+
+def runs_schema(cells: pa.Schema, metrics: Iterable[str]) -> pa.Schema:
+    """Columns of ``runs``: those of ``cells``, then the metrics."""
+    types = {name: pa.int64() if name in _COUNTED_METRICS else pa.float64() for name in metrics}
+    return pa.schema([*cells, *(pa.field(name, kind) for name, kind in types.items())])

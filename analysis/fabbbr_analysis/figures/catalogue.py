@@ -1,0 +1,176 @@
+"""Which figures a run set has, and what they are called."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from fabbbr.errors import AnalysisError
+from fabbbr_analysis.figures import distribution, published, sweep, timeline
+from fabbbr_analysis.figures.conditions import Axis, varied
+from fabbbr_analysis.figures.measures import ADDITIVE, BY_COLUMN, Measure, in_a_sentence
+from fabbbr_analysis.figures.sampling import POINTS_PER_TRACE
+from fabbbr_analysis.figures.style import Palette
+from fabbbr_analysis.figures.sweep import Sweep
+
+if TYPE_CHECKING:
+    from fabbbr_analysis.runset import RunSet
+
+OFFERED = (
+    "goodput_bps",
+    "throughput_bps",
+    "retransmits",
+    "rtt_median_s",
+    "queue_median_bdp",
+    "jain_flows",
+    "jain_groups",
+    "completion_mean_s",
+)
+"""Metrics that get a figure, in this order; throughput only where a paper reports it and not goodput."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One place in the grid of conditions: all congestion controls at the same values of the other axes."""
+
+    label: str
+    """Such as ``loss 1 %``; empty when nothing else varies."""
+    slug: str
+    representatives: tuple[str, ...]
+    """One cell id a condition."""
+    cell_ids: tuple[str, ...]
+    """All certified cells."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A figure of metrics over conditions."""
+
+    name: str
+    title: str
+    """Without the panel: entries that differ in their panel alone share it."""
+    held: str
+    """The panel, such as ``rtt 26 ms``; empty when there is one."""
+    sweep: Sweep
+    published: published.Published | None = field(repr=False)
+
+
+def palette_of(*run_sets: RunSet) -> Palette:
+    """Return the looks of every congestion control, and mix of them, in these run sets."""
+    names: set[str] = set()
+    for run_set in run_sets:
+        names.update(run_set.cells["ccas"].dropna().astype(str), run_set.flows["cca"].dropna().astype(str))
+    return Palette.of(names)
+
+
+def entries(run_set: RunSet) -> list[Entry]:
+    """Return the metric figures of a run set, the ones that a paper has first."""
+    axes = varied(run_set.runs)
+    axis = axes[0] if axes else None
+    found = [
+        _entry(run_set, measure, axis, panel)
+        for measure in _measures(run_set, axis)
+        for panel in _panels(axes[1:])
+    ]
+    in_papers = {entry.title for entry in found if entry.published is not None}
+    return sorted(found, key=lambda entry: entry.title not in in_papers)
+
+
+def _entry(run_set: RunSet, measure: Measure, axis: Axis | None, panel: Mapping[str, str]) -> Entry:
+    by_group = measure.column in ADDITIVE and has_groups(run_set)
+    held = ", ".join(f"{key} {text}" for key, text in panel.items())
+    versus = f"{measure.slug}_by_{axis.slug if axis else 'cca'}"
+    against = f"{measure.title} against {in_a_sentence(axis.title) if axis else 'congestion control'}"
+    return Entry(
+        name=f"{versus}[{held}]" if held else versus,
+        title=against,
+        held=held,
+        sweep=Sweep(measure=measure, axis=axis, panel=panel, by_group=by_group),
+        published=published.find(run_set, measure, axis, panel),
+    )
+
+
+def has_groups(run_set: RunSet) -> bool:
+    """Whether flows compete in groups, so that a whole cell is no longer one series."""
+    return bool((run_set.flows.groupby("cell_id")["group"].nunique() > 1).any())
+
+
+def _measures(run_set: RunSet, axis: Axis | None) -> Iterator[Measure]:
+    for column in OFFERED:
+        if column not in run_set.runs.columns or run_set.runs[column].isna().all():
+            continue
+        if column == "throughput_bps" and not _only_throughput_is_published(run_set, axis):
+            continue
+        yield BY_COLUMN[column]
+
+
+def _only_throughput_is_published(run_set: RunSet, axis: Axis | None) -> bool:
+    goodput, throughput = (
+        published.find(run_set, BY_COLUMN[column], axis, {}) for column in ("goodput_bps", "throughput_bps")
+    )
+    return goodput is None and throughput is not None
+
+
+def _panels(axes: tuple[Axis, ...]) -> list[dict[str, str]]:
+    """Return every combination of the axes that are not drawn."""
+    combinations = itertools.product(*(axis.texts for axis in axes))
+    return [dict(zip((axis.key for axis in axes), texts, strict=True)) for texts in combinations]
+
+
+def points(run_set: RunSet) -> list[Point]:
+    """Return the grid of conditions without the congestion control, in ascending order of each axis."""
+    runs = run_set.runs
+    axes = varied(runs)
+    chosen = timeline.representative_cells(runs)
+    return [
+        point
+        for texts in itertools.product(*(axis.texts for axis in axes))
+        if (point := _point(runs, chosen, axes, texts)).representatives
+    ]
+
+
+def _point(runs: pd.DataFrame, chosen: pd.DataFrame, axes: tuple[Axis, ...], texts: tuple[str, ...]) -> Point:
+    here = pd.Series(data=True, index=runs.index)
+    for axis, text in zip(axes, texts, strict=True):
+        here &= runs[f"axis_{axis.key}"].astype(str) == text
+    rows = runs[here]
+    return Point(
+        label=", ".join(f"{axis.title} {text}" for axis, text in zip(axes, texts, strict=True)),
+        slug=",".join(f"{axis.key}={text}" for axis, text in zip(axes, texts, strict=True)).replace(" ", ""),
+        representatives=tuple(chosen[chosen["cell_id"].isin(rows["cell_id"])]["cell_id"]),
+        cell_ids=tuple(rows[rows["status"] == "certified"]["cell_id"].sort_values()),
+    )
+
+
+def figure_names(run_set: RunSet) -> list[str]:
+    """Return every name that :func:`figure` takes."""
+    here = points(run_set)
+    return [
+        *(entry.name for entry in entries(run_set)),
+        *(_timed("over_time", point) for point in here),
+        *(_timed("bandwidth_estimate", point) for point in here),
+    ]
+
+
+def _timed(kind: str, point: Point) -> str:
+    return f"{kind}[{point.slug}]" if point.slug else kind
+
+
+def figure(run_set: RunSet, name: str, *, points_per_trace: int = POINTS_PER_TRACE) -> go.Figure:
+    """Return the plotly figure called ``name``; raise AnalysisError listing the names when there is none."""
+    palette = palette_of(run_set)
+    for entry in entries(run_set):
+        if entry.name == name:
+            return sweep.draw(run_set, entry.sweep, palette=palette, published=entry.published)
+    for point in points(run_set):
+        if _timed("over_time", point) == name:
+            return timeline.over_time(run_set, point.representatives, palette=palette, limit=points_per_trace)
+        if _timed("bandwidth_estimate", point) == name:
+            return distribution.bandwidth_estimates(run_set, point.cell_ids, palette=palette)
+    message = f"{run_set.experiment} has no figure {name!r}; it has: {', '.join(figure_names(run_set))}"
+    raise AnalysisError(message)

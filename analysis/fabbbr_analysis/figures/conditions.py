@@ -1,0 +1,138 @@
+"""What an experiment varied, read from the ``axis_*`` columns of its runs."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from fabbbr.errors import UnitError
+from fabbbr.units import Duration, QueueSize, Rate, Ratio
+from fabbbr_analysis.figures.measures import CONDITIONS, Condition
+
+_PREFIX = "axis_"
+_BDP_IS_WHOLE_BYTES = 1e-3
+"""A buffer asked in BDP is cut to whole bytes, so the column is a little below what was asked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Axis:
+    """One varied key with its values in ascending order."""
+
+    key: str
+    title: str
+    unit: str
+    log: bool
+    texts: tuple[str, ...]
+    """The values as written in the experiment file."""
+    shown: tuple[float, ...] | None
+    """The same in ``unit``; None when they are names, not numbers."""
+    condition: Condition | None
+    """The column of table ``runs`` that holds the value, when there is one."""
+
+    @property
+    def slug(self) -> str:
+        """The second half of a figure's name, such as ``loss`` in ``goodput_by_loss``."""
+        return self.condition.slug if self.condition else re.sub(r"\W+", "_", self.key)
+
+    @property
+    def label(self) -> str:
+        """Title and unit."""
+        return f"{self.title} ({self.unit})" if self.unit else self.title
+
+    def place_of(self, text: str) -> float | str:
+        """Where ``text`` stands on the axis."""
+        return text if self.shown is None else self.shown[self.texts.index(text)]
+
+
+def axis_columns(runs: pd.DataFrame) -> list[str]:
+    """Return the ``axis_*`` columns in which the runs differ."""
+    return [name for name in runs.columns if name.startswith(_PREFIX) and runs[name].nunique() > 1]
+
+
+def varied(runs: pd.DataFrame) -> tuple[Axis, ...]:
+    """Return everything but the congestion control that differs, the most varied number first."""
+    columns = [name for name in axis_columns(runs) if not _names_the_cca(runs, name)]
+    axes = [_axis(runs, name) for name in columns]
+    return tuple(sorted(axes, key=lambda axis: (axis.shown is None, -len(axis.texts), axis.key)))
+
+
+def _names_the_cca(runs: pd.DataFrame, column: str) -> bool:
+    return all(text in str(ccas).split(",") for text, ccas in zip(runs[column], runs["ccas"], strict=True))
+
+
+def _axis(runs: pd.DataFrame, column: str) -> Axis:
+    key = column.removeprefix(_PREFIX)
+    texts = [str(text) for text in runs[column].dropna().unique()]
+    for condition in CONDITIONS:
+        values = _values_of(runs, column, condition)
+        if values is not None:
+            return _numeric(key, condition, values)
+    return Axis(
+        key=key,
+        title=key.replace("_", " ").capitalize(),
+        unit="",
+        log=False,
+        texts=tuple(sorted(texts)),
+        shown=None,
+        condition=None,
+    )
+
+
+def _numeric(key: str, condition: Condition, values: Mapping[str, float]) -> Axis:
+    texts = tuple(sorted(values, key=lambda text: values[text]))
+    return Axis(
+        key=key,
+        title=condition.title,
+        unit=condition.unit,
+        log=condition.log and values[texts[0]] > 0,
+        texts=texts,
+        shown=tuple(values[text] * condition.factor for text in texts),
+        condition=condition,
+    )
+
+
+def _values_of(runs: pd.DataFrame, column: str, condition: Condition) -> dict[str, float] | None:
+    """Map text to value when the column of ``condition`` says the same as the text in every run."""
+    if condition.column not in runs.columns:
+        return None
+    values: dict[str, float] = {}
+    for text, held in zip(runs[column].astype(str), runs[condition.column], strict=True):
+        asked = _parse(text, condition)
+        if asked is None or pd.isna(held):
+            return None
+        if not math.isclose(asked, float(held), rel_tol=_BDP_IS_WHOLE_BYTES):
+            return None
+        values[text] = asked
+    return values
+
+
+def _parse(text: str, condition: Condition) -> float | None:
+    """Return the value of ``text`` in the base unit of the condition's column; None when it is something else."""
+    try:
+        return _PARSERS.get(condition.column, float)(text)
+    except (UnitError, ValueError):
+        return None
+
+
+def _bdp(text: str) -> float | None:
+    bdp = QueueSize.parse(text).bdp
+    return None if bdp is None else float(bdp)
+
+
+def _bytes(text: str) -> float | None:
+    size = QueueSize.parse(text).size
+    return None if size is None else float(size.bytes)
+
+
+_PARSERS: Mapping[str, Callable[[str], float | None]] = {
+    "loss_ratio": lambda text: Ratio.parse(text).value,
+    "rtt_s": lambda text: Duration.parse(text).seconds,
+    "duration_s": lambda text: Duration.parse(text).seconds,
+    "rate_bps": lambda text: float(Rate.parse(text).bps),
+    "buffer_bdp": _bdp,
+    "buffer_bytes": _bytes,
+}

@@ -1,0 +1,67 @@
+"""Distributions over the samples of a run: BBR's bandwidth estimate as a CDF, one curve a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import plotly.graph_objects as go
+
+from fabbbr_analysis.figures import canvas
+from fabbbr_analysis.figures.sampling import compact
+from fabbbr_analysis.figures.style import Palette
+
+if TYPE_CHECKING:
+    from fabbbr_analysis.runset import RunSet
+
+QUANTILES = np.linspace(0, 1, 201)
+"""Half a percent apart: finer than the line is thick."""
+
+
+def bandwidth_estimates(run_set: RunSet, cell_ids: Sequence[str], *, palette: Palette) -> go.Figure:
+    """Draw the CDF of BBR's bandwidth estimate (Mbit/s) from warm-up on, over the senders' socket samples.
+
+    Cells without a BBR flow add nothing: a figure without traces means that there was none.
+    """
+    columns = ["cell_id", "t_s", "side", "cca", "bbr_bw_bps"]
+    sockets = run_set.sockets(columns=columns, cell_ids=list(cell_ids))
+    warm_up = run_set.cells.set_index("cell_id")["warm_up_s"]
+    seeds = run_set.cells.set_index("cell_id")["seed"]
+    sockets = sockets[(sockets["side"] == "sender") & sockets["bbr_bw_bps"].notna()]
+    sockets = sockets[sockets["t_s"] >= sockets["cell_id"].map(warm_up)]
+    figure = canvas.empty(height=360)
+    named: set[str] = set()
+    for (cca, cell_id), samples in sockets.groupby(["cca", "cell_id"], sort=True):
+        name = str(cca)
+        figure.add_scatter(
+            x=compact(np.quantile(samples["bbr_bw_bps"].to_numpy(dtype=float), QUANTILES) * 1e-6),
+            y=compact(QUANTILES),
+            mode="lines",
+            name=name,
+            legendgroup=name,
+            showlegend=name not in named,
+            line={"color": palette[name].colour, "width": 1.5, "shape": "hv"},
+            hovertemplate=(
+                f"<b>{cell_id}</b><br>seed {seeds[cell_id]}"
+                "<br>%{y:.1%} of the samples are below %{x:.4g} Mbit/s<extra></extra>"
+            ),
+        )
+        named.add(name)
+    if named and run_set.cells["rate_bps"].nunique() == 1:
+        _mark_rate(figure, float(run_set.cells["rate_bps"].iloc[0]) * 1e-6)
+    figure.update_xaxes(title_text="Bandwidth estimate of BBR (Mbit/s)")
+    figure.update_yaxes(title_text="Share of samples below", range=[0, 1], tickformat=".0%")
+    return figure
+
+
+def _mark_rate(figure: go.Figure, rate_mbps: float) -> None:
+    """Add the truth that the estimates are about."""
+    figure.add_scatter(
+        x=[rate_mbps, rate_mbps],
+        y=[0, 1],
+        mode="lines",
+        name="rate of the bottleneck",
+        line={"color": "#8A8F98", "width": 1.5, "dash": "dot"},
+        hovertemplate="rate of the bottleneck: %{x:.6g} Mbit/s<extra></extra>",
+    )

@@ -1,0 +1,159 @@
+"""How the columns of the tables are shown to a person: title, unit, and the factor from base unit to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """A column of a table, in the unit in which it is drawn."""
+
+    column: str
+    slug: str
+    """Short name: the first half of a figure's name, such as ``goodput`` in ``goodput_by_loss``."""
+    title: str
+    unit: str
+    """As printed; empty for a pure number."""
+    factor: float = 1.0
+    """Shown value = factor × value in the base unit of the column."""
+    log_by_nature: bool = False
+    """Whether equal ratios, not equal differences, are what a reader compares."""
+    explanation: str = ""
+
+    @property
+    def label(self) -> str:
+        """Title and unit, as on an axis or in the head of a table."""
+        return f"{self.title} ({self.unit})" if self.unit else self.title
+
+
+def in_a_sentence(title: str) -> str:
+    """Write a title with a small letter, unless it starts with an abbreviation.
+
+    >>> in_a_sentence("Random loss"), in_a_sentence("RTT of the path")
+    ('random loss', 'RTT of the path')
+    """
+    return title if title[:2].isupper() else title[0].lower() + title[1:]
+
+
+def _rate(column: str, slug: str, title: str, explanation: str) -> Measure:
+    return Measure(column=column, slug=slug, title=title, unit="Mbit/s", factor=1e-6, explanation=explanation)
+
+
+def _milliseconds(column: str, slug: str, title: str, explanation: str) -> Measure:
+    return Measure(column=column, slug=slug, title=title, unit="ms", factor=1e3, explanation=explanation)
+
+
+MEASURES: tuple[Measure, ...] = (
+    _rate("goodput_bps", "goodput", "Goodput", "What the receivers got, over the whole run."),
+    _rate("goodput_steady_bps", "steady_goodput", "Goodput, steady state", "As goodput, from warm-up on."),
+    _rate(
+        "throughput_bps", "throughput", "Throughput", "What the senders handed to TCP, over the whole run."
+    ),
+    _rate(
+        "link_rate_bps", "link_rate", "Link rate", "What left the bottleneck queue, before the injected loss."
+    ),
+    Measure(
+        column="utilisation",
+        slug="utilisation",
+        title="Utilisation",
+        unit="%",
+        factor=100,
+        explanation="Goodput over the highest goodput that the bottleneck's rate allows.",
+    ),
+    Measure(
+        column="retransmits",
+        slug="retransmits",
+        title="Retransmissions",
+        unit="segments",
+        log_by_nature=True,
+        explanation="Segments sent again, all flows, over the whole run.",
+    ),
+    Measure(
+        column="retransmit_ratio",
+        slug="retransmit_ratio",
+        title="Retransmission ratio",
+        unit="%",
+        factor=100,
+        explanation="Share of the segments sent that were sent again.",
+    ),
+    _milliseconds("rtt_median_s", "rtt", "Median RTT", "Smoothed RTT of the senders' sockets."),
+    _milliseconds("rtt_p95_s", "rtt_p95", "95th-percentile RTT", "Smoothed RTT of the senders' sockets."),
+    _milliseconds(
+        "queue_delay_median_s",
+        "queue_delay",
+        "Median queueing delay",
+        "Smoothed RTT less the propagation RTT.",
+    ),
+    Measure(
+        column="queue_median_bdp",
+        slug="queue",
+        title="Median queue at the bottleneck",
+        unit="BDP",
+        explanation="Backlog in multiples of the bandwidth-delay product.",
+    ),
+    Measure(
+        column="queue_median_fill",
+        slug="queue_fill",
+        title="Median fill of the buffer",
+        unit="%",
+        factor=100,
+        explanation="Backlog over the size of the buffer.",
+    ),
+    Measure(
+        column="jain_flows",
+        slug="jain",
+        title="Jain's index over flows",
+        unit="",
+        explanation="1 is an equal share for every flow, 1/n is everything for one of n.",
+    ),
+    Measure(
+        column="jain_groups",
+        slug="jain_groups",
+        title="Jain's index over groups",
+        unit="",
+        explanation="As Jain's index, over the sum of each group of flows.",
+    ),
+    _milliseconds(
+        "convergence_s", "convergence", "Convergence time", "Until Jain's index stays at 0.9 for 5 s."
+    ),
+    Measure(
+        column="completion_mean_s",
+        slug="completion",
+        title="Mean flow completion time",
+        unit="s",
+        explanation="Of flows that send a given number of bytes.",
+    ),
+)
+"""What a figure or a column of results can show, in the order in which they are offered."""
+
+BY_COLUMN = {measure.column: measure for measure in MEASURES}
+BY_SLUG = {measure.slug: measure for measure in MEASURES}
+
+ADDITIVE = frozenset({"goodput_bps", "goodput_steady_bps", "throughput_bps", "retransmits"})
+"""Columns that table ``flows`` has too, and that sum over the flows of a group."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Condition:
+    """A numeric condition: a column of table ``runs`` that an experiment can vary."""
+
+    column: str
+    slug: str
+    title: str
+    unit: str
+    factor: float
+    log: bool
+    """Whether its axis is logarithmic when all its values are positive."""
+
+
+CONDITIONS: tuple[Condition, ...] = (
+    Condition(column="loss_ratio", slug="loss", title="Random loss", unit="%", factor=100, log=True),
+    Condition(column="rtt_s", slug="rtt", title="Propagation RTT", unit="ms", factor=1e3, log=False),
+    Condition(column="buffer_bdp", slug="buffer", title="Buffer", unit="BDP", factor=1, log=True),
+    Condition(column="buffer_bytes", slug="buffer", title="Buffer", unit="kB", factor=1e-3, log=True),
+    Condition(column="rate_bps", slug="rate", title="Bottleneck rate", unit="Mbit/s", factor=1e-6, log=True),
+    Condition(column="n_flows", slug="flows", title="Flows", unit="", factor=1, log=False),
+    Condition(column="mtu_bytes", slug="mtu", title="MTU", unit="bytes", factor=1, log=False),
+    Condition(column="duration_s", slug="duration", title="Duration", unit="s", factor=1, log=False),
+)

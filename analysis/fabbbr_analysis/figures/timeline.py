@@ -1,0 +1,166 @@
+"""What happened inside a run: goodput, RTT and queue over time, one representative cell a condition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from fabbbr_analysis.figures import canvas
+from fabbbr_analysis.figures.sampling import POINTS_PER_TRACE, FloatArray, compact, keep_extremes
+from fabbbr_analysis.figures.style import Look, Palette, flow_dash, shade
+
+if TYPE_CHECKING:
+    from fabbbr_analysis.runset import RunSet
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Panel:
+    """One of the three charts that share the time axis."""
+
+    row: int
+    title: str
+    unit: str
+
+
+_GOODPUT = _Panel(row=1, title="Goodput", unit="Mbit/s")
+_RTT = _Panel(row=2, title="RTT", unit="ms")
+_QUEUE = _Panel(row=3, title="Queue", unit="kB")
+_MANY_FLOWS = 12
+"""Beyond this a legend of flows is longer than the figure."""
+
+
+def representative_cells(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return one row a condition: the certified run whose goodput is nearest to the condition's median.
+
+    Ties go to the lower repetition; without a certified run the first one stands in.
+    """
+    certified = runs[runs["status"] == "certified"]
+    pool = certified if not certified.empty else runs
+    distance = (pool["goodput_bps"] - pool.groupby("condition")["goodput_bps"].transform("median")).abs()
+    ranked = pool.assign(_distance=distance).sort_values(
+        ["condition", "_distance", "repetition"], na_position="last"
+    )
+    chosen = ranked.drop_duplicates("condition").drop(columns="_distance")
+    missing = runs[~runs["condition"].isin(chosen["condition"])].sort_values("repetition")
+    return pd.concat([chosen, missing.drop_duplicates("condition")]).sort_values("condition")
+
+
+def over_time(
+    run_set: RunSet,
+    cell_ids: Sequence[str],
+    *,
+    palette: Palette,
+    limit: int = POINTS_PER_TRACE,
+) -> go.Figure:
+    """Draw the cells below one another's curves; ``limit`` points a trace, extremes kept.
+
+    Three rows share the clock of the experiment (s from the start of the first flow): goodput of each flow
+    (Mbit/s, iperf3 intervals at the receiver), RTT of each flow (ms, smoothed, at the sender), backlog of the bottleneck
+    (kB). A row without samples stays empty.
+    """
+    figure = make_subplots(
+        rows=3, cols=1, shared_xaxes=True, vertical_spacing=0.04, figure=canvas.empty(height=640)
+    )
+    flows = run_set.flows[run_set.flows["cell_id"].isin(list(cell_ids))]
+    shown: set[str] = set()
+    for panel, samples in ((_GOODPUT, _goodput(run_set, flows)), (_RTT, _rtt(run_set, cell_ids))):
+        for (cell_id, flow), curve in _curves(flows, palette).items():
+            own = samples[(samples["cell_id"] == cell_id) & (samples["flow"] == flow)]
+            if not own.empty:
+                _add(figure, panel, own, curve, legend=curve.name not in shown, limit=limit)
+                shown.add(curve.name)
+    _add_queues(figure, run_set, cell_ids, palette, limit=limit)
+    figure.update_layout(showlegend=len(shown) <= _MANY_FLOWS)
+    for panel in (_GOODPUT, _RTT, _QUEUE):
+        figure.update_yaxes(
+            title_text=f"{panel.title} ({panel.unit})", rangemode="tozero", row=panel.row, col=1
+        )
+    figure.update_xaxes(title_text="Time since the first flow started (s)", row=_QUEUE.row, col=1)
+    return figure
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Curve:
+    """How one flow, or one queue, is drawn."""
+
+    name: str
+    look: Look
+
+
+def _curves(flows: pd.DataFrame, palette: Palette) -> dict[tuple[str, int], _Curve]:
+    """Look and name by cell and flow; a name is as brief as it stays unique: without the flow's number if it can."""
+    repeated = bool(flows["cca"].duplicated().any())
+    curves: dict[tuple[str, int], _Curve] = {}
+    for (cell_id, cca), rows in flows.groupby(["cell_id", "cca"], sort=True):
+        look = palette[str(cca)]
+        for place, flow in enumerate(sorted(int(number) for number in rows["flow"])):
+            curves[str(cell_id), flow] = _Curve(
+                name=f"{cca}, flow {flow}" if repeated else str(cca),
+                look=Look(
+                    colour=shade(look.colour, place, len(rows)), symbol=look.symbol, dash=flow_dash(place)
+                ),
+            )
+    return curves
+
+
+def _goodput(run_set: RunSet, flows: pd.DataFrame) -> pd.DataFrame:
+    """Sum the parallel streams of each receiver interval; at the middle of the interval, on the common clock."""
+    intervals = run_set.intervals
+    wanted = intervals[(intervals["side"] == "receiver") & intervals["cell_id"].isin(flows["cell_id"])]
+    keys = ["cell_id", "flow", "start_s", "end_s"]
+    summed = wanted.groupby(keys, as_index=False)["throughput_bps"].sum(min_count=1)
+    timed: pd.DataFrame = summed.merge(
+        flows[["cell_id", "flow", "start_s"]].rename(columns={"start_s": "flow_start_s"})
+    )
+    middle = timed["flow_start_s"] + (timed["start_s"] + timed["end_s"]) / 2
+    return timed.assign(t_s=middle, y=timed["throughput_bps"] * 1e-6)
+
+
+def _rtt(run_set: RunSet, cell_ids: Sequence[str]) -> pd.DataFrame:
+    columns = ["cell_id", "flow", "side", "t_s", "rtt_s"]
+    sockets = run_set.sockets(columns=columns, cell_ids=list(cell_ids))
+    sockets = sockets[(sockets["side"] == "sender") & sockets["flow"].notna()]
+    mean: pd.DataFrame = sockets.groupby(["cell_id", "flow", "t_s"], as_index=False)["rtt_s"].mean()
+    return mean.assign(y=mean["rtt_s"] * 1e3)
+
+
+def _add_queues(
+    figure: go.Figure, run_set: RunSet, cell_ids: Sequence[str], palette: Palette, *, limit: int
+) -> None:
+    columns = ["cell_id", "role", "link", "t_s", "backlog_bytes"]
+    queues = run_set.queues(columns=columns, cell_ids=list(cell_ids))
+    queues = queues[queues["role"] == "bottleneck"]
+    ccas = run_set.cells.set_index("cell_id")["ccas"]
+    for (cell_id, link), samples in queues.groupby(["cell_id", "link"], sort=True):
+        ccas_there = str(ccas[cell_id])
+        timed = samples.assign(cell_id=cell_id, y=samples["backlog_bytes"] * 1e-3)
+        curve = _Curve(name=f"{ccas_there}, queue of {link}", look=palette[ccas_there])
+        _add(figure, _QUEUE, timed, curve, legend=False, limit=limit)
+
+
+def _add(
+    figure: go.Figure, panel: _Panel, samples: pd.DataFrame, curve: _Curve, *, legend: bool, limit: int
+) -> None:
+    ordered = samples.sort_values("t_s")
+    x: FloatArray = ordered["t_s"].to_numpy(dtype=np.float64)
+    y: FloatArray = ordered["y"].to_numpy(dtype=np.float64, na_value=np.nan)
+    kept = keep_extremes(x, y, limit)
+    cell_id = ordered["cell_id"].iloc[0]
+    figure.add_scatter(
+        x=compact(x[kept]),
+        y=compact(y[kept]),
+        mode="lines",
+        name=curve.name,
+        legendgroup=curve.name,
+        showlegend=legend,
+        line={"color": curve.look.colour, "width": 1.5, "dash": curve.look.dash},
+        hovertemplate=f"<b>{curve.name}</b><br>{cell_id}<br>%{{x:.2f}} s: %{{y:.4g}} {panel.unit}<extra></extra>",
+        row=panel.row,
+        col=1,
+    )

@@ -1,0 +1,358 @@
+"""Metrics of one cell: what its flows, sockets and queues amount to.
+
+Pure functions over the tables of ``docs/run-folder.md``. What cannot be known is None: a flow without a receiver's
+count makes the goodput of its cell unknown, not smaller. Whole-run values cover the time from the first flow's
+start to the last one's end, start-up included, as the papers report; steady state starts at the cell's warm-up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from fabbbr.model import Cell, CellLink
+from fabbbr.units import TCP_IPV4_HEADER_BYTES, goodput_ceiling
+
+Array: TypeAlias = NDArray[np.float64]
+
+CONVERGED_JAIN = 0.9
+CONVERGED_WINDOWS = 5
+WINDOW_S = 1.0
+
+
+class CellTables(Protocol):
+    """The part of :class:`fabbbr_analysis.tables.CellTables` that is needed here: the frames of one cell."""
+
+    @property
+    def flows(self) -> pd.DataFrame: ...
+    @property
+    def intervals(self) -> pd.DataFrame: ...
+    @property
+    def sockets(self) -> pd.DataFrame: ...
+    @property
+    def queues(self) -> pd.DataFrame: ...
+
+
+def of_cell(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
+    """Compute the metric columns of table ``runs`` for one cell; the units are in their names."""
+    flows = tables.flows
+    span_s = _span_s(flows, "receiver_s")
+    bottleneck = _during(queue_of(tables.queues, cell.bottleneck), _end_s(flows))
+    goodput_bps = _rate_bps(_complete_sum(flows, "received_bytes"), span_s)
+    return {
+        "goodput_bps": goodput_bps,
+        "goodput_steady_bps": steady_goodput_bps(flows, tables.intervals, warm_up_s=cell.warm_up.seconds),
+        "throughput_bps": _rate_bps(_complete_sum(flows, "sent_bytes"), _span_s(flows, "sender_s")),
+        "link_rate_bps": link_rate_bps(bottleneck),
+        "utilisation": utilisation(goodput_bps, cell),
+        **_retransmission(flows, tables.sockets, cell),
+        **_round_trip(tables.sockets, cell),
+        **_occupancy(bottleneck, cell),
+        "queue_drops": drops(queue_of(tables.queues, cell.bottleneck)),
+        "injected_drops": drops(tables.queues[tables.queues["role"] == "loss"]),
+        "jain_flows": jain_of_flows(flows),
+        "jain_groups": jain_of_groups(flows),
+        "convergence_s": convergence_s(flows, tables.intervals),
+        "completion_mean_s": _complete(flows, "completion_s", np.mean),
+        "completion_max_s": _complete(flows, "completion_s", np.max),
+    }
+
+
+# Throughput
+
+
+def utilisation(goodput_bps: float | None, cell: Cell) -> float | None:
+    """Goodput over what TCP payload can fill of the bottleneck: rate × (MTU - 52) / (MTU + 14).
+
+    A ratio; None when the rate changes while the flows run.
+    """
+    rate = cell.bottleneck.rate
+    if goodput_bps is None or rate is None or any(step.rate is not None for step in cell.steps):
+        return None
+    capacity_bps = rate.bps * goodput_ceiling(cell.mtu_bytes)
+    return float(goodput_bps / capacity_bps)
+
+
+def steady_goodput_bps(flows: pd.DataFrame, intervals: pd.DataFrame, *, warm_up_s: float) -> float | None:
+    """Receiver goodput [bit/s] of all flows from ``warm_up_s`` on, until the first of them ends.
+
+    None without receiver intervals of every flow, or when the run ends before the warm-up does. Flows that start
+    later than the warm-up ends count from the start of the last one.
+    """
+    progress = progress_of_flows(flows, intervals)
+    if progress is None:
+        return None
+    start = max(warm_up_s, *(times[0] for times, _ in progress))
+    end = min(times[-1] for times, _ in progress)
+    if end <= start:
+        return None
+    return float(8 * received_between(progress, start, end).sum() / (end - start))
+
+
+def progress_of_flows(flows: pd.DataFrame, intervals: pd.DataFrame) -> list[tuple[Array, Array]] | None:
+    """For each flow the instants [s] of the cell's clock and the bytes that its receiver had by then.
+
+    In the order of ``flows``; None when there is no flow, or one has no receiver intervals.
+    """
+    received = intervals[intervals["side"] == "receiver"]
+    curves: list[tuple[Array, Array]] = []
+    for flow, start_s in zip(flows["flow"], flows["start_s"], strict=True):
+        rows = received[received["flow"] == flow]
+        if rows.empty or rows[["start_s", "end_s", "bytes"]].isna().any(axis=None):
+            return None
+        by_end = rows.groupby("end_s")["bytes"].sum().sort_index()
+        times = np.concatenate(([rows["start_s"].min()], by_end.index.to_numpy(dtype=np.float64))) + start_s
+        curves.append((times, np.concatenate(([0.0], by_end.to_numpy(dtype=np.float64).cumsum()))))
+    return curves or None
+
+
+def received_between(progress: list[tuple[Array, Array]], start_s: float, end_s: float) -> Array:
+    """Bytes that each receiver got in a window of the cell's clock.
+
+    An interval that straddles an edge of the window is shared out evenly over its time.
+    """
+    return np.array([np.diff(np.interp([start_s, end_s], times, total))[0] for times, total in progress])
+
+
+def link_rate_bps(queue: pd.DataFrame) -> float | None:
+    """Rate [bit/s] leaving a queue, before any loss behind it: slope of ``sent_bytes`` from first to last sample.
+
+    Counts Ethernet frames. None with fewer than two samples, or when the counter was reset in between.
+    """
+    sent, times = _numbers(queue, "sent_bytes"), _numbers(queue, "t_s")
+    if sent.size < 2 or sent.size != len(queue) or (np.diff(sent) < 0).any() or times[-1] <= times[0]:
+        return None
+    return float(8 * (sent[-1] - sent[0]) / (times[-1] - times[0]))
+
+
+def shares(flows: pd.DataFrame, by: str) -> dict[str, float] | None:
+    """Share of the summed receiver goodput for each value of column ``by``, e.g. ``group`` or ``cca``.
+
+    Ratios that sum to 1; None when a flow's goodput is absent or all are zero.
+    """
+    goodput = _numbers(flows, "goodput_bps")
+    if goodput.size != len(flows) or goodput.sum() <= 0:
+        return None
+    sums = flows.groupby(by, observed=True)["goodput_bps"].sum()
+    return {str(name): float(value) for name, value in (sums / sums.sum()).items()}
+
+
+# Retransmission
+
+
+def _retransmission(flows: pd.DataFrame, sockets: pd.DataFrame, cell: Cell) -> dict[str, float | int | None]:
+    """Retransmitted segments as iperf3 counts them, and their ratio to all segments sent.
+
+    The segments sent come from the sockets, because what iperf3 handed to the kernel may still be queued there.
+    """
+    total = _complete_sum(flows, "retransmits")
+    sent = sent_segments(sockets, mss_bytes=cell.mtu_bytes - TCP_IPV4_HEADER_BYTES)
+    return {
+        "retransmits": None if total is None else int(total),
+        "retransmit_ratio": None if total is None or not sent else total / sent,
+    }
+
+
+def sent_segments(sockets: pd.DataFrame, *, mss_bytes: int) -> float | None:
+    """Full segments that the senders put on the wire, retransmissions included: last ``bytes_sent`` / MSS, summed.
+
+    ``mss_bytes`` stands in where a sample names no MSS. None when no sender's socket was seen to send.
+    """
+    sending = sockets[(sockets["side"] == "sender") & sockets["bytes_sent"].notna()]
+    if sending.empty:
+        return None
+    last = sending.sort_values("t_s", kind="stable").groupby(["flow", "local_port"]).last()
+    return float((last["bytes_sent"] / last["mss_bytes"].fillna(mss_bytes)).sum())
+
+
+# Round-trip time
+
+
+def _round_trip(sockets: pd.DataFrame, cell: Cell) -> dict[str, float | int | None]:
+    """Median, 95th percentile and maximum [s] of the senders' RTT, over all samples of all flows.
+
+    It is the kernel's smoothed RTT (``tcpi_rtt``, weight 1/8 a sample), so short peaks are lower than on the wire.
+    """
+    samples = sockets.loc[(sockets["side"] == "sender") & sockets["rtt_s"].notna(), ["flow", "rtt_s"]]
+    rtt = samples["rtt_s"].to_numpy(dtype=np.float64)
+    delay = queue_delay_s(samples, cell)
+    return {
+        "rtt_median_s": _quantile(rtt, 0.5),
+        "rtt_p95_s": _quantile(rtt, 0.95),
+        "rtt_max_s": _quantile(rtt, 1.0),
+        "queue_delay_median_s": None if delay is None else _quantile(delay, 0.5),
+    }
+
+
+def queue_delay_s(samples: pd.DataFrame, cell: Cell) -> Array | None:
+    """RTT minus the propagation RTT of the flow's path [s], a sample; None when the cell changes its RTT."""
+    if any(step.rtt is not None for step in cell.steps):
+        return None
+    propagation = samples["flow"].map({flow.index: flow.rtt.seconds for flow in cell.flows})
+    delay = samples["rtt_s"].to_numpy(dtype=np.float64) - propagation.to_numpy(
+        dtype=np.float64, na_value=np.nan
+    )
+    return np.asarray(delay[~np.isnan(delay)], dtype=np.float64)
+
+
+def bandwidth_estimate_cdf(sockets: pd.DataFrame) -> pd.DataFrame:
+    """Empirical distribution of BBR's bandwidth estimate over all samples, start-up included (FABRIC23, Fig. 1).
+
+    Columns ``bandwidth_bps``, ascending, and ``share``, the ratio of samples at or below it. Empty without BBR.
+    """
+    estimates = np.sort(_numbers(sockets[sockets["side"] == "sender"], "bbr_bw_bps"))
+    share = np.arange(1, estimates.size + 1) / max(estimates.size, 1)
+    return pd.DataFrame({"bandwidth_bps": estimates, "share": share})
+
+
+# Queue
+
+
+def queue_of(queues: pd.DataFrame, link: CellLink) -> pd.DataFrame:
+    """Pick the samples of the bottleneck queue of ``link``, in the direction a → b, by time."""
+    rows = (queues["role"] == "bottleneck") & (queues["link"] == link.name) & (queues["node"] == link.a)
+    return queues[rows].sort_values("t_s", kind="stable")
+
+
+def _occupancy(queue: pd.DataFrame, cell: Cell) -> dict[str, float | int | None]:
+    """Median and 95th percentile of the backlog, and the median in BDP and as a share of the buffer.
+
+    Samples have a fixed period, so the plain median weights time. The quotients are None when their divisor changes.
+    """
+    backlog, link = _numbers(queue, "backlog_bytes"), cell.bottleneck
+    middle = _quantile(backlog, 0.5)
+    steady_path = all(step.rate is None and step.rtt is None for step in cell.steps)
+    steady_buffer = all(step.buffer_bytes is None for step in cell.steps)
+    return {
+        "queue_median_bytes": middle,
+        "queue_p95_bytes": _quantile(backlog, 0.95),
+        "queue_median_bdp": _quotient(middle, link.bdp_bytes if steady_path else None),
+        "queue_median_fill": _quotient(middle, link.buffer_bytes if steady_buffer else None),
+    }
+
+
+def drops(queue: pd.DataFrame) -> int | None:
+    """Packets that the qdiscs dropped between their first and last sample; None without two samples of each.
+
+    A counter that was reset gives None too: what it held is lost.
+    """
+    if queue.empty or queue["drops"].isna().any():
+        return None
+    counters = queue.sort_values("t_s", kind="stable").groupby(["node", "interface", "handle"])["drops"]
+    if (counters.size() < 2).any() or (counters.diff() < 0).any():
+        return None
+    return int((counters.last() - counters.first()).sum())
+
+
+# Fairness
+
+
+def jain(values: ArrayLike) -> float | None:
+    """Jain's index (Σx)² / (n Σx²), between 1/n and 1 (RFC 5166, section 2.3.1); None of nothing or of all zeros.
+
+    >>> jain([1, 1, 1]), jain([1, 0]), jain([])
+    (1.0, 0.5, None)
+    """
+    x = np.asarray(values, dtype=np.float64)
+    peak = x.max(initial=0.0)
+    if peak <= 0:
+        return None
+    x = x / peak  # squares of tiny or huge rates would leave the range of a float
+    return float(x.sum() ** 2 / (x.size * (x**2).sum()))
+
+
+def jain_of_flows(flows: pd.DataFrame) -> float | None:
+    """Jain's index over the flows' receiver goodput; None with one flow, or when a flow's is absent."""
+    goodput = _numbers(flows, "goodput_bps")
+    return jain(goodput) if len(flows) > 1 and goodput.size == len(flows) else None
+
+
+def jain_of_groups(flows: pd.DataFrame) -> float | None:
+    """Jain's index over the sums of each group: what hides unfairness inside a group. None with one group."""
+    goodput = _numbers(flows, "goodput_bps")
+    if flows["group"].nunique() < 2 or goodput.size != len(flows):
+        return None
+    return jain(flows.groupby("group", observed=True)["goodput_bps"].sum().to_numpy())
+
+
+def convergence_s(flows: pd.DataFrame, intervals: pd.DataFrame) -> float | None:
+    """Seconds from the last flow's start until Jain's index over 1 s windows stays at 0.9 or more for 5 s.
+
+    None with one flow, when that never happens, or without receiver intervals of at most a second.
+    """
+    if len(flows) < 2:
+        return None
+    progress = progress_of_flows(flows, intervals)
+    if progress is None or max(float(np.diff(times).max()) for times, _ in progress) > WINDOW_S * 1.01:
+        return None
+    last_start = float(flows["start_s"].max())
+    end = min(times[-1] for times, _ in progress)
+    edges = last_start + np.arange(math.floor((end - last_start) / WINDOW_S) + 1) * WINDOW_S
+    received = np.array([np.diff(np.interp(edges, times, total)) for times, total in progress])
+    return _first_lasting(received)
+
+
+def _first_lasting(received: Array) -> float | None:
+    """``received`` is bytes by flow and window."""
+    squares = len(received) * (received**2).sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        fair = received.sum(axis=0) ** 2 / squares >= CONVERGED_JAIN
+    if fair.size < CONVERGED_WINDOWS:
+        return None
+    lasting = np.lib.stride_tricks.sliding_window_view(fair, CONVERGED_WINDOWS).all(axis=1)
+    return float(np.argmax(lasting) * WINDOW_S) if lasting.any() else None
+
+
+# Shared
+
+
+def _span_s(flows: pd.DataFrame, duration: str) -> float | None:
+    """Seconds from the first flow's start to the last one's end."""
+    ends = flows["start_s"] + flows[duration]
+    if ends.empty or ends.isna().any():
+        return None
+    return float(ends.max() - flows["start_s"].min())
+
+
+def _end_s(flows: pd.DataFrame) -> float | None:
+    """When the last flow stopped sending, on the cell's clock."""
+    ends = (flows["start_s"] + flows["sender_s"]).dropna()
+    return float(ends.max()) if len(ends) else None
+
+
+def _during(samples: pd.DataFrame, end_s: float | None) -> pd.DataFrame:
+    """Keep the samples taken while flows ran; all after the start when their end is unknown."""
+    return samples[(samples["t_s"] >= 0) & (samples["t_s"] <= (math.inf if end_s is None else end_s))]
+
+
+def _numbers(frame: pd.DataFrame, column: str) -> Array:
+    """Return the values of a column that are there."""
+    return np.asarray(frame[column].dropna().to_numpy(dtype=np.float64), dtype=np.float64)
+
+
+def _complete_sum(flows: pd.DataFrame, column: str) -> float | None:
+    return _complete(flows, column, np.sum)
+
+
+def _complete(flows: pd.DataFrame, column: str, reduce: Callable[[Array], np.float64]) -> float | None:
+    """Reduce a column that every flow has; None when one lacks it."""
+    values = _numbers(flows, column)
+    return float(reduce(values)) if values.size and values.size == len(flows) else None
+
+
+def _quantile(values: Array, q: float) -> float | None:
+    return float(np.quantile(values, q)) if values.size else None
+
+
+def _quotient(value: float | None, divisor: int | None) -> float | None:
+    return None if value is None or divisor is None or divisor == 0 else value / divisor
+
+
+def _rate_bps(count: float | None, span_s: float | None) -> float | None:
+    """Bytes over seconds as bit/s."""
+    return None if count is None or span_s is None or span_s <= 0 else 8 * count / span_s

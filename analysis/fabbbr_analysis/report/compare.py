@@ -1,0 +1,222 @@
+"""What changed between two runs: the same look, one page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from fabbbr.model import RunManifest
+from fabbbr.store import RunFolder, write_atomically
+from fabbbr_analysis.figures import canvas
+from fabbbr_analysis.figures.measures import BY_COLUMN, Measure, in_a_sentence
+from fabbbr_analysis.report import provenance, render
+from fabbbr_analysis.report.provenance import Fact
+from fabbbr_analysis.report.slots import Option, Slot, embed
+from fabbbr_analysis.report.wording import counted, interval, listing, number
+from fabbbr_analysis.report.write import as_csv, make
+from fabbbr_analysis.summary import compare
+
+if TYPE_CHECKING:
+    from fabbbr_analysis.runset import RunSet
+
+COMPARISON = "comparison.html"
+VERDICTS = ("changed", "unclear", "unchanged")
+_COLOURS = {"changed": "#D55E00", "unclear": "#E69F00", "unchanged": "#0072B2"}
+_SYMBOLS = {"changed": "diamond", "unclear": "circle-open", "unchanged": "circle"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """One of the two runs."""
+
+    letter: str
+    name: str
+    title: str
+    created: str
+    certified: int
+    planned: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """A fact in which the two runs differ."""
+
+    name: str
+    a: str
+    b: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One metric at one condition, as text."""
+
+    condition: str
+    metric: str
+    verdict: str
+    a: str
+    b: str
+    ratio: str
+    p: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """The whole page."""
+
+    sides: tuple[Side, Side]
+    counts: dict[str, int]
+    differences: tuple[Difference, ...]
+    figures: tuple[Slot, ...]
+    rows: tuple[Row, ...]
+    alone: tuple[tuple[str, str], ...]
+    """Condition and the side that has it."""
+
+    @property
+    def result(self) -> str:
+        """The result in one line."""
+        total = sum(self.counts.values())
+        if not total:
+            return "The two runs have no condition in common, so nothing can be compared."
+        said = [f"{self.counts[verdict]} {verdict}" for verdict in VERDICTS if self.counts[verdict]]
+        return f"Of {counted(total, 'comparison')} of a metric at a condition: {listing(said)}."
+
+
+def write_comparison(a: RunSet, b: RunSet, folder: Path) -> Path:
+    """Write ``comparison.html`` and ``comparison.csv`` and return the path of the first.
+
+    Raises StoreError when the folder cannot be written.
+    """
+    table = compare(a, b)
+    whole = _comparison(a, b, table)
+    make(folder)
+    write_atomically(folder / "comparison.csv", as_csv(table))
+    write_atomically(folder / COMPARISON, render.html("comparison.html.j2", page=whole))
+    return folder / COMPARISON
+
+
+def _comparison(a: RunSet, b: RunSet, table: pd.DataFrame) -> Comparison:
+    compared = table[table["verdict"].isin(VERDICTS)]
+    alone = table[~table["verdict"].isin(VERDICTS)]
+    tally = Counter(compared["verdict"])
+    # What changed is what the reader came for; within a verdict the order of the plan stays.
+    order = compared["verdict"].map(VERDICTS.index)
+    return Comparison(
+        sides=(_side("A", a), _side("B", b)),
+        counts={verdict: tally[verdict] for verdict in VERDICTS},
+        differences=tuple(_differences(a, b)),
+        figures=tuple(_figures(compared)),
+        rows=tuple(
+            _row(row) for row in compared.loc[order.sort_values(kind="stable").index].to_dict("records")
+        ),
+        alone=tuple(
+            (str(condition), str(verdict))
+            for condition, verdict in zip(alone["condition"], alone["verdict"], strict=True)
+        ),
+    )
+
+
+def _side(letter: str, run_set: RunSet) -> Side:
+    manifest: RunManifest = run_set.manifest
+    return Side(
+        letter=letter,
+        name=run_set.path.name,
+        title=str(manifest.experiment.get("title") or run_set.experiment),
+        created=manifest.created,
+        certified=int((run_set.runs["status"] == "certified").sum()),
+        planned=len(manifest.cells),
+    )
+
+
+def _differences(a: RunSet, b: RunSet) -> list[Difference]:
+    """Return what was asked or used differently: the first place to look for the cause of a change."""
+    first, second = _facts(a), _facts(b)
+    names = [*first, *(name for name in second if name not in first)]
+    return [
+        Difference(name=name, a=first.get(name, "–"), b=second.get(name, "–"))
+        for name in names
+        if first.get(name) != second.get(name)
+    ]
+
+
+def _facts(run_set: RunSet) -> dict[str, str]:
+    manifests = [stored.manifest for stored in RunFolder.open(run_set.path).cells()]
+    facts: Sequence[Fact] = (
+        *provenance.conditions(run_set.manifest),
+        *provenance.facts(run_set.manifest, manifests),
+    )
+    return {fact.name: fact.value for fact in facts}
+
+
+def _row(row: Mapping[Hashable, Any]) -> Row:
+    measure = BY_COLUMN.get(str(row["metric"]))
+    factor, unit = (measure.factor, measure.unit) if measure else (1.0, "")
+    return Row(
+        condition=str(row["condition"]),
+        metric=measure.title if measure else str(row["metric"]),
+        verdict=str(row["verdict"]),
+        a=f"{number(row['mean_a'] * factor)} {unit}".strip(),
+        b=f"{number(row['mean_b'] * factor)} {unit}".strip(),
+        ratio=interval(row["ratio"], row["ratio_low"], row["ratio_high"]),
+        p=number(row["p_holm"], significant=2),
+    )
+
+
+def _figures(compared: pd.DataFrame) -> list[Slot]:
+    """Draw one figure a metric: the ratio of every condition with its interval, around 1."""
+    drawn = compared[compared["ratio"].notna()]
+    return [
+        _slot(place, BY_COLUMN[str(metric)], rows)
+        for place, (metric, rows) in enumerate(drawn.groupby("metric", sort=False))
+        if metric in BY_COLUMN
+    ]
+
+
+def _slot(place: int, measure: Measure, rows: pd.DataFrame) -> Slot:
+    figure = canvas.empty(height=120 + 24 * len(rows))
+    for verdict in VERDICTS:
+        _add(figure, rows[rows["verdict"] == verdict], verdict)
+    figure.add_vline(x=1, line={"color": "#8A8F98", "width": 1, "dash": "dot"})
+    figure.update_xaxes(title_text="A over B")
+    figure.update_yaxes(
+        type="category", categoryarray=list(rows["condition"])[::-1], categoryorder="array", automargin=True
+    )
+    return Slot(
+        id=f"ratio-{place}",
+        title=f"{measure.title}: A over B",
+        caption=f"{measure.explanation} Means of A over means of B with 95 % intervals; 1 is no change.",
+        alt=f"Chart of the ratio of {in_a_sentence(measure.title)} of A to B at each condition. "
+        "The table below has the numbers.",
+        height=int(figure.layout.height),
+        options=(Option(label="", data=embed(figure)),),
+        selector="At",
+        scale_toggle=False,
+        wide=False,
+    )
+
+
+def _add(figure: go.Figure, rows: pd.DataFrame, verdict: str) -> None:
+    if rows.empty:
+        return
+    figure.add_scatter(
+        x=[float(ratio) for ratio in rows["ratio"]],
+        y=list(rows["condition"]),
+        mode="markers",
+        name=verdict,
+        marker={"color": _COLOURS[verdict], "symbol": _SYMBOLS[verdict], "size": 9},
+        error_x={
+            "type": "data",
+            "symmetric": False,
+            "array": canvas.or_none(rows["ratio_high"] - rows["ratio"]),
+            "arrayminus": canvas.or_none(rows["ratio"] - rows["ratio_low"]),
+            "color": _COLOURS[verdict],
+            "thickness": 1.5,
+            "width": 3,
+        },
+        hovertemplate="<b>%{y}</b><br>A is %{x:.4g} times B<extra></extra>",
+    )

@@ -1,0 +1,215 @@
+"""What the page says, as plain records: everything is decided here, the templates only set it."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+from markupsafe import Markup
+
+from fabbbr.model import CellManifest, RunManifest
+from fabbbr.store import RunFolder
+from fabbbr_analysis.figures.style import Palette
+from fabbbr_analysis.report import bands, diagram, provenance
+from fabbbr_analysis.report.certificates import Certificates, collect
+from fabbbr_analysis.report.findings import findings
+from fabbbr_analysis.report.provenance import Fact
+from fabbbr_analysis.report.slots import Slot, metric_slots, time_slots
+from fabbbr_analysis.report.tables import ResultTable, result_table
+from fabbbr_analysis.report.wording import counted, distinct, interval, listing
+
+if TYPE_CHECKING:
+    from fabbbr_analysis.claims import Verdict
+    from fabbbr_analysis.runset import RunSet
+
+VERDICTS = ("reproduced", "compatible", "inconclusive", "not reproduced", "not run")
+"""In the order of the scoreboard's bar."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimRow:
+    """One claim of a paper and what this run says about it."""
+
+    verdict: Verdict
+    value: str
+    drawing: Markup | None
+    """The interval against the band; None when there is no value or no band."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """The section of one run set."""
+
+    slug: str
+    """For links within the page."""
+    id: str
+    title: str
+    source: str
+    created: str
+    findings: tuple[str, ...]
+    conditions: tuple[Fact, ...]
+    path: Markup
+    figures: tuple[Slot, ...]
+    table: ResultTable
+    certificates: Certificates
+    provenance: tuple[Fact, ...]
+    clock: str
+    rerun: str
+    downloads: tuple[Download, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Download:
+    """A file beside the report, by a path relative to it."""
+
+    href: str
+    what: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """The whole report."""
+
+    title: str
+    experiments: tuple[Experiment, ...]
+    claims: tuple[ClaimRow, ...]
+    """Those that these runs are about."""
+    other_claims: tuple[ClaimRow, ...]
+    """Those of experiments that are not here, and those that are arithmetic."""
+    counts: dict[str, int]
+    """Verdict → number of claims."""
+
+    @property
+    def scoreboard(self) -> str:
+        """The scoreboard in one line."""
+        if not self.claims:
+            return "No published claim was judged."
+        said = [f"{self.counts[verdict]} {verdict}" for verdict in VERDICTS if self.counts[verdict]]
+        return f"Of {counted(len(self.claims), 'published claim')}: {listing(said)}."
+
+    @property
+    def conditions(self) -> int:
+        """Conditions of all experiments."""
+        return sum(len(experiment.table.rows) for experiment in self.experiments)
+
+    @property
+    def certified(self) -> int:
+        """Cells that passed their certificate."""
+        return sum(experiment.certificates.certified for experiment in self.experiments)
+
+    @property
+    def planned(self) -> int:
+        """Cells of the plans."""
+        return sum(experiment.certificates.planned for experiment in self.experiments)
+
+    @property
+    def checks(self) -> tuple[int, int]:
+        """Checks passed and made."""
+        every = [check for each in self.experiments for check in each.certificates.summaries]
+        return sum(check.passed for check in every), sum(check.total for check in every)
+
+    @property
+    def real_time(self) -> tuple[str, ...]:
+        """Titles of the experiments that ran on a real clock."""
+        return tuple(each.title for each in self.experiments if "real" in each.clock)
+
+
+def page(
+    run_sets: Sequence[RunSet],
+    verdicts: Sequence[Verdict],
+    summaries: Sequence[pd.DataFrame],
+    palette: Palette,
+    folder: Path,
+) -> Page:
+    """Assemble the report of ``run_sets`` for ``folder``; one summary a run set, in the same order."""
+    experiments = tuple(
+        _experiment(place, run_set, summary, palette, folder)
+        for place, (run_set, summary) in enumerate(zip(run_sets, summaries, strict=True), start=1)
+    )
+    asked = {name for run_set in run_sets for name in run_set.manifest.claims}
+    own = [verdict for verdict in verdicts if _is_about(verdict, asked, experiments)]
+    # What has a verdict comes first; the order of the papers is kept within.
+    own.sort(key=lambda verdict: verdict.verdict == "not run")
+    tally = Counter(str(verdict.verdict) for verdict in own)
+    return Page(
+        title=_title(experiments),
+        experiments=experiments,
+        claims=tuple(_claim(verdict) for verdict in own),
+        other_claims=tuple(_claim(verdict) for verdict in verdicts if verdict not in own),
+        counts={name: tally[name] for name in VERDICTS},
+    )
+
+
+def _is_about(verdict: Verdict, asked: set[str], experiments: Sequence[Experiment]) -> bool:
+    """Whether a claim is judged on these runs; ``n`` is None where it needs none."""
+    judged = verdict.verdict != "not run" and verdict.n is not None
+    own = verdict.experiment.replace(".", "_") in {experiment.id for experiment in experiments}
+    return judged or own or verdict.id in asked
+
+
+def _title(experiments: Sequence[Experiment]) -> str:
+    titles = distinct(experiment.title for experiment in experiments)
+    return listing(titles) if len(titles) <= 2 else f"{titles[0]} and {len(titles) - 1} more experiments"
+
+
+def _experiment(
+    place: int, run_set: RunSet, summary: pd.DataFrame, palette: Palette, folder: Path
+) -> Experiment:
+    manifest: RunManifest = run_set.manifest
+    manifests = [stored.manifest for stored in RunFolder.open(run_set.path).cells()]
+    slug = f"e{place}-{run_set.experiment}"
+    return Experiment(
+        slug=slug,
+        id=run_set.experiment,
+        title=str(manifest.experiment.get("title") or run_set.experiment),
+        source=str(manifest.experiment.get("source") or ""),
+        created=manifest.created,
+        findings=tuple(findings(run_set.runs, summary)),
+        conditions=provenance.conditions(manifest),
+        path=diagram.drawing(manifest.cells),
+        figures=(*metric_slots(run_set, palette, slug), *time_slots(run_set, palette, slug)),
+        table=result_table(run_set.runs, summary),
+        certificates=collect(manifests, [cell.id for cell in manifest.cells]),
+        provenance=provenance.facts(manifest, manifests),
+        clock=_clock(manifests),
+        rerun=provenance.rerun_command(manifest),
+        downloads=_downloads(run_set.path, folder),
+    )
+
+
+def _clock(manifests: Sequence[CellManifest]) -> str:
+    clocks = distinct(sorted(manifest.provenance.clock for manifest in manifests))
+    return listing(clocks) if clocks else "none"
+
+
+def _downloads(run: Path, folder: Path) -> tuple[Download, ...]:
+    names = {
+        "run.json": "the plan",
+        "experiment.yaml": "the experiment file",
+        **{
+            f"tables/{path.name}": f"table {path.stem}" for path in sorted((run / "tables").glob("*.parquet"))
+        },
+    }
+    return tuple(
+        Download(href=Path(os.path.relpath(run / name, folder)).as_posix(), what=what)
+        for name, what in names.items()
+        if (run / name).exists()
+    )
+
+
+def _claim(verdict: Verdict) -> ClaimRow:
+    text = interval(verdict.value, verdict.low, verdict.high)
+    return ClaimRow(verdict=verdict, value=text, drawing=_drawing(verdict, text))
+
+
+def _drawing(verdict: Verdict, text: str) -> Markup | None:
+    if verdict.value is None or (verdict.band_low is None and verdict.band_high is None):
+        return None
+    band = bands.Band(low=verdict.band_low, high=verdict.band_high)
+    label = f"{text} against the band {verdict.band}"
+    return bands.drawing(band, verdict.value, verdict.low, verdict.high, label=label)

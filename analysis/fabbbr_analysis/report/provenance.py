@@ -1,0 +1,117 @@
+"""What was asked, what produced the numbers, and the command that produces them again."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from fabbbr.model import Cell, CellManifest, Flow, RunManifest
+from fabbbr.units import Size
+from fabbbr_analysis.report.diagram import spread
+from fabbbr_analysis.report.wording import counted, distinct
+
+_SHORT_HASH = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fact:
+    """A line of a two-column table."""
+
+    name: str
+    value: str
+
+
+def conditions(manifest: RunManifest) -> tuple[Fact, ...]:
+    """Return the conditions as asked; what was varied shows its values."""
+    cells = manifest.cells
+    first = cells[0]
+    rows = [
+        Fact(name="Congestion control", value=spread(_flows(cells, lambda flow: flow.cca))),
+        Fact(name="Flows in a cell", value=spread([str(len(cell.flows)) for cell in cells])),
+        Fact(name="Bottleneck", value=spread(_sorted(cells, lambda cell: cell.bottleneck.rate))),
+        Fact(name="Propagation RTT", value=spread(_rtts(cells))),
+        Fact(name="Buffer", value=spread([_buffer(cell) for cell in cells])),
+        Fact(name="Queue discipline", value=spread([cell.bottleneck.aqm for cell in cells])),
+        Fact(name="Injected loss", value=_losses(cells)),
+        Fact(name="Duration", value=spread(_flows(cells, _length))),
+        Fact(name="Left out of steady state", value=spread(_sorted(cells, lambda cell: cell.warm_up))),
+        Fact(name="MTU", value=f"{first.mtu_bytes} bytes"),
+        Fact(name="Sampled every", value=spread(_sorted(cells, lambda cell: cell.sample_period))),
+        Fact(name="Repetitions", value=str(max(cell.repetition for cell in cells))),
+        Fact(name="Cells", value=str(len(cells))),
+    ]
+    if first.offloads:
+        rows.append(Fact(name="Segmentation offloads", value="on: losses drop super-packets"))
+    if steps := first.steps:
+        rows.append(Fact(name="Changes while flows run", value=counted(len(steps), "step")))
+    return tuple(rows)
+
+
+def _flows(cells: Sequence[Cell], pick: Callable[[Flow], str]) -> list[str]:
+    return distinct(pick(flow) for cell in cells for flow in cell.flows)
+
+
+def _sorted(cells: Sequence[Cell], pick: Callable[[Cell], object]) -> list[str]:
+    """Return the distinct quantities in ascending order, as text."""
+    values = {pick(cell) for cell in cells}
+    return [str(value) for value in sorted(values, key=lambda value: getattr(value, "base", 0))]
+
+
+def _rtts(cells: Sequence[Cell]) -> list[str]:
+    return [str(rtt) for rtt in sorted({flow.rtt for cell in cells for flow in cell.flows})]
+
+
+def _losses(cells: Sequence[Cell]) -> str:
+    losses = {link.loss for cell in cells for link in cell.links if link.loss is not None}
+    if not losses:
+        return "none"
+    rates = [str(rate) for rate in sorted({loss.rate for loss in losses})]
+    kinds = sorted({f"{loss.model.replace('_', '-')}, {loss.position.replace('_', ' ')}" for loss in losses})
+    return f"{spread(rates)}; {spread(kinds)}"
+
+
+def _buffer(cell: Cell) -> str:
+    link = cell.bottleneck
+    return link.buffer_asked or str(Size(link.buffer_bytes or 0))
+
+
+def _length(flow: Flow) -> str:
+    return str(flow.duration) if flow.duration is not None else f"until {flow.size} are sent"
+
+
+def facts(manifest: RunManifest, manifests: Sequence[CellManifest]) -> tuple[Fact, ...]:
+    """Return what produced the cells; a property in which they differ shows every value."""
+    origins = [each.provenance for each in manifests]
+    tools = sorted({name for origin in origins for name in origin.tools})
+    rows: list[tuple[str, list[str]]] = [
+        ("fabbbr", [origin.fabbbr_version for origin in origins]),
+        ("Backend", [origin.backend for origin in origins]),
+        ("Clock", [_CLOCKS[origin.clock] for origin in origins]),
+        ("Kernel", [origin.kernel_release for origin in origins]),
+        ("Kernel configuration", _hashes(origin.kernel_config_sha256 for origin in origins)),
+        ("Kernel image", _hashes(origin.kernel_sha256 for origin in origins)),
+        *((tool, [origin.tools[tool] for origin in origins if tool in origin.tools]) for tool in tools),
+        ("Seed of the run", [str(manifest.seed)]),
+        ("Profile", [manifest.profile]),
+        ("Started", [manifest.created]),
+    ]
+    return tuple(Fact(name=name, value="; ".join(distinct(values))) for name, values in rows if values)
+
+
+_CLOCKS = {
+    "virtual": "virtual: time in the emulation does not depend on the speed of the machine",
+    "real": "REAL TIME: results depend on the load of the machine",
+}
+
+
+def _hashes(hashes: Iterable[str | None]) -> list[str]:
+    return [f"sha256 {value[:_SHORT_HASH]}…" for value in hashes if value is not None]
+
+
+def rerun_command(manifest: RunManifest) -> str:
+    """Return the command line that makes this run again, from the experiment file in the run folder."""
+    profile = [] if manifest.profile == "default" else [f"--{manifest.profile}"]
+    argv = ["fabbbr", "run", manifest.source_name, *profile]
+    argv += ["--backend", manifest.backend, "--seed", str(manifest.seed)]
+    return shlex.join(argv)

@@ -1,0 +1,103 @@
+"""Numbers and lists as a person reads them: no more digits than the interval supports, absence as a dash."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TypeVar
+
+import pandas as pd
+
+ABSENT = "–"
+_T = TypeVar("_T", bound=Hashable)
+_THIN_SPACE = "\u202f"
+_MOST_DECIMALS = 6
+
+
+def number(value: float | None, *, significant: int = 3) -> str:
+    """Write ``value`` to so many significant digits, never in powers of ten.
+
+    >>> number(91.123), number(0.01234), number(1257232), number(None)
+    ('91.1', '0.0123', '1\u202f257\u202f232', '–')
+    """
+    if value is None or pd.isna(value):
+        return ABSENT
+    return _fixed(float(value), _decimals(float(value), significant))
+
+
+def interval(value: float | None, low: float | None, high: float | None) -> str:
+    """Write a value and its interval in one line.
+
+    >>> interval(91.1234, 90.81, 91.42), interval(5.0, None, None)
+    ('91.12 [90.81, 91.42]', '5.00 (no interval)')
+    """
+    if value is None or pd.isna(value):
+        return ABSENT
+    return f"{mean(value, low, high)} {limits(value, low, high)}"
+
+
+def mean(value: float, low: float | None, high: float | None) -> str:
+    """Write a value to the digits that its interval supports: two of the half width, four at most of the value."""
+    return _fixed(value, _supported(value, low, high))
+
+
+def limits(value: float, low: float | None, high: float | None) -> str:
+    """Write the ends of an interval to the digits of its value; one run has none."""
+    if low is None or high is None or pd.isna(low) or pd.isna(high):
+        return "(no interval)"
+    decimals = _supported(value, low, high)
+    return f"[{_fixed(low, decimals)}, {_fixed(high, decimals)}]"
+
+
+def _supported(value: float, low: float | None, high: float | None) -> int:
+    if low is None or high is None or pd.isna(low) or pd.isna(high) or high <= low:
+        return _decimals(value, 3)
+    return min(_decimals((high - low) / 2, 2), _decimals(max(abs(low), abs(high)), 4))
+
+
+def tie(text: str) -> str:
+    """Keep each number on one line with its unit.
+
+    >>> tie("at 10 % of 100 Mbit/s") == "at 10\u00a0% of 100\u00a0Mbit/s"
+    True
+    """
+    return re.sub(
+        r"(?<=[\d\]]) (?=(?:%|ns|us|ms|s|[kMGT]?bit/s|[kMGT]?i?B|BDP|bytes)(?![\w]))", "\u00a0", text
+    )
+
+
+def _decimals(value: float, significant: int) -> int:
+    if value == 0:
+        return 0
+    return min(_MOST_DECIMALS, max(0, significant - 1 - math.floor(math.log10(abs(value)))))
+
+
+def _fixed(value: float, decimals: int) -> str:
+    text = f"{value:,.{decimals}f}".replace(",", _THIN_SPACE)
+    return "0" if float(value) == 0 else text.replace("-", "−")
+
+
+def listing(words: Sequence[str]) -> str:
+    """Join words as in prose.
+
+    >>> listing(["cubic", "reno", "htcp"])
+    'cubic, reno and htcp'
+    """
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Write a count with its noun.
+
+    >>> counted(1, "cell"), counted(80, "cell")
+    ('1 cell', '80 cells')
+    """
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def distinct(values: Iterable[_T]) -> list[_T]:
+    """Return the values without repeats, in the order in which they first come."""
+    return list(dict.fromkeys(values))

@@ -1,0 +1,87 @@
+"""Write a report's four files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from fabbbr.errors import AnalysisError, StoreError
+from fabbbr.store import write_atomically
+from fabbbr_analysis.claims import judge
+from fabbbr_analysis.figures.catalogue import palette_of
+from fabbbr_analysis.figures.measures import MEASURES
+from fabbbr_analysis.report import render
+from fabbbr_analysis.report.page import page
+from fabbbr_analysis.summary import summarise
+
+if TYPE_CHECKING:
+    from fabbbr_analysis.claims import Verdict
+    from fabbbr_analysis.runset import RunSet
+
+REPORT = "report.html"
+
+
+def write_report(run_sets: Sequence[RunSet], folder: Path) -> Path:
+    """Write ``report.html``, ``report.md``, ``summary.csv`` and ``claims.csv`` and return the path of the first.
+
+    The same run sets in the same place give the same bytes: all times come from the manifests. Raises
+    AnalysisError when there is no run set or one has no cells, StoreError when the folder cannot be written.
+    """
+    if not run_sets:
+        message = "a report needs at least one run folder; name one, as in: fabbbr report RUN"
+        raise AnalysisError(message)
+    for run_set in run_sets:
+        if run_set.runs.empty:
+            message = f"{run_set.path} holds no finished cell to report on; finish it with: fabbbr run"
+            raise AnalysisError(message)
+    verdicts = judge(run_sets)
+    summaries = [summarise(run_set.runs, measured(run_set.runs)) for run_set in run_sets]
+    whole = page(run_sets, verdicts, summaries, palette_of(*run_sets), folder)
+    make(folder)
+    write_atomically(folder / "summary.csv", as_csv(pd.concat(summaries, ignore_index=True)))
+    write_atomically(folder / "claims.csv", as_csv(_claims_table(verdicts)))
+    write_atomically(folder / "report.md", render.markdown("report.md.j2", page=whole))
+    write_atomically(folder / REPORT, render.html("report.html.j2", page=whole))
+    return folder / REPORT
+
+
+def make(folder: Path) -> None:
+    """Create ``folder``; raise StoreError when that is not possible."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        message = f"cannot create {folder}: {error.strerror}; choose another --out"
+        raise StoreError(message) from error
+
+
+def measured(runs: pd.DataFrame) -> list[str]:
+    """Return the metrics of which at least one run has a value."""
+    return [m.column for m in MEASURES if m.column in runs.columns and runs[m.column].notna().any()]
+
+
+def as_csv(table: pd.DataFrame) -> str:
+    """Write a table with Unix line ends and nothing for what is absent."""
+    return str(table.to_csv(index=False, lineterminator="\n"))
+
+
+def _claims_table(verdicts: Sequence[Verdict]) -> pd.DataFrame:
+    columns = [
+        "id",
+        "experiment",
+        "verdict",
+        "value",
+        "low",
+        "high",
+        "band",
+        "published",
+        "n",
+        "strength",
+        "predicate",
+        "reason",
+    ]
+    return pd.DataFrame(
+        [[getattr(verdict, column) for column in columns] for verdict in verdicts], columns=columns
+    )

@@ -1,0 +1,143 @@
+"""The tables of one run, for metrics, claims, figures and notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TypeAlias
+
+import pandas as pd
+
+from fabbbr.errors import AnalysisError
+from fabbbr.model import RunManifest
+from fabbbr.store import RunFolder
+from fabbbr_analysis.tables import Progress, build_tables, table_path
+
+Read: TypeAlias = Callable[[str, Sequence[str] | None, Sequence[str] | None], pd.DataFrame]
+"""Table name, columns (None: all) and cell ids (None: all) → rows."""
+
+
+class RunSet:
+    """The tables of one run folder, read when they are asked for. Use :meth:`open`."""
+
+    def __init__(self, *, path: Path, manifest: RunManifest | None, experiment: str, read: Read) -> None:
+        self.path = path
+        self.experiment = experiment
+        self._manifest = manifest
+        self._read = read
+
+    @classmethod
+    def open(cls, path: Path, *, progress: Progress | None = None) -> RunSet:
+        """Open a run folder, and build its tables when they are missing or stale.
+
+        Raises StoreError when ``path`` is no run folder, ParseError when raw files cannot be read.
+        """
+        folder = RunFolder.open(path)
+        build_tables(folder, progress=progress)
+
+        def read(table: str, columns: Sequence[str] | None, cell_ids: Sequence[str] | None) -> pd.DataFrame:
+            return _read_parquet(table_path(path, table), columns, cell_ids)
+
+        experiment = str(folder.manifest.experiment.get("id", folder.manifest.source_name))
+        return cls(path=path, manifest=folder.manifest, experiment=experiment, read=read)
+
+    @classmethod
+    def from_frames(
+        cls,
+        frames: Mapping[str, pd.DataFrame],
+        *,
+        experiment: str,
+        path: Path = Path(),
+        manifest: RunManifest | None = None,
+    ) -> RunSet:
+        """Make a run set of tables in memory: table name → frame."""
+
+        def read(table: str, columns: Sequence[str] | None, cell_ids: Sequence[str] | None) -> pd.DataFrame:
+            if table not in frames:
+                message = (
+                    f"{experiment}: this run set has no table {table!r}, only {', '.join(sorted(frames))}"
+                )
+                raise AnalysisError(message)
+            frame = frames[table]
+            if cell_ids is not None:
+                frame = frame[frame["cell_id"].isin(list(cell_ids))].reset_index(drop=True)
+            if columns is None:
+                return frame
+            _check_columns(table, columns, list(frame.columns))
+            return frame[list(columns)]
+
+        return cls(path=path, manifest=manifest, experiment=experiment, read=read)
+
+    @property
+    def manifest(self) -> RunManifest:
+        """What was asked of the run; raise AnalysisError for a run set made of frames alone."""
+        if self._manifest is None:
+            message = (
+                f"{self.experiment}: this run set was made without a manifest; open a run folder instead"
+            )
+            raise AnalysisError(message)
+        return self._manifest
+
+    @cached_property
+    def cells(self) -> pd.DataFrame:
+        """Hold one row a cell: its condition, status and provenance."""
+        return self._read("cells", None, None)
+
+    @cached_property
+    def flows(self) -> pd.DataFrame:
+        """Hold one row a flow."""
+        return self._read("flows", None, None)
+
+    @cached_property
+    def intervals(self) -> pd.DataFrame:
+        """Hold one row a stream, side and iperf3 interval."""
+        return self._read("intervals", None, None)
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """Hold one row a cell: ``cells`` and the metrics."""
+        return self._read("runs", None, None)
+
+    @property
+    def certified(self) -> pd.DataFrame:
+        """Return the rows of ``runs`` whose certificate passed: the only ones to be averaged."""
+        return self.runs[self.runs["status"] == "certified"].reset_index(drop=True)
+
+    def sockets(
+        self, columns: Sequence[str] | None = None, cell_ids: Sequence[str] | None = None
+    ) -> pd.DataFrame:
+        """Read socket samples: only these columns of only these cells."""
+        return self._read("sockets", columns, cell_ids)
+
+    def queues(
+        self, columns: Sequence[str] | None = None, cell_ids: Sequence[str] | None = None
+    ) -> pd.DataFrame:
+        """Read queue samples: only these columns of only these cells."""
+        return self._read("queues", columns, cell_ids)
+
+
+def _read_parquet(path: Path, columns: Sequence[str] | None, cell_ids: Sequence[str] | None) -> pd.DataFrame:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        if columns is not None:
+            _check_columns(path.stem, columns, pq.read_schema(path).names)
+        table = pq.read_table(
+            path,
+            columns=None if columns is None else list(columns),
+            filters=None if cell_ids is None else [("cell_id", "in", list(cell_ids))],
+        )
+    except (OSError, pa.ArrowException) as error:
+        message = f"cannot read {path}: {error}; remove {path.parent} and run fabbbr report again"
+        raise AnalysisError(message) from None
+    frame: pd.DataFrame = table.to_pandas()
+    return frame
+
+
+def _check_columns(table: str, asked: Sequence[str], there: Sequence[str]) -> None:
+    unknown = [column for column in asked if column not in there]
+    if unknown:
+        message = f"table {table!r} has no column {', '.join(unknown)}; it has {', '.join(there)}"
+        raise AnalysisError(message)

@@ -1,0 +1,277 @@
+"""Statistics over runs: the run is the unit, because the seconds inside one are autocorrelated.
+
+Every function takes one value a run. Absent values are refused, never dropped: whoever calls decides what
+an absent value means. One run gives a value without an interval; randomness is passed in.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from fabbbr.errors import AnalysisError
+
+Array: TypeAlias = NDArray[np.float64]
+Statistic: TypeAlias = Callable[[Array], Array]
+"""Reduces the last axis, e.g. ``lambda runs: runs.mean(axis=-1)``."""
+
+BootstrapMethod: TypeAlias = Literal["percentile", "expanded percentile", "BCa"]
+
+CONFIDENCE = 0.95
+RESAMPLES = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """A value with its confidence interval; ``low`` and ``high`` are None when the runs do not give one."""
+
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+    """Runs; of the smaller sample when there are two."""
+    method: str
+    confidence: float = CONFIDENCE
+
+
+def mean(runs: Array) -> Array:
+    """Mean over the last axis."""
+    return np.asarray(runs.mean(axis=-1), dtype=np.float64)
+
+
+def median(runs: Array) -> Array:
+    """Median over the last axis."""
+    return np.asarray(np.median(runs, axis=-1), dtype=np.float64)
+
+
+def sample(values: ArrayLike) -> Array:
+    """One finite value a run; raise AnalysisError when there is none or one is absent."""
+    array = np.asarray(values, dtype=np.float64).ravel()
+    if array.size == 0:
+        message = "there is no run to take statistics of"
+        raise AnalysisError(message)
+    if not np.isfinite(array).all():
+        message = (
+            f"{int((~np.isfinite(array)).sum())} of {array.size} runs have no value; leave them out by name"
+        )
+        raise AnalysisError(message)
+    return array
+
+
+def mean_interval(values: ArrayLike, *, confidence: float = CONFIDENCE) -> Interval:
+    """Mean over runs with Student's t interval: for means that are roughly normal.
+
+    >>> interval = mean_interval([9.0, 10.0, 11.0])
+    >>> interval.value, round(interval.low, 2), round(interval.high, 2)
+    (10.0, 7.52, 12.48)
+    """
+    runs = sample(values)
+    value, n = float(runs.mean()), runs.size
+    if n < 2:
+        return Interval(value=value, low=None, high=None, n=n, method="t", confidence=confidence)
+    half = float(stats.t.ppf((1 + confidence) / 2, n - 1)) * float(runs.std(ddof=1)) / math.sqrt(n)
+    return Interval(value=value, low=value - half, high=value + half, n=n, method="t", confidence=confidence)
+
+
+def bootstrap_interval(
+    values: ArrayLike,
+    *,
+    generator: np.random.Generator,
+    statistic: Statistic = median,
+    method: BootstrapMethod = "BCa",
+    confidence: float = CONFIDENCE,
+) -> Interval:
+    """Bootstrap interval of a statistic of one sample, by 10 000 resamples of runs.
+
+    ``expanded percentile`` suits means of few runs (:func:`expanded_percentiles`), ``BCa`` (Efron 1987) skewed statistics
+    of many. BCa needs a jackknife that varies; where it does not, as with equal runs, the percentile interval is taken
+    and the result's ``method`` says so.
+    """
+    runs = sample(values)
+    value, n = float(statistic(runs)), runs.size
+    low: float | None = None
+    high: float | None = None
+    if n >= 2:
+        method, (low, high) = _bootstrapped(runs, statistic, method, generator, confidence)
+    return Interval(value=value, low=low, high=high, n=n, method=method, confidence=confidence)
+
+
+def _bootstrapped(
+    runs: Array,
+    statistic: Statistic,
+    method: BootstrapMethod,
+    generator: np.random.Generator,
+    confidence: float,
+) -> tuple[BootstrapMethod, tuple[float, float]]:
+    if method == "BCa":
+        low, high = _bca(runs, statistic, generator, confidence)
+        if math.isfinite(low) and math.isfinite(high):
+            return "BCa", (low, high)
+    draws = statistic(resamples(runs, generator))
+    if method == "expanded percentile":
+        return method, expanded_percentiles(draws, n=runs.size, confidence=confidence)
+    low, high = np.quantile(draws, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return "percentile", (float(low), float(high))
+
+
+def _bca(
+    runs: Array, statistic: Statistic, generator: np.random.Generator, confidence: float
+) -> tuple[float, float]:
+    def along(array: Array, axis: int) -> Array:
+        return statistic(np.moveaxis(array, axis, -1))
+
+    with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
+        warnings.simplefilter("ignore", stats.DegenerateDataWarning)
+        result = stats.bootstrap(
+            (runs,), along, n_resamples=RESAMPLES, vectorized=True, method="BCa",
+            confidence_level=confidence, random_state=generator,
+        )  # fmt: skip
+    return float(result.confidence_interval.low), float(result.confidence_interval.high)
+
+
+def resamples(runs: Array, generator: np.random.Generator, count: int = RESAMPLES) -> Array:
+    """``count`` samples of the size of ``runs``, drawn from it with replacement: shape (count, n)."""
+    return runs[generator.integers(0, runs.size, size=(count, runs.size))]
+
+
+def expanded_percentiles(draws: ArrayLike, *, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """Percentile interval of bootstrap draws, widened for few runs (Hesterberg 2015, section 3.3).
+
+    The plain percentile interval of a mean is too narrow by √((n-1)/n) and by z instead of t. Taking the percentiles at
+    Φ(±√(n/(n-1)) t) undoes both, and changes nothing for large n. ``n`` counts the runs of the smallest condition.
+    """
+    tail = math.sqrt(n / (n - 1)) * float(stats.t.ppf((1 - confidence) / 2, n - 1))
+    edge = float(stats.norm.cdf(tail))
+    low, high = np.quantile(np.asarray(draws, dtype=np.float64), [edge, 1 - edge])
+    return float(low), float(high)
+
+
+def ratio_of_means_interval(
+    numerator: ArrayLike,
+    denominator: ArrayLike,
+    *,
+    generator: np.random.Generator,
+    confidence: float = CONFIDENCE,
+) -> Interval:
+    """Ratio of two independent means, by expanded percentile bootstrap.
+
+    Raises
+    ------
+    AnalysisError
+        The denominator has a run at or below zero, so the ratio has no bounded interval.
+    """
+    above, below = sample(numerator), sample(denominator)
+    if (below <= 0).any():
+        message = (
+            "the ratio of means needs a denominator above zero in every run; compare differences instead"
+        )
+        raise AnalysisError(message)
+    value, n = float(above.mean() / below.mean()), min(above.size, below.size)
+    method = "expanded percentile"
+    if n < 2:
+        return Interval(value=value, low=None, high=None, n=n, method=method, confidence=confidence)
+    draws = mean(resamples(above, generator)) / mean(resamples(below, generator))
+    low, high = expanded_percentiles(draws, n=n, confidence=confidence)
+    return Interval(value=value, low=low, high=high, n=n, method=method, confidence=confidence)
+
+
+def difference_of_means(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE) -> Interval:
+    """mean(a) - mean(b) of independent runs, with Welch's t interval.
+
+    >>> difference_of_means([3.0, 3.0], [1.0, 1.0])
+    Interval(value=2.0, low=2.0, high=2.0, n=2, method='Welch t', confidence=0.95)
+    """
+    first, second = sample(a), sample(b)
+    value, n = float(first.mean() - second.mean()), min(first.size, second.size)
+    method = "Welch t"
+    if n < 2:
+        return Interval(value=value, low=None, high=None, n=n, method=method, confidence=confidence)
+    squares = first.var(ddof=1) / first.size, second.var(ddof=1) / second.size
+    error = math.sqrt(sum(squares))
+    if error == 0:
+        return Interval(value=value, low=value, high=value, n=n, method=method, confidence=confidence)
+    freedom = sum(squares) ** 2 / (squares[0] ** 2 / (first.size - 1) + squares[1] ** 2 / (second.size - 1))
+    half = float(stats.t.ppf((1 + confidence) / 2, freedom)) * error
+    return Interval(
+        value=value, low=value - half, high=value + half, n=n, method=method, confidence=confidence
+    )
+
+
+def paired_difference(
+    a: pd.Series[float], b: pd.Series[float], *, confidence: float = CONFIDENCE
+) -> Interval:
+    """Mean of a - b over the runs that both have, matched by index (repetition or seed), with a t interval.
+
+    Raises
+    ------
+    AnalysisError
+        No run is in both, or an index is not unique.
+    """
+    if not (a.index.is_unique and b.index.is_unique):
+        message = "runs can be paired only by an index without repeats, such as the repetition"
+        raise AnalysisError(message)
+    both = a.index.intersection(b.index)
+    if both.empty:
+        message = "no repetition is in both samples; compare them unpaired"
+        raise AnalysisError(message)
+    interval = mean_interval((a.loc[both] - b.loc[both]).to_numpy(), confidence=confidence)
+    return Interval(
+        value=interval.value,
+        low=interval.low,
+        high=interval.high,
+        n=interval.n,
+        method="paired t",
+        confidence=confidence,
+    )
+
+
+def cliffs_delta(a: ArrayLike, b: ArrayLike) -> float:
+    """P(a > b) - P(a < b) over all pairs of runs, in [-1, 1] (Cliff 1993).
+
+    >>> cliffs_delta([3, 4], [1, 2]), cliffs_delta([1, 2], [1, 2])
+    (1.0, 0.0)
+    """
+    first, second = sample(a), sample(b)
+    return float(np.sign(first[:, None] - second[None, :]).mean())
+
+
+def hodges_lehmann(a: ArrayLike, b: ArrayLike) -> float:
+    """Shift from b to a: the median of all pairwise differences (Hodges and Lehmann 1963).
+
+    >>> hodges_lehmann([11, 12, 13], [1, 2, 3])
+    10.0
+    """
+    first, second = sample(a), sample(b)
+    return float(np.median(first[:, None] - second[None, :]))
+
+
+def welch_p(a: ArrayLike, b: ArrayLike) -> float | None:
+    """Two-sided p of equal means (Welch); None with a single run, exact 0 or 1 when no run varies."""
+    first, second = sample(a), sample(b)
+    if min(first.size, second.size) < 2:
+        return None
+    if np.ptp(first) == 0 and np.ptp(second) == 0:
+        return float(first[0] == second[0])
+    return float(stats.ttest_ind(first, second, equal_var=False).pvalue)
+
+
+def holm(p_values: ArrayLike) -> Array:
+    """P values adjusted for testing them all (Holm 1979), in the order given.
+
+    >>> holm([0.01, 0.04, 0.03]).round(2).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    p = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    stepped = np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1))
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(stepped, 1.0)
+    return adjusted

@@ -1,0 +1,201 @@
+"""Tables of results: each condition with its intervals, and what changed between two run sets."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import pandas as pd
+
+from fabbbr_analysis import stats
+from fabbbr_analysis.stats import Array, Interval
+
+BOUNDED = frozenset(
+    {
+        "utilisation",
+        "retransmit_ratio",
+        "queue_median_bdp",
+        "queue_median_fill",
+        "jain_flows",
+        "jain_groups",
+    }
+)
+"""Ratios pile up at their bounds, so their intervals come from the bootstrap; all others from Student's t."""
+
+COMPARED = (
+    "goodput_bps",
+    "retransmit_ratio",
+    "rtt_median_s",
+    "queue_median_bytes",
+    "jain_flows",
+    "completion_mean_s",
+)
+"""Few, because each further metric makes every other harder to tell apart (Holm)."""
+
+UNCHANGED_WITHIN = 0.05
+"""A ratio whose whole interval is this close to 1 is no change that matters."""
+
+SIGNIFICANT = 0.05
+
+
+class RunSet(Protocol):
+    """The part of :class:`fabbbr_analysis.runset.RunSet` that is needed here."""
+
+    @property
+    def certified(self) -> pd.DataFrame: ...
+
+
+def summarise(runs: pd.DataFrame, metrics: Sequence[str], *, seed: int = 1) -> pd.DataFrame:
+    """Summarise table ``runs`` in long form: one row a condition and metric, in the order of ``runs``.
+
+    Returns
+    -------
+    DataFrame
+        ``experiment``, ``condition``, the ``axis_*`` columns, ``metric``, ``n`` (certified runs that have the metric),
+        ``mean`` with its 95 % interval ``low`` to ``high``, ``median``, ``sd``, all in the unit of the metric, ``method``
+        of the interval, and ``excluded``: cells of the condition that are not certified. NaN where there is nothing to
+        give; the interval needs two runs.
+    """
+    axes = _axes(runs)
+    rows = [
+        {
+            "experiment": experiment,
+            "condition": condition,
+            **{axis: cells[axis].iloc[0] for axis in axes},
+            "metric": metric,
+            **_summary(cells, metric, np.random.default_rng([seed, _number(str(condition), metric)])),
+        }
+        for (experiment, condition), cells in runs.groupby(["experiment", "condition"], sort=False)
+        for metric in metrics
+    ]
+    columns = ["experiment", "condition", *axes, "metric", *_SUMMARY_COLUMNS]
+    return pd.DataFrame(rows, columns=columns)
+
+
+_SUMMARY_COLUMNS = ("n", "mean", "low", "high", "median", "sd", "method", "excluded")
+
+
+def _summary(cells: pd.DataFrame, metric: str, generator: np.random.Generator) -> dict[str, object]:
+    certified = cells["status"] == "certified"
+    values = _values(cells[certified], metric)
+    excluded = int((~certified).sum())
+    if values.size == 0:
+        return {"n": 0, "method": None, "excluded": excluded}
+    interval = _mean_interval(values, metric, generator)
+    return {
+        "n": interval.n,
+        "mean": interval.value,
+        "low": interval.low,
+        "high": interval.high,
+        "median": float(np.median(values)),
+        "sd": float(values.std(ddof=1)) if values.size > 1 else None,
+        "method": interval.method,
+        "excluded": excluded,
+    }
+
+
+def _mean_interval(values: Array, metric: str, generator: np.random.Generator) -> Interval:
+    if metric not in BOUNDED:
+        return stats.mean_interval(values)
+    return stats.bootstrap_interval(
+        values, generator=generator, statistic=stats.mean, method="expanded percentile"
+    )
+
+
+def compare(a: RunSet, b: RunSet, *, metrics: Sequence[str] = COMPARED, seed: int = 1) -> pd.DataFrame:
+    """Compare certified runs of the conditions that both have; list the others.
+
+    Returns
+    -------
+    DataFrame
+        One row a condition and metric: ``condition``, ``metric``, ``n_a``, ``n_b``, ``mean_a``, ``mean_b``, ``difference``
+        (a - b, with ``difference_low`` and ``difference_high``, Welch's t), ``ratio`` (a / b, with ``ratio_low`` and
+        ``ratio_high``, bootstrap; NaN when b delivers zero), ``cliffs_delta`` in [-1, 1], ``p_holm`` over all rows, and
+        ``verdict``: ``unchanged`` when the ratio's interval is within 5 % of 1, else ``changed`` when ``p_holm`` is below
+        0.05, else ``unclear``. A condition of one side has a row without metric and ``only in a`` or ``only in b``.
+    """
+    first, second = _by_condition(a.certified), _by_condition(b.certified)
+    rows = [
+        _comparison(
+            condition, metric, _values(first[condition], metric), _values(second[condition], metric), seed
+        )
+        for condition in first
+        if condition in second
+        for metric in metrics
+    ]
+    compared = _with_verdicts(pd.DataFrame([row for row in rows if row], columns=list(_COMPARISON_COLUMNS)))
+    alone = pd.DataFrame(
+        [
+            *({"condition": name, "verdict": "only in a"} for name in first if name not in second),
+            *({"condition": name, "verdict": "only in b"} for name in second if name not in first),
+        ],
+        columns=list(_COMPARISON_COLUMNS),
+    )
+    frames = [frame for frame in (compared, alone) if not frame.empty]
+    return pd.concat(frames, ignore_index=True) if frames else compared
+
+
+_COMPARISON_COLUMNS = (
+    "condition", "metric", "n_a", "n_b", "mean_a", "mean_b",
+    "difference", "difference_low", "difference_high", "ratio", "ratio_low", "ratio_high",
+    "cliffs_delta", "p_holm", "verdict",
+)  # fmt: skip
+
+
+def _comparison(condition: str, metric: str, a: Array, b: Array, seed: int) -> dict[str, object] | None:
+    """Compare one metric; None when a side does not have it."""
+    if a.size == 0 or b.size == 0:
+        return None
+    difference = stats.difference_of_means(a, b)
+    row: dict[str, object] = {
+        "condition": condition,
+        "metric": metric,
+        "n_a": a.size,
+        "n_b": b.size,
+        "mean_a": float(a.mean()),
+        "mean_b": float(b.mean()),
+        "difference": difference.value,
+        "difference_low": difference.low,
+        "difference_high": difference.high,
+        "cliffs_delta": stats.cliffs_delta(a, b),
+        "p_holm": stats.welch_p(a, b),
+    }
+    if (b > 0).all():
+        generator = np.random.default_rng([seed, _number(condition, metric)])
+        ratio = stats.ratio_of_means_interval(a, b, generator=generator)
+        row |= {"ratio": ratio.value, "ratio_low": ratio.low, "ratio_high": ratio.high}
+    return row
+
+
+def _with_verdicts(rows: pd.DataFrame) -> pd.DataFrame:
+    """Adjust the p values for one another and decide."""
+    tested = rows["p_holm"].notna()
+    adjusted = pd.Series(np.nan, index=rows.index, dtype=float)
+    adjusted[tested] = stats.holm(rows.loc[tested, "p_holm"].to_numpy(dtype=np.float64))
+    low, high = rows["ratio_low"].astype(float), rows["ratio_high"].astype(float)
+    same = (low >= 1 - UNCHANGED_WITHIN) & (high <= 1 + UNCHANGED_WITHIN)
+    both_zero = (rows["difference_low"] == 0) & (rows["difference_high"] == 0)
+    verdict = np.select(
+        [same | both_zero, adjusted < SIGNIFICANT], ["unchanged", "changed"], default="unclear"
+    )
+    return rows.assign(p_holm=adjusted, verdict=verdict)
+
+
+def _axes(runs: pd.DataFrame) -> list[str]:
+    return [column for column in runs.columns if column.startswith("axis_")]
+
+
+def _by_condition(runs: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    return {str(name): rows for name, rows in runs.groupby("condition", sort=False)}
+
+
+def _values(runs: pd.DataFrame, metric: str) -> Array:
+    """Keep the runs that have the metric."""
+    return np.asarray(runs[metric].dropna().to_numpy(dtype=np.float64), dtype=np.float64)
+
+
+def _number(condition: str, metric: str) -> int:
+    """Give each condition and metric draws of its own, whatever else is in the table."""
+    return zlib.crc32(f"{condition}\0{metric}".encode())

@@ -1,0 +1,87 @@
+(() => {
+  "use strict";
+
+  const config = {
+    displaylogo: false,
+    responsive: true,
+    displayModeBar: "hover",
+    // Named one by one: plotly's own set has buttons that leave the page.
+    modeBarButtons: [["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
+    toImageButtonOptions: { format: "svg" },
+  };
+  const A4_WIDTH = 680;
+
+  const token = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+  // The style sheet alone decides about colours; a figure takes them from there, in light, dark and print.
+  const themed = (layout) => {
+    const out = {
+      paper_bgcolor: "rgba(0,0,0,0)",
+      plot_bgcolor: "rgba(0,0,0,0)",
+      font: { family: token("--sans"), size: 13, color: token("--text") },
+      colorway: ["#0072B2"],
+      hoverlabel: { align: "left", bgcolor: token("--raised"), bordercolor: token("--line"), font: { color: token("--text") } },
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: token("--quiet"), activecolor: token("--text") },
+    };
+    for (const key of Object.keys(layout)) {
+      if (/^[xy]axis\d*$/.test(key)) {
+        out[key] = {
+          ...layout[key],
+          gridcolor: token("--grid"),
+          linecolor: token("--line"),
+          zerolinecolor: token("--line"),
+          tickfont: { color: token("--quiet"), size: 12 },
+          title: { ...layout[key].title, font: { size: 13 }, standoff: 10 },
+        };
+      }
+    }
+    return { ...layout, ...out };
+  };
+
+  const narrow = (layout, width) => (width < 480 ? { ...layout, margin: { ...layout.margin, l: 52, r: 8 } } : layout);
+
+  class Slot {
+    constructor(element) {
+      this.element = element;
+      this.plot = element.querySelector(".plot");
+      this.data = [...element.querySelectorAll('script[type="application/json"]')];
+      this.select = element.querySelector("select");
+      this.toggle = element.querySelector("button[data-scale]");
+      this.logarithmic = false;
+      this.select?.addEventListener("change", () => this.draw());
+      this.toggle?.addEventListener("click", () => {
+        this.logarithmic = !this.logarithmic;
+        this.toggle.setAttribute("aria-pressed", String(this.logarithmic));
+        this.draw();
+      });
+    }
+
+    draw(width) {
+      const chosen = this.data[this.select ? this.select.selectedIndex : 0];
+      const figure = JSON.parse(chosen.textContent);
+      let layout = narrow(themed(figure.layout), width ?? this.plot.clientWidth);
+      if (this.logarithmic) layout = { ...layout, yaxis: { ...layout.yaxis, type: "log", rangemode: "normal" } };
+      if (width !== undefined) layout = { ...layout, width, autosize: false };
+      return Plotly.react(this.plot, figure.data, layout, { ...config, toImageButtonOptions: { format: "svg", filename: this.element.id } });
+    }
+  }
+
+  const slots = [...document.querySelectorAll("figure[data-figure]")].map((element) => new Slot(element));
+  const drawAll = (width) => Promise.all(slots.map((slot) => slot.draw(width)));
+
+  // One figure a turn, so that the page can be read and scrolled while the rest is drawn.
+  const drawInTurn = async () => {
+    for (const slot of slots) {
+      await slot.draw();
+      await new Promise((resolve) => setTimeout(resolve));
+    }
+    document.documentElement.dataset.figures = "drawn";
+  };
+
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawAll());
+
+  addEventListener("beforeprint", () => drawAll(A4_WIDTH));
+  addEventListener("afterprint", () => drawAll());
+
+  drawInTurn();
+})();

@@ -1,0 +1,138 @@
+"""Runs one cell on this machine, be it a guest or a host with Mininet: ``lab.py JOB RESULTS``.
+
+RESULTS gets the raw files, ``heartbeat`` (seconds on the experiment's clock) while it runs, and last ``outcome.json``:
+``{"ok": true}`` or ``{"ok": false, "stage": …, "error": …}``. Nothing is decided here; see ``fabbbr.model.Job``.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from typing import Any, Dict, List
+
+from . import probe
+from .namespace import Namespaces
+from .sampling import counters
+from .timeline import Timeline
+
+_CARRIER_PAUSE_S = 1.1
+_CARRIER_TRIES = 10
+
+
+class StageError(Exception):
+    """A stage of the job could not be carried out."""
+
+
+def main(argv: List[str]) -> int:
+    """Run the job; exit status 0 when all stages were carried out, whatever became of the flows."""
+    job_path, results = argv
+    with open(job_path) as file:
+        job = json.load(file)
+    raw = os.path.join(results, "raw")
+    stage = ["network"]
+    started = time.monotonic()
+    net = None
+    try:
+        from . import network
+
+        net = network.build(job)
+        namespaces = Namespaces({node["name"]: net[node["name"]].pid for node in job["nodes"]})
+        _run(job, namespaces, results, raw, stage)
+        outcome: Dict[str, Any] = {"ok": True}
+    except (OSError, StageError, subprocess.SubprocessError, ValueError, ImportError) as error:
+        outcome = {"ok": False, "stage": stage[0], "error": str(error)}
+    finally:
+        if net is not None:
+            for host in net.hosts:
+                host.terminate()
+    outcome["elapsed_s"] = time.monotonic() - started
+    _write(os.path.join(results, "outcome.json"), outcome)
+    return 0 if outcome["ok"] else 1
+
+
+def _run(job: Dict[str, Any], namespaces: Namespaces, results: str, raw: str, stage: List[str]) -> None:
+    names = [node["name"] for node in job["nodes"]]
+    stage[0] = "configure"
+    for command in job["configure"]:
+        answer = namespaces.run(command)
+        if answer["exit"] != 0 and not command["may_fail"]:
+            raise StageError(_complaint(command, answer))
+    _await_carrier(job, namespaces)
+    stage[0] = "read back"
+    _write(os.path.join(raw, "readback.json"), _captures(namespaces, job["readback"]))
+    stage[0] = "probe"
+    probes: Dict[str, Any] = {"pings": _captures(namespaces, job["pings"])}
+    if job["burst"] is not None:
+        probes["burst"] = probe.burst(namespaces, job["burst"])
+    _write(os.path.join(raw, "preflight.json"), probes)
+    time.sleep(job["settle_ns"] * 1e-9)
+    _write(os.path.join(raw, "counters.before.json"), counters(namespaces, names))
+    stage[0] = "flows"
+    heartbeat_path = os.path.join(results, "heartbeat")
+
+    def heartbeat(seconds: float) -> None:
+        with open(heartbeat_path, "w") as file:
+            file.write("%.3f" % seconds)
+
+    environment = job.get("environment", {})
+    flows, steps = Timeline(namespaces, job, raw, heartbeat, environment).run()
+    stage[0] = "collect"
+    time.sleep(job["settle_ns"] * 1e-9)
+    _write(os.path.join(raw, "counters.after.json"), counters(namespaces, names))
+    _write(os.path.join(raw, "flows.json"), flows)
+    if steps:
+        _write(os.path.join(raw, "steps.json"), steps)
+    _drop_empty_errors(raw)
+
+
+def _await_carrier(job: Dict[str, Any], namespaces: Namespaces) -> None:
+    """Wait until every interface is up: the kernel tells a bridge of a carrier up to a second late."""
+    down = [node["name"] for node in job["nodes"]]
+    for _ in range(_CARRIER_TRIES):
+        time.sleep(_CARRIER_PAUSE_S)
+        down = [name for name in down if not _all_up(namespaces, name)]
+        if not down:
+            return
+    raise StageError("interfaces of %s do not come up" % ", ".join(down))
+
+
+def _all_up(namespaces: Namespaces, node: str) -> bool:
+    answer = namespaces.run({"node": node, "argv": ["ip", "-j", "link", "show"]})
+    links = json.loads(answer["stdout"] or "[]")
+    return all(link["operstate"] == "UP" for link in links if link["link_type"] != "loopback")
+
+
+def _captures(namespaces: Namespaces, captures: List[Dict[str, Any]]) -> Dict[str, Any]:
+    return {
+        capture["name"]: dict(
+            namespaces.run(capture["command"]),
+            argv=capture["command"]["argv"],
+            node=capture["command"]["node"],
+        )
+        for capture in captures
+    }
+
+
+def _complaint(command: Dict[str, Any], answer: Dict[str, Any]) -> str:
+    said = (answer["stderr"] or answer["stdout"]).strip()
+    given = "" if command["stdin"] is None else " given %r" % command["stdin"]
+    return "%s on %s%s: exit %d: %s" % (
+        " ".join(command["argv"]), command["node"], given, answer["exit"], said,
+    )  # fmt: skip
+
+
+def _drop_empty_errors(raw: str) -> None:
+    for name in os.listdir(raw):
+        path = os.path.join(raw, name)
+        if name.endswith(".err") and os.path.getsize(path) == 0:
+            os.unlink(path)
+
+
+def _write(path: str, value: Any) -> None:
+    with open(path, "w") as file:
+        json.dump(value, file)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

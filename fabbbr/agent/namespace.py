@@ -1,0 +1,64 @@
+"""Doing things inside the network name space of a node, from one process."""
+
+import contextlib
+import ctypes
+import os
+import subprocess
+from typing import Any, Dict, Iterator, Optional
+
+_CLONE_NEWNET = 0x40000000
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Namespaces:
+    """Node name → the network name space of a process of that node."""
+
+    def __init__(self, pids: Dict[str, int]) -> None:
+        self._home = os.open("/proc/self/ns/net", os.O_RDONLY)
+        self._files = {name: os.open("/proc/%d/ns/net" % pid, os.O_RDONLY) for name, pid in pids.items()}
+
+    @contextlib.contextmanager
+    def inside(self, node: Optional[str]) -> Iterator[None]:
+        """Sockets opened and processes started in this block belong to ``node``."""
+        if node is None:
+            yield
+            return
+        _enter(self._files[node])
+        try:
+            yield
+        finally:
+            _enter(self._home)
+
+    def start(self, node: Optional[str], argv: Any, **options: Any) -> "subprocess.Popen[Any]":
+        """Start a process on ``node``."""
+        with self.inside(node):
+            return subprocess.Popen(list(argv), **options)
+
+    def run(self, command: Dict[str, Any]) -> Dict[str, Any]:
+        """Carry out a command record; return exit status, standard output and standard error."""
+        stdin = command.get("stdin")
+        try:
+            process = self.start(
+                command.get("node"),
+                command["argv"],
+                stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                universal_newlines=True,
+            )
+        except OSError as error:
+            return {"exit": 127, "stdout": "", "stderr": "%s: %s" % (command["argv"][0], error.strerror)}
+        try:
+            out, err = process.communicate(stdin, timeout=command.get("timeout_s", 20.0))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+            err += "\nstill running after %s s" % command.get("timeout_s", 20.0)
+            return {"exit": 124, "stdout": out, "stderr": err}
+        return {"exit": process.returncode, "stdout": out, "stderr": err}
+
+
+def _enter(descriptor: int) -> None:
+    if _libc.setns(descriptor, _CLONE_NEWNET) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))

@@ -1,0 +1,65 @@
+"""The packet burst: one probe that measures rate, buffer and loss of the bottleneck.
+
+All packets enter the bottleneck at one instant. What does not fit into the buffer is dropped there, and what
+fits leaves at exactly the bottleneck's rate, which the receiver's kernel time stamps show.
+"""
+
+import json
+import socket
+import struct
+import time
+from typing import Any, Dict, List, Tuple
+
+from .namespace import Namespaces
+
+_SO_TIMESTAMPNS = 35
+_SO_RCVBUFFORCE = 33
+_SO_SNDBUFFORCE = 32
+_STAMP = struct.Struct("=qq")
+_SEQUENCE = struct.Struct("=I")
+_TRUESIZE_BYTES = 18_000
+
+
+def burst(namespaces: Namespaces, probe: Dict[str, Any]) -> Dict[str, Any]:
+    """Send the burst and wait for it; return arrivals [[sequence, seconds], …] and the queue at its fullest."""
+    receiver = _socket(namespaces, probe["receiver"], probe["packets"])
+    receiver.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+    receiver.bind(("", probe["port"]))
+    sender = _socket(namespaces, probe["sender"], probe["packets"])
+    sender.bind(("", probe["source_port"]))
+    sender.connect((probe["receiver_address"], probe["port"]))
+    padding = bytes(probe["payload_bytes"] - _SEQUENCE.size)
+    for sequence in range(probe["packets"]):
+        sender.send(_SEQUENCE.pack(sequence) + padding)
+    answer = namespaces.run({"node": probe["watch_node"], "argv": ["tc", "-s", "-j", "qdisc", "show"]})
+    time.sleep(probe["drain_ns"] * 1e-9)
+    arrivals = _receive_all(receiver)
+    receiver.close()
+    sender.close()
+    return {
+        "sent": probe["packets"],
+        "payload_bytes": probe["payload_bytes"],
+        "arrivals": arrivals,
+        "queues_at_peak": json.loads(answer["stdout"]),
+    }
+
+
+def _socket(namespaces: Namespaces, node: str, packets: int) -> socket.socket:
+    with namespaces.inside(node):
+        made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    memory = min(packets * _TRUESIZE_BYTES + (1 << 20), 1 << 30)
+    made.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, memory)
+    made.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, memory)
+    return made
+
+
+def _receive_all(receiver: socket.socket) -> List[Tuple[int, int]]:
+    arrivals: List[Tuple[int, int]] = []
+    receiver.settimeout(0.0)
+    while True:
+        try:
+            data, ancillary, _, _ = receiver.recvmsg(_SEQUENCE.size, socket.CMSG_SPACE(_STAMP.size))
+        except BlockingIOError:
+            return arrivals
+        seconds, nanoseconds = _STAMP.unpack(ancillary[0][2])
+        arrivals.append((_SEQUENCE.unpack(data)[0], seconds * 1_000_000_000 + nanoseconds))

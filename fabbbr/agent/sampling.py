@@ -1,0 +1,138 @@
+"""Samples of sockets (ss) and queues (tc), cheap enough for a period of a millisecond.
+
+Starting ``ss`` per sample would cost more than the experiment itself. So the sampler stores the kernel's own
+socket-diagnosis messages, and at the end the real ``ss`` prints them all at once: it reads such a dump from the
+file named in TCPDIAG_FILE. ``tc`` stays open in batch mode and is asked again for every sample.
+"""
+
+import errno
+import os
+import socket
+import struct
+import subprocess
+from typing import IO, Any, Dict, List
+
+from .namespace import Namespaces
+
+_NETLINK_SOCK_DIAG = 4
+_SOCK_DIAG_BY_FAMILY = 20
+_NLM_F_REQUEST_DUMP = 0x301
+_NLMSG_ERROR, _NLMSG_DONE = 2, 3
+_HEADER = struct.Struct("=IHHII")
+_EVERY_EXTENSION = 0xFF
+# What ss shows unasked: connected in any way; not LISTEN, CLOSE, TIME_WAIT or SYN_RECV.
+_STATES = sum(1 << state for state in (1, 2, 4, 5, 8, 9, 11))
+_RECEIVE_BYTES = 1 << 20
+
+
+class SocketSampler:
+    """Dumps the TCP sockets of one host."""
+
+    def __init__(self, namespaces: Namespaces, host: str, folder: str) -> None:
+        with namespaces.inside(host):
+            self._netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG)
+        body = struct.pack(
+            "=BBBBI", socket.AF_INET, socket.IPPROTO_TCP, _EVERY_EXTENSION, 0, _STATES
+        ) + bytes(48)
+        length = _HEADER.size + len(body)
+        self._request = _HEADER.pack(length, _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST_DUMP, 1, 0) + body
+        self._text = os.path.join(folder, "sockets.%s.txt" % host)
+        self._dump_path = self._text + ".dump"
+        self._dump = open(self._dump_path, "wb")
+        self._times = open(os.path.join(folder, "sockets.%s.times" % host), "w")
+        self._sockets = 0
+
+    def sample(self, time_s: float) -> None:
+        """Store the sockets as they are now."""
+        self._netlink.send(self._request)
+        count = 0
+        done = False
+        while not done:
+            buffer = self._netlink.recv(_RECEIVE_BYTES)
+            offset = 0
+            while offset < len(buffer):
+                length, kind = struct.unpack_from("=IH", buffer, offset)
+                if kind == _NLMSG_DONE:
+                    done = True
+                    break
+                if kind == _NLMSG_ERROR:
+                    code = -struct.unpack_from("=i", buffer, offset + _HEADER.size)[0]
+                    raise OSError(code, "socket diagnosis: %s" % os.strerror(code))
+                padded = (length + 3) & ~3
+                self._dump.write(buffer[offset : offset + length] + bytes(padded - length))
+                offset += padded
+                count += 1
+        self._times.write("%.9f %d\n" % (time_s, count))
+        self._sockets += count
+
+    def finish(self) -> None:
+        """Let ss print the dump; raise OSError if it saw fewer sockets than were stored."""
+        self._netlink.close()
+        self._dump.write(_HEADER.pack(_HEADER.size + 4, _NLMSG_DONE, 0, 0, 0) + bytes(4))
+        self._dump.close()
+        self._times.close()
+        environment = dict(os.environ, TCPDIAG_FILE=self._dump_path)
+        lines = 0
+        with open(self._text, "wb") as text:
+            process = subprocess.Popen(["ss", "-tinmOH"], stdout=subprocess.PIPE, env=environment)
+            assert process.stdout is not None
+            for line in process.stdout:
+                text.write(line.rstrip() + b"\n")
+                lines += 1
+            process.wait()
+        os.unlink(self._dump_path)
+        if lines != self._sockets:
+            raise OSError(errno.EIO, "ss printed %d of %d sampled sockets" % (lines, self._sockets))
+
+
+class QueueSampler:
+    """Asks one long-lived ``tc`` of a node for its qdiscs."""
+
+    def __init__(self, namespaces: Namespaces, node: str, folder: str) -> None:
+        self._path = os.path.join(folder, "queues.%s.json" % node)
+        self._out: IO[bytes] = open(self._path, "wb")
+        self._times = open(os.path.join(folder, "queues.%s.times" % node), "w")
+        self._process = namespaces.start(
+            node,
+            ["tc", "-s", "-j", "-batch", "-"],
+            stdin=subprocess.PIPE,
+            stdout=self._out,
+            stderr=subprocess.PIPE,
+        )
+
+    def sample(self, time_s: float) -> None:
+        """Ask for one sample."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(b"qdisc show\n")
+        self._process.stdin.flush()
+        self._times.write("%.9f\n" % time_s)
+
+    def finish(self) -> None:
+        """End tc, so that it writes out what it holds."""
+        assert self._process.stdin is not None
+        assert self._process.stderr is not None
+        self._process.stdin.close()
+        said = self._process.stderr.read()
+        if self._process.wait() != 0:
+            raise OSError(errno.EIO, "tc: %s" % said.decode(errors="replace").strip())
+        self._out.close()
+        self._times.close()
+
+
+def counters(namespaces: Namespaces, nodes: List[str]) -> Dict[str, Any]:
+    """Interface and qdisc counters of every node, as ip and tc print them."""
+    import json
+
+    found = {}
+    for node in nodes:
+        answers = {}
+        for key, argv in (
+            ("links", ["ip", "-s", "-j", "link"]),
+            ("qdiscs", ["tc", "-s", "-j", "qdisc", "show"]),
+        ):
+            answer = namespaces.run({"node": node, "argv": argv})
+            if answer["exit"] != 0:
+                raise OSError(errno.EIO, "%s on %s: %s" % (argv[0], node, answer["stderr"].strip()))
+            answers[key] = json.loads(answer["stdout"])
+        found[node] = answers
+    return found

@@ -1,0 +1,183 @@
+"""Runs the flows, steps and samplers of a job, each at its instant."""
+
+import heapq
+import os
+import signal
+import subprocess
+import time
+from functools import partial
+from typing import Any, Callable, Dict, List, Set, Tuple
+
+from .namespace import Namespaces
+from .sampling import QueueSampler, SocketSampler
+
+_LISTEN_TRIES = 200
+_POLL_S = 0.01
+_STOP_GRACE_S = 5.0
+_LEAD_S = 0.1
+_EXCHANGE_S = 15.0
+
+
+class Timeline:
+    """One experiment: ``run`` returns when every flow is over."""
+
+    def __init__(
+        self,
+        namespaces: Namespaces,
+        job: Dict[str, Any],
+        folder: str,
+        heartbeat: Callable[[float], None],
+        environment: Dict[str, str],
+    ) -> None:
+        self._namespaces = namespaces
+        self._job = job
+        self._folder = folder
+        self._heartbeat = heartbeat
+        self._environment = dict(os.environ, **environment)
+        self._events: List[Tuple[float, int, Callable[[], None]]] = []
+        self._serial = 0
+        self._epoch = 0.0
+        self._servers: Dict[int, "subprocess.Popen[bytes]"] = {}
+        self._clients: Dict[int, "subprocess.Popen[bytes]"] = {}
+        self._waiting: Set[int] = set()
+        self._records: Dict[int, Dict[str, Any]] = {}
+        self._steps: List[Dict[str, Any]] = []
+
+    def run(self) -> Tuple[List[Dict[str, Any]], List[Dict[str, Any]]]:
+        """Return what happened to each flow and when each step was carried out."""
+        for flow in self._job["flows"]:
+            self._start_server(flow)
+        for flow in self._job["flows"]:
+            self._await_listening(flow)
+        samplers = [
+            SocketSampler(self._namespaces, host, self._folder) for host in self._job["socket_nodes"]
+        ] + [QueueSampler(self._namespaces, node, self._folder) for node in self._job["queue_nodes"]]
+        self._epoch = time.monotonic() + _LEAD_S
+        self._schedule(samplers)
+        try:
+            self._loop()
+        finally:
+            for process in list(self._clients.values()) + list(self._servers.values()):
+                if process.poll() is None:
+                    process.kill()
+                    process.wait()
+        for sampler in samplers:
+            sampler.finish()
+        return [self._records[index] for index in sorted(self._records)], self._steps
+
+    def _schedule(self, samplers: List[Any]) -> None:
+        for flow in self._job["flows"]:
+            self._waiting.add(flow["index"])
+            self._at(flow["start_ns"] * 1e-9, partial(self._start_client, flow))
+            self._at(flow["deadline_ns"] * 1e-9, partial(self._interrupt, flow))
+        for step in self._job["steps"]:
+            self._at(step["at_ns"] * 1e-9, partial(self._carry_out, step))
+        period = self._job["sample_period_ns"] * 1e-9
+
+        def sample(number: int) -> None:
+            now = time.monotonic() - self._epoch
+            for sampler in samplers:
+                sampler.sample(now)
+            self._at((number + 1) * period, lambda: sample(number + 1))
+
+        self._at(0.0, lambda: sample(0))
+
+        def beat() -> None:
+            self._heartbeat(time.monotonic() - self._epoch)
+            self._at(time.monotonic() - self._epoch + 1.0, beat)
+
+        self._at(0.0, beat)
+
+        def reap() -> None:
+            self._reap()
+            self._at(time.monotonic() - self._epoch + _POLL_S, reap)
+
+        first_end = min(flow["expected_end_ns"] for flow in self._job["flows"])
+        self._at(first_end * 1e-9, reap)
+
+    def _at(self, instant_s: float, action: Callable[[], None]) -> None:
+        self._serial += 1
+        heapq.heappush(self._events, (instant_s, self._serial, action))
+
+    def _loop(self) -> None:
+        while self._waiting:
+            instant, _, action = heapq.heappop(self._events)
+            pause = self._epoch + instant - time.monotonic()
+            if pause > 0:
+                time.sleep(pause)
+            action()
+
+    def _start_server(self, flow: Dict[str, Any]) -> None:
+        self._servers[flow["index"]] = self._start(flow, "server", flow["server_node"], flow["server_argv"])
+
+    def _start_client(self, flow: Dict[str, Any]) -> None:
+        index = flow["index"]
+        self._records[index] = {
+            "flow": index,
+            "started_s": time.monotonic() - self._epoch,
+            "ended_s": None,
+            "timed_out": False,
+            "client_exit": None,
+            "server_exit": None,
+        }
+        self._clients[index] = self._start(flow, "client", flow["client_node"], flow["client_argv"])
+
+    def _start(
+        self, flow: Dict[str, Any], side: str, node: str, argv: List[str]
+    ) -> "subprocess.Popen[bytes]":
+        stem = os.path.join(self._folder, "flow-%d.%s" % (flow["index"], side))
+        with open(stem + ".json", "wb") as out, open(stem + ".err", "wb") as err:
+            return self._namespaces.start(
+                node, argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=self._environment
+            )
+
+    def _await_listening(self, flow: Dict[str, Any]) -> None:
+        """A client that comes before its server listens is refused: look until it does."""
+        port = ":%04X " % int(flow["server_argv"][flow["server_argv"].index("--port") + 1])
+        for _ in range(_LISTEN_TRIES):
+            with self._namespaces.inside(flow["server_node"]), open("/proc/thread-self/net/tcp") as table:
+                if any(port in line.split(": ", 1)[-1][:14] and " 0A " in line for line in table):
+                    return
+            if self._servers[flow["index"]].poll() is not None:
+                break
+            time.sleep(_POLL_S)
+        raise OSError("the iperf3 server of flow %d does not listen" % flow["index"])
+
+    def _interrupt(self, flow: Dict[str, Any]) -> None:
+        """Ask a client that overstays to print what it has; end it for good a little later."""
+        index = flow["index"]
+        if index in self._waiting and self._clients[index].poll() is None:
+            self._records[index]["timed_out"] = True
+            self._clients[index].send_signal(signal.SIGTERM)
+            now = time.monotonic() - self._epoch
+            self._at(now + _STOP_GRACE_S, self._clients[index].kill)
+
+    def _reap(self) -> None:
+        now = time.monotonic() - self._epoch
+        for index in list(self._waiting):
+            client = self._clients.get(index)
+            if client is None or client.poll() is None:
+                continue
+            record = self._records[index]
+            if record["ended_s"] is None:
+                record["ended_s"] = now
+                record["client_exit"] = client.returncode
+            server = self._servers[index]
+            if server.poll() is None and now < record["ended_s"] + _EXCHANGE_S:
+                continue
+            if server.poll() is None:
+                server.send_signal(signal.SIGTERM)
+                try:
+                    server.wait(_STOP_GRACE_S)
+                except subprocess.TimeoutExpired:
+                    server.kill()
+                    server.wait()
+            record["server_exit"] = server.returncode
+            self._waiting.discard(index)
+
+    def _carry_out(self, step: Dict[str, Any]) -> None:
+        for command in step["commands"]:
+            answer = self._namespaces.run(command)
+            if answer["exit"] != 0:
+                raise OSError("step at %.3f s: %s" % (step["at_ns"] * 1e-9, answer["stderr"].strip()))
+        self._steps.append({"at_s": step["at_ns"] * 1e-9, "done_s": time.monotonic() - self._epoch})

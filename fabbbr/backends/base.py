@@ -1,0 +1,84 @@
+"""What every backend offers: it carries out one whole job and leaves raw files.
+
+A job and not a conversation, because a guest in virtual time cannot wait for its host: whenever it has nothing to
+do its clock jumps ahead. Everything is therefore decided before the network comes up
+(docs/decisions/0001-jobs-not-conversations.md).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from fabbbr.model import Job
+
+BackendName = Literal["guest", "mininet"]
+
+HEARTBEAT = "heartbeat"
+OUTCOME = "outcome.json"
+JOB = "job.json"
+
+
+class CancelledError(Exception):
+    """The user interrupted the run; nothing of the cell is kept."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One job to carry out in ``work``, which has an empty ``raw/``."""
+
+    job: Job
+    work: Path
+    seed: int
+    slot: int
+    """Which of the parallel places this task runs in, from 0."""
+    wall_limit_s: float
+    cancelled: threading.Event
+    progress: Callable[[float], None]
+    """Called with seconds on the experiment's clock."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """How a task ended; the raw files are in its work folder."""
+
+    wall_s: float
+    clock_s: float
+    """Seconds that the job took on the experiment's clock."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """What else decided the bytes: goes into the provenance."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity:
+    """What a backend is, for the provenance of each cell."""
+
+    name: BackendName
+    clock: Literal["virtual", "real"]
+    kernel_release: str
+    kernel_config_sha256: str | None
+    kernel_sha256: str | None
+    timer_hz: int
+    tools: dict[str, str]
+
+
+class Backend(Protocol):
+    """A place where jobs run."""
+
+    def identity(self) -> Identity:
+        """Describe the place; raise EnvironmentUnfitError with the remedy when it cannot run jobs."""
+
+    def execute(self, task: Task) -> Report:
+        """Carry out the job; raise BackendError when the tools broke, CancelledError when interrupted."""
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+
+
+def usable_cpus() -> list[int]:
+    """The CPUs this process may run on."""
+    return sorted(os.sched_getaffinity(0))

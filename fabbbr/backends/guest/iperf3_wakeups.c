@@ -1,0 +1,149 @@
+/*
+ * Preloaded into iperf3 inside the guest, where a system call costs about as much as forwarding a packet.
+ *
+ * iperf3 before 3.16 wakes up for every segment that it receives, and while it waits for a control message it
+ * calls select() in a tight loop because its data sockets stay writable. Neither changes what is on the wire.
+ *
+ * 1. A data socket (one that is read into a large buffer) gets SO_RCVLOWAT, so a reader wakes up once per
+ *    FABBBR_LOWAT bytes; and at the latest after FLUSH_US, so no interval and no total is short by more than
+ *    what arrives in that time.
+ * 2. What arrives on a data socket is counted and not copied (MSG_TRUNC): iperf3 never looks at it.
+ * 3. A select() that has reported writable sockets, which nobody then wrote to, waits without them.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/select.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define DATA_READ_BYTES 65536
+#define FLUSH_US 10000
+#define IDLE_SELECTS 3
+
+static unsigned char is_data[FD_SETSIZE];
+static int idle_selects;
+
+#define REAL(name) \
+	static __typeof__(&name) real; \
+	if (!real) \
+		real = (__typeof__(&name))dlsym(RTLD_NEXT, #name)
+
+static int low_water_mark(void)
+{
+	static int bytes = -1;
+
+	if (bytes < 0) {
+		const char *asked = getenv("FABBBR_LOWAT");
+
+		bytes = asked ? atoi(asked) : 1;
+	}
+	return bytes;
+}
+
+ssize_t read(int fd, void *buffer, size_t length)
+{
+	REAL(read);
+	if (length >= DATA_READ_BYTES && fd >= 0 && fd < FD_SETSIZE && !is_data[fd]) {
+		int bytes = low_water_mark();
+
+		is_data[fd] = 1;
+		setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
+	}
+	idle_selects = 0;
+	if (fd >= 0 && fd < FD_SETSIZE && is_data[fd])
+		return recv(fd, buffer, length, MSG_TRUNC);
+	return real(fd, buffer, length);
+}
+
+ssize_t sendfile64(int to, int from, off64_t *offset, size_t length)
+{
+	REAL(sendfile64);
+	idle_selects = 0;
+	return real(to, from, offset, length);
+}
+
+ssize_t sendfile(int to, int from, off_t *offset, size_t length)
+{
+	REAL(sendfile);
+	idle_selects = 0;
+	return real(to, from, offset, length);
+}
+
+ssize_t write(int fd, const void *buffer, size_t length)
+{
+	REAL(write);
+	idle_selects = 0;
+	return real(fd, buffer, length);
+}
+
+int close(int fd)
+{
+	REAL(close);
+	if (fd >= 0 && fd < FD_SETSIZE)
+		is_data[fd] = 0;
+	return real(fd);
+}
+
+static int any_in(const fd_set *set, int count)
+{
+	for (int fd = 0; set && fd < count; fd++)
+		if (FD_ISSET(fd, set))
+			return 1;
+	return 0;
+}
+
+/* Keep in *set the data sockets with anything to read; return how many. */
+static int keep_pending_data(fd_set *set, int count)
+{
+	int found = 0;
+
+	for (int fd = 0; fd < count; fd++) {
+		int pending = 0;
+
+		if (!FD_ISSET(fd, set))
+			continue;
+		if (is_data[fd] && ioctl(fd, FIONREAD, &pending) == 0 && pending > 0)
+			found++;
+		else
+			FD_CLR(fd, set);
+	}
+	return found;
+}
+
+static int waits_for_data(const fd_set *set, int count)
+{
+	for (int fd = 0; set && fd < count; fd++)
+		if (FD_ISSET(fd, set) && is_data[fd])
+			return 1;
+	return 0;
+}
+
+int select(int count, fd_set *readable, fd_set *writable, fd_set *failed, struct timeval *timeout)
+{
+	REAL(select);
+	struct timeval flush = { 0, FLUSH_US };
+	fd_set asked;
+	int ready;
+
+	if (any_in(writable, count) && ++idle_selects > IDLE_SELECTS) {
+		struct timeval pause = { 0, 1000 };
+
+		FD_ZERO(writable);
+		return real(count, readable, writable, failed, &pause);
+	}
+	if (!waits_for_data(readable, count) ||
+	    (timeout && timeout->tv_sec == 0 && timeout->tv_usec <= FLUSH_US))
+		return real(count, readable, writable, failed, timeout);
+
+	asked = *readable;
+	ready = real(count, readable, writable, failed, &flush);
+	if (ready == 0) {
+		*readable = asked;
+		ready = keep_pending_data(readable, count);
+	}
+	return ready;
+}

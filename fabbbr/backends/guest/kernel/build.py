@@ -1,0 +1,242 @@
+"""Builds the guest kernel once and keeps it in the user's cache, by version and by what went into it."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from fabbbr.backends.guest.kernel.edits import SEEDED_RANDOM, edit
+from fabbbr.backends.guest.kernel.source import newest_source, unpack
+from fabbbr.errors import KernelBuildError
+from fabbbr.store import sha256_of, write_atomically
+
+_HERE = Path(__file__).parent
+_INGREDIENTS = (_HERE / "guest.config", SEEDED_RANDOM, _HERE / "edits.py")
+_BUILD_TOOLS = {
+    "gcc": "build-essential", "make": "build-essential", "flex": "flex", "bison": "bison",
+    "bc": "bc", "xz": "xz-utils", "dpkg-deb": "dpkg",
+}  # fmt: skip
+_EXPECTED_LINES = 830
+"""Of make's output, for the progress bar only."""
+_SPACE_BYTES = 3_000_000_000
+Progress = Callable[[str, float], None]
+"""Told the stage and the share done, 0 to 1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GuestKernel:
+    """A kernel in the cache, and what it was made from."""
+
+    folder: str
+    release: str
+    package: str
+    package_version: str
+    recipe: str
+    config_sha256: str
+    kernel_sha256: str
+    seccomp: bool
+    build_s: float
+
+    @property
+    def binary(self) -> Path:
+        """The kernel: an ordinary program."""
+        return Path(self.folder) / "linux"
+
+
+def cache_folder() -> Path:
+    """Where kernels are kept: ``fabbbr/kernels`` below the user's cache folder."""
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(root) / "fabbbr" / "kernels"
+
+
+def recipe_hash() -> str:
+    """Digest of all that decides the kernel beside its source: configuration, edits and build steps."""
+    digest = hashlib.sha256()
+    for file in _INGREDIENTS:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def cached_kernel() -> GuestKernel | None:
+    """The newest kernel in the cache that today's recipe made, or None."""
+    found = []
+    for file in cache_folder().glob("*/kernel.json"):
+        try:
+            kernel = GuestKernel(**json.loads(file.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            continue
+        if kernel.recipe == recipe_hash() and kernel.binary.exists():
+            found.append(kernel)
+    return max(found, key=lambda kernel: _version_key(kernel.release), default=None)
+
+
+def build_kernel(progress: Progress, *, jobs: int | None = None) -> GuestKernel:
+    """Fetch, configure and compile; return the cached kernel. Raise KernelBuildError with the remedy."""
+    _require_tools()
+    root = cache_folder()
+    root.mkdir(parents=True, exist_ok=True)
+    _require_space(root)
+    with _only_one_builder(root, progress):
+        existing = cached_kernel()
+        if existing is not None:
+            return existing
+        work = Path(tempfile.mkdtemp(prefix="build-", dir=root))
+        try:
+            return _build_in(work, root, progress, jobs or len(os.sched_getaffinity(0)))
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def _build_in(work: Path, root: Path, progress: Progress, jobs: int) -> GuestKernel:
+    started = time.monotonic()
+    progress("looking for the newest kernel source", 0.0)
+    package = newest_source(work)
+    progress(f"fetching {package.name} {package.version}", 0.02)
+    tree = unpack(package, work)
+    progress("configuring", 0.10)
+    edit(tree)
+    _configure(tree)
+    _compile(tree, jobs, progress)
+    release = (tree / "include/config/kernel.release").read_text(encoding="ascii").strip()
+    staged = work / "kernel"
+    staged.mkdir()
+    _step(("strip", "-o", str(staged / "linux"), "linux"), tree)
+    shutil.copy(tree / ".config", staged / "config")
+    final = root / f"{release}-{recipe_hash()}"
+    kernel = GuestKernel(
+        folder=str(final),
+        release=release,
+        package=package.name,
+        package_version=package.version,
+        recipe=recipe_hash(),
+        config_sha256=sha256_of(staged / "config"),
+        kernel_sha256=sha256_of(staged / "linux"),
+        seccomp=_has_seccomp(tree),
+        build_s=round(time.monotonic() - started, 1),
+    )
+    write_atomically(staged / "kernel.json", json.dumps(asdict(kernel), indent=1))
+    shutil.rmtree(final, ignore_errors=True)
+    staged.rename(final)
+    progress("done", 1.0)
+    return kernel
+
+
+def _configure(tree: Path) -> None:
+    _step(("make", "ARCH=um", "tinyconfig"), tree)
+    asked = (_HERE / "guest.config").read_text(encoding="ascii")
+    with (tree / ".config").open("a", encoding="ascii") as config:
+        config.write(asked)
+    _step(("make", "ARCH=um", "olddefconfig"), tree)
+    refused = sorted(_refused(asked, (tree / ".config").read_text(encoding="utf-8")))
+    if refused:
+        message = f"this kernel source does not take the options {', '.join(refused)}"
+        raise KernelBuildError(message)
+
+
+def _refused(asked: str, taken: str) -> Iterator[str]:
+    lines = set(taken.splitlines())
+    for line in asked.splitlines():
+        off = re.fullmatch(r"# (CONFIG_\w+) is not set", line)
+        if off and any(entry.startswith(f"{off[1]}=") for entry in lines):
+            yield line
+        if line.startswith("CONFIG_") and line not in lines:
+            yield line
+
+
+def _compile(tree: Path, jobs: int, progress: Progress) -> None:
+    environment = os.environ | {
+        "KBUILD_BUILD_TIMESTAMP": "2000-01-01",
+        "KBUILD_BUILD_USER": "fabbbr",
+        "KBUILD_BUILD_HOST": "fabbbr",
+        "LC_ALL": "C",
+    }
+    log = tree / "build.log"
+    with log.open("w", encoding="utf-8") as file:
+        process = subprocess.Popen(
+            ("make", "ARCH=um", f"-j{jobs}", "linux"),
+            cwd=tree,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            env=environment,
+            text=True,
+        )
+        try:
+            assert process.stdout is not None
+            for count, line in enumerate(process.stdout):
+                file.write(line)
+                progress("compiling", 0.12 + 0.87 * min(count / _EXPECTED_LINES, 1.0))
+        finally:
+            if process.poll() is None and process.stdout is not None and process.stdout.closed:
+                process.kill()
+            process.wait()
+    if process.returncode != 0:
+        errors = [line for line in log.read_text(encoding="utf-8").splitlines() if "rror" in line]
+        kept = cache_folder() / "failed-build.log"
+        shutil.copy(log, kept)
+        message = f"the kernel did not compile: {(errors or ['no error line'])[0].strip()}; the log is {kept}"
+        raise KernelBuildError(message)
+
+
+def _has_seccomp(tree: Path) -> bool:
+    """Whether this User Mode Linux can run its processes under seccomp: faster than ptrace."""
+    return "seccomp=" in (tree / "arch/um/os-Linux/start_up.c").read_text(encoding="utf-8")
+
+
+def _step(argv: tuple[str, ...], cwd: Path) -> None:
+    done = subprocess.run(
+        argv, cwd=cwd, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip().splitlines()[-3:]
+        message = f"{' '.join(argv[:3])} failed: {' / '.join(said)}"
+        raise KernelBuildError(message)
+
+
+def _require_tools() -> None:
+    missing = sorted({package for tool, package in _BUILD_TOOLS.items() if shutil.which(tool) is None})
+    if missing:
+        message = (
+            f"building the guest kernel needs {', '.join(missing)}: apt-get install {' '.join(missing)}; "
+            "or use Debian's prebuilt guest in real time: apt-get install user-mode-linux, "
+            "then fabbbr run … --clock real"
+        )
+        raise KernelBuildError(message)
+
+
+def _require_space(root: Path) -> None:
+    free = shutil.disk_usage(root).free
+    if free < _SPACE_BYTES:
+        message = (
+            f"building the guest kernel needs {_SPACE_BYTES / 1e9:.0f} GB below {root}, and {free / 1e9:.1f} GB are "
+            "free; set XDG_CACHE_HOME to a roomier place"
+        )
+        raise KernelBuildError(message)
+
+
+@contextmanager
+def _only_one_builder(root: Path, progress: Progress) -> Iterator[None]:
+    with (root / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress("waiting for another build of the kernel", 0.0)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        for left in root.glob("build-*"):
+            shutil.rmtree(left, ignore_errors=True)
+        yield
+
+
+def _version_key(release: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", release))

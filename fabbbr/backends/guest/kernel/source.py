@@ -1,0 +1,145 @@
+"""Fetches the newest Linux source package that the machine's own distribution offers.
+
+A Debian release's backports and unstable carry newer kernels than the release itself. They are read through a
+private apt configuration below the cache folder, from the mirror that the system already uses, so that neither the
+system's package lists nor its configuration change and no root is needed.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from fabbbr.errors import KernelBuildError
+
+_NEWER_DEBIAN_SUITES = ("trixie-backports", "sid")
+_PACKAGE = re.compile(r"^linux-source-(\d+)\.(\d+)(?:\.(\d+))?$", re.MULTILINE)
+_OLDEST = (6, 12)
+"""Linux 6.1 builds but oopses with our configuration."""
+_TIMEOUT_S = 600
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourcePackage:
+    """A Linux source package and the apt options that reach it."""
+
+    name: str
+    version: str
+    apt_options: tuple[str, ...]
+
+
+def newest_source(work: Path) -> SourcePackage:
+    """The newest source package on offer, from the machine's own suites or Debian's newer ones."""
+    offers = [_newest(options) for options in (_private_apt(work), ()) if options is not None]
+    found = [offer for offer in offers if offer is not None]
+    if not found:
+        message = (
+            "no Linux source package (linux-source-6.12 or newer) is offered by this machine's package sources; "
+            "run apt-get update, or use Debian's prebuilt guest in real time: "
+            "apt-get install user-mode-linux, then fabbbr run … --clock real"
+        )
+        raise KernelBuildError(message)
+    return max(found, key=lambda offer: _numbers(offer.name))
+
+
+def unpack(package: SourcePackage, folder: Path) -> Path:
+    """Download the package into ``folder`` and return the path of the unpacked kernel tree."""
+    _run(("apt-get", *package.apt_options, "download", package.name), cwd=folder)
+    archive = next(folder.glob(f"{package.name}_*.deb"))
+    # Straight from the package into the tree: the tarball inside is never written to disk.
+    pipeline = (
+        f'dpkg-deb --fsys-tarfile "$1" | tar -xO --wildcards "./usr/src/{package.name}.tar.xz" '
+        "| xz -dT0 | tar -x --exclude='*/drivers/gpu/*.[ch]' --exclude='*/Documentation/*.rst'"
+    )
+    _run(("bash", "-o", "pipefail", "-c", pipeline, "unpack", str(archive)), cwd=folder)
+    archive.unlink()
+    return folder / package.name
+
+
+def _newest(options: tuple[str, ...]) -> SourcePackage | None:
+    names = _run(("apt-cache", *options, "search", "--names-only", r"^linux-source-[0-9]"))
+    known = [name for line in names.splitlines() if _PACKAGE.match(name := line.split(" ")[0])]
+    usable = [name for name in known if _numbers(name) >= _OLDEST]
+    if not usable:
+        return None
+    best = max(usable, key=_numbers)
+    policy = _run(("apt-cache", *options, "policy", best))
+    match = re.search(r"Candidate: (\S+)", policy)
+    version = match[1] if match else "unknown"
+    return SourcePackage(name=best, version=version, apt_options=options)
+
+
+def _numbers(name: str) -> tuple[int, ...]:
+    match = _PACKAGE.match(name)
+    assert match is not None
+    return tuple(int(part) for part in match.groups(default="0"))
+
+
+def _private_apt(work: Path) -> tuple[str, ...] | None:
+    """Options for an apt of our own that reads Debian's newer suites; None where that cannot be."""
+    keyring = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+    site = _mirror()
+    if site is None or not keyring.exists():
+        return None
+    root = work / "apt"
+    for folder in ("lists/partial", "cache/archives/partial"):
+        (root / folder).mkdir(parents=True, exist_ok=True)
+    sources = root / "sources.list"
+    sources.write_text(
+        "".join(f"deb [signed-by={keyring}] {site} {suite} main\n" for suite in _NEWER_DEBIAN_SUITES),
+        encoding="ascii",
+    )
+    options = (
+        "-o", f"Dir::Etc::SourceList={sources}",
+        "-o", "Dir::Etc::SourceParts=/dev/null",
+        "-o", f"Dir::State::Lists={root}/lists",
+        "-o", f"Dir::Cache={root}/cache",
+        # apt would drop to its own user, who cannot write below a private folder.
+        "-o", "APT::Sandbox::User=",
+        "-o", "Acquire::Languages=none",
+        "-o", "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false",
+    )  # fmt: skip
+    try:
+        _run(("apt-get", *options, "update"))
+    except KernelBuildError:
+        return None
+    return options
+
+
+def _mirror() -> str | None:
+    """Address of the mirror that serves this machine's own Debian release."""
+    if shutil.which("apt-get") is None:
+        message = (
+            "this machine has no apt-get: the guest kernel is built from a Debian or Ubuntu source package"
+        )
+        raise KernelBuildError(message)
+    listing = _run(("apt-get", "indextargets", "--format", "$(IDENTIFIER)|$(ORIGIN)|$(SUITE)|$(SITE)"))
+    for line in listing.splitlines():
+        identifier, origin, suite, site = line.split("|", 3)
+        if identifier == "Packages" and origin == "Debian" and "security" not in suite:
+            return site
+    return None
+
+
+def _run(argv: tuple[str, ...], cwd: Path | None = None) -> str:
+    try:
+        done = subprocess.run(
+            argv,
+            cwd=cwd,
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        message = f"{argv[0]} could not be run: {error}"
+        raise KernelBuildError(message) from error
+    if done.returncode != 0:
+        last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
+        message = f"{' '.join(argv[:1] + argv[-2:])} failed: {' '.join(last) or done.returncode}"
+        raise KernelBuildError(message)
+    return done.stdout

@@ -1,0 +1,162 @@
+"""Mininet on this machine, in real time: the same agent as in the guest, run by root on a kernel with netem."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import signal
+import subprocess
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from fabbbr.backends.base import HEARTBEAT, JOB, CancelledError, Identity, Report, Task
+from fabbbr.backends.guest import agent_hash, read_outcome
+from fabbbr.backends.tools import NODE_PYTHON, search_path, tool_versions
+from fabbbr.errors import BackendError, EnvironmentUnfitError
+
+_PACKAGE = Path(__file__).parent.parent
+_PROBED_QDISCS = ("netem", "tbf", "prio", "clsact")
+_POLL_S = 0.1
+_DEFAULT_HZ = 250
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lack:
+    """Something this machine needs for host Mininet, and the remedy."""
+
+    what: str
+    remedy: str
+
+
+def lacks() -> list[Lack]:
+    """Why Mininet cannot run here; empty when it can. Leaves nothing behind."""
+    if os.geteuid() != 0:
+        return [Lack(what="root", remedy="run as root (sudo), or use --backend guest, which needs none")]
+    found = []
+    namespace = f"fabbbr-probe-{os.getpid()}"
+    if _run("ip", "netns", "add", namespace) != 0:
+        return [Lack(what="network name spaces", remedy="run where the kernel allows 'ip netns add'")]
+    try:
+        for qdisc in _PROBED_QDISCS:
+            if _run("ip", "netns", "exec", namespace, "tc", "qdisc", "add", "dev", "lo", *_shape(qdisc)) != 0:
+                found.append(
+                    Lack(
+                        what=f"the {qdisc} queueing discipline in kernel {platform.release()}",
+                        remedy=f"modprobe sch_{qdisc}, boot a kernel that has it, or use --backend guest",
+                    )
+                )
+            _run("ip", "netns", "exec", namespace, "tc", "qdisc", "del", "dev", "lo", _shape(qdisc)[0])
+    finally:
+        _run("ip", "netns", "del", namespace)
+    return found
+
+
+def _shape(qdisc: str) -> tuple[str, ...]:
+    return {
+        "tbf": ("root", "tbf", "rate", "1mbit", "burst", "10000", "limit", "10000"),
+        "clsact": ("clsact",),
+        "prio": ("root", "prio"),
+        "netem": ("root", "netem", "delay", "1ms"),
+    }[qdisc]
+
+
+def _run(*argv: str) -> int:
+    environment = os.environ | {"PATH": search_path()}
+    try:
+        return subprocess.run(
+            argv, capture_output=True, check=False, timeout=20, env=environment, stdin=subprocess.DEVNULL
+        ).returncode
+    except (OSError, subprocess.TimeoutExpired):
+        return 127
+
+
+class MininetBackend:
+    """Runs the agent as a child process; one cell at a time, for they would share the CPU in real time."""
+
+    def __init__(self) -> None:
+        missing = lacks()
+        if missing:
+            reasons = "; ".join(f"{lack.what} is missing ({lack.remedy})" for lack in missing)
+            message = f"Mininet cannot run on this machine: {reasons}"
+            raise EnvironmentUnfitError(message)
+        self._tools = tool_versions()
+        self._one_at_a_time = threading.Lock()
+
+    def identity(self) -> Identity:
+        """This machine's kernel and tools."""
+        config = Path(f"/boot/config-{platform.release()}")
+        return Identity(
+            name="mininet",
+            clock="real",
+            kernel_release=platform.release(),
+            kernel_config_sha256=hashlib.sha256(config.read_bytes()).hexdigest() if config.exists() else None,
+            kernel_sha256=None,
+            timer_hz=_timer_hz(config),
+            tools=self._tools,
+        )
+
+    def execute(self, task: Task) -> Report:
+        """Run the job on this machine."""
+        (task.work / JOB).write_text(task.job.model_dump_json(), encoding="utf-8")
+        with self._one_at_a_time:
+            started = time.monotonic()
+            self._run_agent(task)
+        return Report(
+            wall_s=time.monotonic() - started,
+            clock_s=read_outcome(task.work),
+            options={"agent_sha256": agent_hash()},
+        )
+
+    def close(self) -> None:
+        """Nothing outlives :meth:`execute`."""
+
+    def _run_agent(self, task: Task) -> None:
+        environment = os.environ | {"PATH": search_path(), "PYTHONDONTWRITEBYTECODE": "1"}
+        with (task.work / "raw" / "console.log").open("wb") as console:
+            process = subprocess.Popen(
+                (NODE_PYTHON, "-m", "agent.lab", str(task.work / JOB), str(task.work)),
+                cwd=_PACKAGE,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=console,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            try:
+                _watch(process, task)
+            finally:
+                # Name spaces are held by processes of this group: they go with it.
+                _end_group(process)
+
+
+def _watch(process: subprocess.Popen[bytes], task: Task) -> None:
+    started = time.monotonic()
+    heartbeat = task.work / HEARTBEAT
+    while process.poll() is None:
+        if task.cancelled.wait(_POLL_S):
+            raise CancelledError
+        if time.monotonic() - started > task.wall_limit_s:
+            message = f"the cell was ended after {task.wall_limit_s:.0f} s; see raw/console.log"
+            raise BackendError(message)
+        if heartbeat.exists():
+            task.progress(float(heartbeat.read_text(encoding="ascii") or 0))
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+    finally:
+        process.wait()
+
+
+def _timer_hz(config: Path) -> int:
+    if not config.exists():
+        return _DEFAULT_HZ
+    match = re.search(r"^CONFIG_HZ=(\d+)$", config.read_text(encoding="utf-8"), re.MULTILINE)
+    return int(match[1]) if match else _DEFAULT_HZ

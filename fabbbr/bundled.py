@@ -1,0 +1,48 @@
+"""Where the experiments, slices and playbooks are: beside the package in a checkout, inside it in a wheel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from fabbbr.errors import UsageError
+from fabbbr.suggest import did_you_mean
+
+Kind = Literal["experiments", "slices", "playbooks"]
+
+_SUFFIX: dict[str, str] = {"experiments": ".yaml", "slices": ".py"}
+
+
+def folder(kind: Kind) -> Path:
+    """The folder of what is shipped; a checkout goes before the wheel's copy."""
+    package = Path(__file__).resolve().parent
+    checkout = package.parent
+    if (checkout / "pyproject.toml").exists() and (checkout / kind).is_dir():
+        return checkout / kind
+    return package / "_bundled" / kind
+
+
+def names(kind: Literal["experiments", "slices"]) -> tuple[str, ...]:
+    """The names of what is shipped, sorted."""
+    return tuple(sorted(path.stem for path in folder(kind).glob(f"*{_SUFFIX[kind]}")))
+
+
+def find(kind: Literal["experiments", "slices"], name: str, *, beside: Path | None = None) -> Path:
+    """The file of a bundled name, or of a path relative to the folder ``beside`` (default: the current one).
+
+    A path has a slash or a dot in it, a bundled name has neither. Raises UsageError when there is no such file.
+    """
+    suffix, one = _SUFFIX[kind], kind.removesuffix("s")
+    if "/" in name or "." in name:
+        path = (beside or Path()) / name
+        if not path.is_file():
+            message = (
+                f"no {one} file {path}; give an existing file, or a bundled name: {', '.join(names(kind))}"
+            )
+            raise UsageError(message)
+        return path
+    if name not in names(kind):
+        hint = did_you_mean(name, names(kind))
+        message = f"no {one} {name!r}{hint} (bundled: {', '.join(names(kind))}; a file of your own: ./{name}{suffix})"
+        raise UsageError(message)
+    return folder(kind) / f"{name}{suffix}"

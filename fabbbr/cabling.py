@@ -1,0 +1,113 @@
+"""Cell → nodes, cables, interface names and addresses: the one place that decides them.
+
+A link that delays or drops becomes two cables with a pass-through wire node between them, so that neither
+a sender nor the bottleneck's own queue ever holds the netem qdisc.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from fabbbr.model import Cable, Cell, CellLink, Interface, Node
+
+_NETWORK = "10.77"
+PREFIX_LENGTH = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkEnds:
+    """Where the qdiscs of one link go."""
+
+    link: CellLink
+    queue: Interface
+    """Egress of ``link.a`` in the data direction: the bottleneck queue of a link with a rate."""
+    reverse_queues: tuple[Interface, ...]
+    """Egresses that queue the opposite direction, when the link shapes both."""
+    wire_forward: Interface | None
+    """Egress of the wire in the data direction: delay and loss."""
+    wire_backward: Interface | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cabling:
+    """The emulated network of one cell."""
+
+    nodes: tuple[Node, ...]
+    cables: tuple[Cable, ...]
+    ends: tuple[LinkEnds, ...]
+
+    def interfaces(self, node: str) -> tuple[Interface, ...]:
+        """The interfaces of ``node``, in order."""
+        both = (side for cable in self.cables for side in (cable.a, cable.b))
+        return tuple(side for side in both if side.node == node)
+
+    def address(self, host: str) -> str:
+        """IPv4 address of a host, without prefix length."""
+        found = next(node.address for node in self.nodes if node.name == host)
+        assert found is not None
+        return found.split("/")[0]
+
+
+def needs_wire(link: CellLink) -> bool:
+    """Whether the link holds a delay or a loss."""
+    return (link.delay is not None and link.delay.ns > 0) or link.loss is not None
+
+
+def lay_cables(cell: Cell) -> Cabling:
+    """Lay out the network of ``cell``."""
+    hosts = [
+        Node(name=host.name, kind="host", address=f"{_NETWORK}.{i // 250}.{i % 250 + 1}/{PREFIX_LENGTH}")
+        for i, host in enumerate(cell.hosts)
+    ]
+    switches = [Node(name=switch.name, kind="switch") for switch in cell.switches]
+    ports = _Ports()
+    wires: list[Node] = []
+    laid: list[tuple[CellLink, Cable, Cable | None]] = []
+    for link in cell.links:
+        if needs_wire(link):
+            middle = Node(name=f"w{len(wires) + 1}", kind="wire")
+            wires.append(middle)
+            laid.append((link, ports.join(link, link.a, middle.name), ports.join(link, middle.name, link.b)))
+        else:
+            laid.append((link, ports.join(link, link.a, link.b), None))
+    cables = tuple(cable for _, first, second in laid for cable in (first, second) if cable is not None)
+    switch_names = {switch.name for switch in cell.switches}
+    ends = tuple(_ends(link, first, second, cables, switch_names) for link, first, second in laid)
+    return Cabling(nodes=(*hosts, *switches, *wires), cables=cables, ends=ends)
+
+
+class _Ports:
+    """Numbers interfaces per node and gives each a fixed MAC address."""
+
+    def __init__(self) -> None:
+        self._used: Counter[str] = Counter()
+        self._serial = 0
+
+    def join(self, link: CellLink, a: str, b: str) -> Cable:
+        return Cable(a=self._next(a, b, link), b=self._next(b, a, link))
+
+    def _next(self, node: str, peer: str, link: CellLink) -> Interface:
+        name = f"{node}-eth{self._used[node]}"
+        self._used[node] += 1
+        self._serial += 1
+        mac = f"02:00:00:00:{self._serial >> 8:02x}:{self._serial & 255:02x}"
+        return Interface(name=name, node=node, peer_node=peer, mac=mac, link=link.name)
+
+
+def _ends(
+    link: CellLink, first: Cable, second: Cable | None, cables: tuple[Cable, ...], switches: set[str]
+) -> LinkEnds:
+    far = second.b if second is not None else first.b
+    reverse: tuple[Interface, ...] = ()
+    if link.rate is not None and link.both_directions:
+        # A host must not shape its own sending: the switch at this end then queues towards its other ports.
+        at_switch = (side for cable in cables for side in (cable.a, cable.b) if side.node == link.a)
+        reverse = (far,) if far.node in switches else tuple(side for side in at_switch if side != first.a)
+    return LinkEnds(
+        link=link,
+        queue=first.a,
+        reverse_queues=reverse,
+        wire_forward=second.a if second is not None else None,
+        wire_backward=first.b if second is not None else None,
+    )

@@ -1,0 +1,407 @@
+"""Does the emulated path do what was asked? Measured against asked, before and after the flows.
+
+Every check compares raw files of one cell with the cell itself, and none is a matter of taste: settings read back,
+physics (propagation, serialisation, conservation of packets) and the statistics of injected loss.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+from fabbbr.cabling import Cabling, LinkEnds, lay_cables
+from fabbbr.configure import expected_offloads, expected_sysctls
+from fabbbr.errors import BackendError
+from fabbbr.model import Cell, Certificate, Check, Loss
+from fabbbr.traffic import burst_fills_buffer
+from fabbbr.units import ETHERNET_HEADER_BYTES, NANOSECONDS_PER_SECOND
+
+RTT_TOLERANCE_S = 10e-6
+"""Beyond serialisation of the ping itself; ping prints microseconds."""
+REAL_CLOCK_RTT_TOLERANCE_S = 2e-3
+RATE_TOLERANCE = 0.002
+REAL_CLOCK_RATE_TOLERANCE = 0.02
+LIMITED_SHARE = 0.02
+"""Of its busy time, that a flow may be limited by its receive window or send buffer (start-up needs some)."""
+LOSS_CONFIDENCE = 0.99
+_PING_FRAME_BYTES = 98
+_TICK_S = 64e-9
+"""tc keeps a TBF's burst as time, in ticks of 64 ns."""
+_NETEM_STEP = 2.0**-31
+"""netem keeps probabilities in 32 bits."""
+
+Raw = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """The raw files that a certificate is made from."""
+
+    readback: Raw
+    preflight: Raw
+    before: Raw
+    after: Raw
+    sockets: Mapping[str, str]
+    """Host → ``ss`` text."""
+
+    @classmethod
+    def read(cls, raw: Path) -> Evidence:
+        """Load from a cell's ``raw/``; raise BackendError when the emulator did not write them."""
+        return cls(
+            readback=_load(raw / "readback.json"),
+            preflight=_load(raw / "preflight.json"),
+            before=_load(raw / "counters.before.json"),
+            after=_load(raw / "counters.after.json"),
+            sockets={
+                path.name.removeprefix("sockets.").removesuffix(".txt"): path.read_text(encoding="utf-8")
+                for path in sorted(raw.glob("sockets.*.txt"))
+            },
+        )
+
+
+def certify(cell: Cell, evidence: Evidence, *, real_clock: bool, lossy_cells: int) -> Certificate:
+    """The certificate of one cell.
+
+    ``lossy_cells`` is how many cells of the run have injected loss: the binomial interval is widened so that
+    all of them together, and not each by itself, pass with 99 % when the emulator is right.
+    """
+    cabling = lay_cables(cell)
+    return Certificate(
+        checks=(
+            *_settings(cell, cabling, evidence.readback),
+            *_rtt(cell, cabling, evidence.preflight, real_clock=real_clock),
+            *_burst(cell, evidence.preflight, real_clock=real_clock),
+            *_conservation(cabling, evidence),
+            *_loss(cabling, evidence, lossy_cells),
+            *_unlimited(cell, evidence.sockets),
+        )
+    )
+
+
+def _load(path: Path) -> Raw:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
+    except (OSError, ValueError) as error:
+        message = f"the emulator left no usable {path.name}: {error}"
+        raise BackendError(message) from error
+
+
+# Settings
+
+
+def _settings(cell: Cell, cabling: Cabling, readback: Raw) -> Iterator[Check]:
+    wrong = sorted(_wrong_host_settings(cell, cabling, readback))
+    yield Check(
+        name="host settings",
+        passed=not wrong,
+        asked="windows, ports, ECN and offloads as configured",
+        measured="all in force" if not wrong else "; ".join(wrong),
+    )
+    for ends in cabling.ends:
+        yield from _queue_settings(ends, readback)
+        yield from _wire_settings(ends, readback)
+
+
+def _wrong_host_settings(cell: Cell, cabling: Cabling, readback: Raw) -> Iterator[str]:
+    for node in cabling.nodes:
+        if node.kind == "host":
+            told = dict(
+                re.split(r"\s*=\s*", line, maxsplit=1)
+                for line in readback[f"sysctl.{node.name}"]["stdout"].splitlines()
+            )
+            for key, asked in expected_sysctls(cell).items():
+                if told.get(key, "").split() != asked.split():
+                    yield f"{node.name}: {key} is {told.get(key)!r}, not {asked!r}"
+        for interface in cabling.interfaces(node.name):
+            features = readback[f"offloads.{interface.name}"]["stdout"]
+            for feature in expected_offloads(cell, node.kind):
+                state = re.search(rf"^{_ETHTOOL_NAMES[feature]}: (\w+)", features, re.MULTILINE)
+                if state is not None and state[1] != "off":
+                    yield f"{interface.name}: {feature} is {state[1]}"
+
+
+_ETHTOOL_NAMES = {
+    "tso": "tcp-segmentation-offload",
+    "gso": "generic-segmentation-offload",
+    "gro": "generic-receive-offload",
+    "lro": "large-receive-offload",
+}
+
+
+def _qdiscs(readback: Raw, node: str, interface: str) -> list[dict[str, Any]]:
+    told = json.loads(readback[f"qdisc.{node}"]["stdout"] or "[]")
+    return [qdisc for qdisc in told if qdisc.get("dev") == interface]
+
+
+def _queue_settings(ends: LinkEnds, readback: Raw) -> Iterator[Check]:
+    link = ends.link
+    if link.rate is None:
+        return
+    assert link.burst_bytes is not None
+    for interface in (ends.queue, *ends.reverse_queues):
+        qdiscs = _qdiscs(readback, interface.node, interface.name)
+        tbf: dict[str, int] = next((q["options"] for q in qdiscs if q["kind"] == "tbf"), {})
+        slack = link.rate.bps / 8 * _TICK_S * 2 + 1
+        right = (
+            tbf.get("rate") == link.rate.bps // 8
+            and tbf.get("limit") == link.buffer_bytes
+            and abs(tbf.get("burst", 0) - link.burst_bytes) <= max(slack, link.burst_bytes * 0.002)
+            and (link.aqm == "taildrop" or any(q["kind"] == link.aqm for q in qdiscs))
+        )
+        yield Check(
+            name=f"bottleneck {link.name} at {interface.name}",
+            passed=right,
+            asked=f"{link.rate}, limit {link.buffer_bytes} B, burst {link.burst_bytes} B, {link.aqm}",
+            measured=(
+                f"{tbf.get('rate', 0) * 8} bit/s, limit {tbf.get('limit')} B, burst {tbf.get('burst')} B, "
+                + "+".join(q["kind"] for q in qdiscs)
+            ),
+        )
+
+
+def _wire_settings(ends: LinkEnds, readback: Raw) -> Iterator[Check]:
+    for interface in (ends.wire_forward, ends.wire_backward):
+        if interface is None:
+            continue
+        netems = [
+            q["options"] for q in _qdiscs(readback, interface.node, interface.name) if q["kind"] == "netem"
+        ]
+        delay_s = ends.link.delay.seconds if ends.link.delay is not None else 0.0
+        told = [netem.get("delay", {}).get("delay", 0.0) for netem in netems]
+        asked_loss = ends.link.loss.rate.value if ends.link.loss and interface == ends.wire_forward else 0.0
+        told_loss = sum(_told_loss(netem) for netem in netems)
+        yield Check(
+            name=f"wire of {ends.link.name} at {interface.name}",
+            passed=bool(told)
+            and all(abs(value - delay_s) < 1e-9 for value in told)
+            and abs(told_loss - asked_loss) <= _NETEM_STEP,
+            asked=f"delay {delay_s * 1e3:g} ms, loss {asked_loss:.9g}",
+            measured=f"delay {' and '.join(f'{v * 1e3:g} ms' for v in told)}, loss {told_loss:.9g}",
+        )
+
+
+def _told_loss(netem: Raw) -> float:
+    if "loss-random" in netem:
+        return float(netem["loss-random"]["loss"])
+    return float(netem.get("loss-gemodel", {}).get("p", 0.0))
+
+
+# Probes
+
+
+def _rtt(cell: Cell, cabling: Cabling, preflight: Raw, *, real_clock: bool) -> Iterator[Check]:
+    tolerance = REAL_CLOCK_RTT_TOLERANCE_S if real_clock else RTT_TOLERANCE_S
+    wait_s = sum(_PING_FRAME_BYTES * 8 / link.rate.bps for link in cell.links if link.rate is not None)
+    for sender, receiver in dict.fromkeys((flow.sender, flow.receiver) for flow in cell.flows):
+        asked = next(f.rtt.seconds for f in cell.flows if (f.sender, f.receiver) == (sender, receiver))
+        told = preflight["pings"][f"ping.{sender}.{receiver}"]["stdout"]
+        match = re.search(r"= ([\d.]+)/([\d.]+)/([\d.]+)/", told)
+        low, high = (float(match[1]) / 1e3, float(match[3]) / 1e3) if match else (-1.0, -1.0)
+        yield Check(
+            name=f"RTT {sender}–{receiver}",
+            passed=match is not None and low >= asked - tolerance and high <= asked + wait_s + tolerance,
+            asked=f"{asked * 1e3:g} ms",
+            measured=f"{low * 1e3:.3f} to {high * 1e3:.3f} ms" if match else "no answer",
+            detail=f"{cabling.address(sender)} to {cabling.address(receiver)}, tolerance {tolerance * 1e6:g} us",
+        )
+
+
+def _burst(cell: Cell, preflight: Raw, *, real_clock: bool) -> Iterator[Check]:
+    link = cell.bottleneck
+    assert link.rate is not None
+    assert link.buffer_bytes is not None
+    assert link.burst_bytes is not None
+    burst = preflight["burst"]
+    frame = cell.mtu_bytes + ETHERNET_HEADER_BYTES
+    rate = _drain_rate_bps(burst["arrivals"], link.burst_bytes // frame + 2, frame)
+    tolerance = REAL_CLOCK_RATE_TOLERANCE if real_clock else RATE_TOLERANCE
+    yield Check(
+        name="rate",
+        passed=rate is not None and abs(rate / link.rate.bps - 1) <= tolerance,
+        asked=f"{link.rate}",
+        measured="too few packets arrived" if rate is None else f"{rate / 1e6:.6g} Mbit/s",
+        detail=f"spacing of a burst of {burst['sent']} packets behind the bottleneck",
+    )
+    if not burst_fills_buffer(cell):
+        return
+    peaks = [q for q in burst["queues_at_peak"] if q["kind"] == "tbf"]
+    fullest = max(peaks, key=lambda q: int(q["backlog"]), default={"backlog": 0, "drops": 0})
+    backlog, drops = int(fullest["backlog"]), int(fullest["drops"])
+    # On a real clock the queue has drained a little before it is looked at.
+    slack = frame if not real_clock else int(link.rate.bps / 8 * 0.2)
+    yield Check(
+        name="buffer",
+        passed=backlog <= link.buffer_bytes < backlog + slack and drops > 0,
+        asked=f"{link.buffer_bytes} B",
+        measured=f"full at {backlog} B ({backlog // frame} frames), {drops} dropped",
+    )
+
+
+def _drain_rate_bps(arrivals: list[list[int]], skip: int, frame_bytes: int) -> float | None:
+    """Rate at which packets left the bottleneck: by sequence number, so that loss behind it does not count."""
+    steady = [(sequence, ns) for sequence, ns in arrivals if sequence >= skip]
+    if len(steady) < 3:
+        return None
+    (first, start), (last, end) = steady[0], steady[-1]
+    # A tail that was dropped at the full queue is missing at the end, never between two arrivals.
+    return (last - first) * frame_bytes * 8 * NANOSECONDS_PER_SECOND / max(end - start, 1)
+
+
+# Conservation and loss
+
+
+def _delta(evidence: Evidence, node: str, kind: str) -> dict[str, dict[str, int]]:
+    """Device → growth of its counters; for qdiscs, of the root one."""
+    return {
+        device: {key: late[key] - early.get(key, 0) for key in late}
+        for (device, early), late in (
+            (pair, _counters(evidence.after[node], kind)[pair[0]])
+            for pair in _counters(evidence.before[node], kind).items()
+        )
+    }
+
+
+def _counters(node: Raw, kind: str) -> dict[str, dict[str, int]]:
+    if kind == "links":
+        return {
+            entry["ifname"]: {
+                "rx": entry["stats64"]["rx"]["packets"] + entry["stats64"]["rx"]["dropped"],
+                "tx": entry["stats64"]["tx"]["packets"],
+            }
+            for entry in node["links"]
+        }
+    return {
+        entry["dev"]: {"drops": entry["drops"], "standing": entry["qlen"]}
+        for entry in node["qdiscs"]
+        if entry.get("root")
+    }
+
+
+def _conservation(cabling: Cabling, evidence: Evidence) -> Iterator[Check]:
+    for node in cabling.nodes:
+        if node.kind == "host":
+            continue
+        links, roots = _delta(evidence, node.name, "links"), _delta(evidence, node.name, "qdiscs")
+        ports = [interface.name for interface in cabling.interfaces(node.name)]
+        entered = sum(links[port]["rx"] for port in ports)
+        left = sum(links[port]["tx"] for port in ports)
+        dropped = sum(roots[port]["drops"] for port in ports if port in roots)
+        standing = sum(roots[port]["standing"] for port in ports if port in roots)
+        unexplained = entered - left - dropped - standing
+        yield Check(
+            name=f"packets of {node.name}",
+            passed=unexplained == 0,
+            asked="entered = left + dropped + standing",
+            measured=f"{entered} = {left} + {dropped} + {standing}"
+            + (f", {unexplained} unexplained" if unexplained else ""),
+        )
+    lost = [
+        f"{cable.a.name}→{cable.b.name}: {sent - received}"
+        for cable in cabling.cables
+        for sent, received in _both_ways(evidence, cable.a.node, cable.a.name, cable.b.node, cable.b.name)
+        if sent != received
+    ]
+    yield Check(
+        name="packets on cables",
+        passed=not lost,
+        asked="received = sent",
+        measured="; ".join(lost) if lost else "equal on every cable",
+    )
+
+
+def _both_ways(evidence: Evidence, a: str, a_port: str, b: str, b_port: str) -> Iterator[tuple[int, int]]:
+    one, other = _delta(evidence, a, "links")[a_port], _delta(evidence, b, "links")[b_port]
+    yield one["tx"], other["rx"]
+    yield other["tx"], one["rx"]
+
+
+def _loss(cabling: Cabling, evidence: Evidence, lossy_cells: int) -> Iterator[Check]:
+    for ends in cabling.ends:
+        if ends.link.rate is not None:
+            grown = _delta(evidence, ends.queue.node, "qdiscs")[ends.queue.name]
+            yield Check(
+                name=f"congestion drops at {ends.queue.name}",
+                passed=True,
+                asked="counted apart from injected loss",
+                measured=f"{grown['drops']} packets",
+            )
+        if ends.link.loss is None or ends.wire_forward is None:
+            continue
+        node, device = ends.wire_forward.node, ends.wire_forward.name
+        early, late = (
+            next(q for q in counters[node]["qdiscs"] if q["dev"] == device and q["handle"] == "10:")
+            for counters in (evidence.before, evidence.after)
+        )
+        dropped = late["drops"] - early["drops"]
+        offered = dropped + late["packets"] - early["packets"] + late["qlen"] - early["qlen"]
+        yield _loss_check(ends.link.loss, ends.link.name, dropped, offered, lossy_cells)
+
+
+def _loss_check(loss: Loss, link: str, dropped: int, offered: int, lossy_cells: int) -> Check:
+    from scipy.stats import binom
+
+    asked = stationary_loss(loss)
+    confidence = 1 - (1 - LOSS_CONFIDENCE) / max(lossy_cells, 1)
+    low, high = (int(bound) for bound in binom.interval(confidence, offered, asked))
+    if loss.model == "gilbert_elliott":
+        # Bursts are correlated: the count spreads as if there were fewer independent packets.
+        middle, spread = offered * asked, correlated_spread(loss)
+        low, high = (int(middle - (middle - low) * spread), int(middle + (high - middle) * spread) + 1)
+    return Check(
+        name=f"injected loss on {link}",
+        passed=low <= dropped <= high,
+        asked=f"{asked:.6%} of {offered} packets: {low} to {high}",
+        measured=f"{dropped} ({dropped / offered:.6%})" if offered else "no packets",
+        detail=f"binomial interval, {LOSS_CONFIDENCE:.0%} over the {lossy_cells} cells with loss",
+    )
+
+
+def stationary_loss(loss: Loss) -> float:
+    """Long-run loss of the model: the rate itself, or Gilbert–Elliott's mixture of its two states."""
+    if loss.model == "random":
+        return loss.rate.value
+    p, r = loss.rate.value, (loss.recovery.value if loss.recovery else 1.0)
+    bad = p / (p + r) if p + r else 0.0
+    in_bad = loss.loss_in_bad.value if loss.loss_in_bad else 1.0
+    in_good = loss.loss_in_good.value if loss.loss_in_good else 0.0
+    return bad * in_bad + (1 - bad) * in_good
+
+
+def correlated_spread(loss: Loss) -> float:
+    """Standard deviation relative to independent packets, of a two-state chain with correlation 1 - p - r."""
+    p, r = loss.rate.value, (loss.recovery.value if loss.recovery else 1.0)
+    correlation = 1 - p - r
+    return sqrt((1 + correlation) / max(1 - correlation, 1e-9)) if correlation > 0 else 1.0
+
+
+# What limited the flows
+
+_LIMITS = re.compile(r" busy:(\d+)ms(?: rwnd_limited:(\d+)ms)?(?:\([^)]*\))?(?: sndbuf_limited:(\d+)ms)?")
+
+
+def _unlimited(cell: Cell, sockets: Mapping[str, str]) -> Iterator[Check]:
+    """From the last sample in which each data connection was seen."""
+    worst = {"receive window": (0.0, "no flow"), "send buffer": (0.0, "no flow")}
+    for host in dict.fromkeys(flow.sender for flow in cell.flows):
+        last: dict[str, re.Match[str]] = {}
+        for line in sockets.get(host, "").splitlines():
+            match = _LIMITS.search(line)
+            if match is not None and int(match[1]) > 0:
+                last[line.split()[3]] = match
+        for local, match in last.items():
+            busy = int(match[1])
+            for name, group in (("receive window", 2), ("send buffer", 3)):
+                share = int(match[group] or 0) / busy
+                worst[name] = max(worst[name], (share, local))
+    for name, (share, local) in worst.items():
+        yield Check(
+            name=f"not limited by the {name}",
+            passed=share <= LIMITED_SHARE,
+            asked=f"at most {LIMITED_SHARE:.0%} of the time",
+            measured=f"{share:.2%} ({local})",
+        )

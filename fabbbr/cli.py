@@ -1,0 +1,187 @@
+"""argv → one subcommand → exit status.
+
+Exit statuses: 0 done; 1 unexpected; 2 usage; 3 a mistake in an experiment file; 4 the plan does not fit; 5 this machine
+lacks something; 6 a tool broke; 7 a run folder is damaged or cannot be written; 8 raw output cannot be read; 9 analysis
+impossible; 10 some cells failed or were not certified; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+
+from fabbbr.version import __version__
+from fabbbr.errors import FabbbrError
+
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit status. The only place that catches FabbbrError."""
+    parser = build_parser()
+    _complete(parser)
+    arguments = parser.parse_args(argv)
+    signal.signal(signal.SIGTERM, _as_interrupt)
+    try:
+        module = importlib.import_module(f"fabbbr.commands.{arguments.module}")
+        return int(module.main(arguments))
+    except FabbbrError as error:
+        print(f"fabbbr: {error}", file=sys.stderr)  # noqa: T201
+        return error.exit_status
+    except KeyboardInterrupt:
+        print("\nfabbbr: interrupted; finished cells are kept, the same command continues", file=sys.stderr)  # noqa: T201
+        return INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 0
+
+
+def _as_interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _complete(parser: argparse.ArgumentParser) -> None:
+    """Answer a shell that asks for completions; costs nothing otherwise."""
+    import os
+
+    if "_ARGCOMPLETE" in os.environ:
+        import argcomplete
+
+        argcomplete.autocomplete(parser)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    parser = argparse.ArgumentParser(
+        prog="fabbbr",
+        description="Evaluate TCP congestion control over a WAN, in virtual time, with evidence to publish.",
+        epilog=(__doc__ or "").split("\n\n", 1)[1],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"fabbbr {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_machine_commands(commands)
+    _add_experiment_commands(commands)
+    _add_result_commands(commands)
+    return parser
+
+
+def _command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, module: str, text: str
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=text, description=text)
+    parser.set_defaults(module=module, command=name)
+    return parser
+
+
+def _json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON for a program to read")
+
+
+def _add_machine_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    doctor = _command(
+        commands, "doctor", "doctor", "what this machine can do, and the remedy for what it cannot"
+    )
+    _json(doctor)
+    kernel = _command(commands, "kernel", "kernel", "build the guest kernel, or show the one in the cache")
+    kernel.add_argument("action", choices=("build", "show"))
+    kernel.add_argument("--jobs", type=int, metavar="N", help="compile with N processes (default: all CPUs)")
+    _json(kernel)
+    completion = _command(
+        commands, "completion", "completion", "print the lines that switch on shell completion"
+    )
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"), nargs="?", default="bash")
+
+
+def _add_experiment_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    experiments = _command(
+        commands, "experiments", "experiments", "list the bundled experiments, show one, or copy one to edit"
+    )
+    experiments.add_argument("action", choices=("list", "show", "copy"), nargs="?", default="list")
+    experiments.add_argument("name", nargs="?", help="a bundled experiment").completer = _experiment_names  # type: ignore[attr-defined]
+    experiments.add_argument(
+        "--to", type=Path, metavar="FILE", help="where copy writes (default: ./NAME.yaml)"
+    )
+    _json(experiments)
+    spec = _command(commands, "spec", "experiments", "print the JSON schema of experiment files")
+    spec.add_argument("action", choices=("schema",))
+    plan = _command(
+        commands, "plan", "plan", "the cells of an experiment, what they will cost, and their commands"
+    )
+    _add_plan_options(plan)
+    plan.add_argument("--commands", action="store_true", help="also print every command that would run")
+    _json(plan)
+    run = _command(
+        commands, "run", "run", "run an experiment, or the cells of it that are missing, and report"
+    )
+    _add_plan_options(run)
+    run.add_argument("--jobs", type=int, metavar="N", help="cells at a time (default: one per CPU)")
+    run.add_argument("--out", type=Path, metavar="DIR", help="run folder (default: runs/NAME)")
+    run.add_argument("--dry-run", action="store_true", help="print cells and every command, run nothing")
+    run.add_argument("--no-report", action="store_true", help="keep raw files only; report later")
+    _json(run)
+
+
+def _add_plan_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "experiment", metavar="EXP", help="a bundled name or your own YAML file"
+    ).completer = (  # type: ignore[attr-defined]
+        _experiment_names
+    )
+    parser.add_argument("--backend", choices=("guest", "mininet"), default="guest")
+    parser.add_argument(
+        "--clock",
+        choices=("virtual", "real"),
+        default="virtual",
+        help="of the guest: real is slower and less exact, for comparison",
+    )
+    profile = parser.add_mutually_exclusive_group()
+    profile.add_argument("--quick", dest="profile", action="store_const", const="quick", default="default")
+    profile.add_argument("--full", dest="profile", action="store_const", const="full")
+    parser.add_argument("--repeat", type=int, metavar="N", help="repetitions per condition")
+    parser.add_argument("--seed", type=int, default=1, metavar="S", help="of the whole run (default: 1)")
+    parser.add_argument(
+        "--set",
+        dest="overrides",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="change a key of the experiment, as in path.rate='1 Gbit/s'; may be given again",
+    )
+    parser.add_argument(
+        "--only", metavar="SELECTOR", help="axis=value[,axis=value…], or a glob over cell ids"
+    )
+
+
+def _add_result_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    report = _command(commands, "report", "results", "HTML, Markdown and CSV of one or more runs")
+    report.add_argument("runs", nargs="+", type=Path, metavar="DIR")
+    report.add_argument("--to", type=Path, metavar="DIR", help="where to write (default: the first run)")
+    _json(report)
+    claims = _command(
+        commands, "claims", "results", "the scoreboard: what the papers claim, judged by your runs"
+    )
+    claims.add_argument("runs", nargs="*", type=Path, metavar="DIR")
+    _json(claims)
+    compare = _command(commands, "compare", "results", "what changed between two runs, with intervals")
+    compare.add_argument("runs", nargs=2, type=Path, metavar="DIR")
+    compare.add_argument("--to", type=Path, metavar="DIR", help="also write an HTML page there")
+    _json(compare)
+    verify = _command(commands, "verify", "results", "check every raw file of a run against its manifest")
+    verify.add_argument("runs", nargs="+", type=Path, metavar="DIR")
+    _json(verify)
+
+
+def _experiment_names(**_: object) -> list[str]:
+    from fabbbr import bundled
+
+    return list(bundled.names("experiments"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

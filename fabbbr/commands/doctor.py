@@ -1,0 +1,102 @@
+"""``fabbbr doctor``: what this machine can do, and the remedy for what it cannot."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from fabbbr.backends.base import usable_cpus
+from fabbbr.backends.guest.kernel.build import cached_kernel
+from fabbbr.backends.mininet import lacks
+from fabbbr.backends.tools import tool_versions
+from fabbbr.errors import EnvironmentUnfitError
+
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where a guest's memory comes from
+_GUEST_MEMORY_BYTES = 2 << 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One line of the doctor's report."""
+
+    name: str
+    fit: bool
+    told: str
+    needed: bool = True
+    """For the default backend; the others are choices."""
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Print all findings; exit status 5 when the default backend cannot run."""
+    findings = list(_findings())
+    if arguments.json:
+        print(json.dumps([asdict(finding) for finding in findings]))
+    else:
+        console = Console()
+        for finding in findings:
+            mark = "[green]yes[/]" if finding.fit else ("[red]no [/]" if finding.needed else "[yellow]no [/]")
+            console.print(f"{mark}  {finding.name}: {finding.told}", highlight=False, soft_wrap=True)
+    unfit = [finding.name for finding in findings if finding.needed and not finding.fit]
+    if unfit:
+        message = f"the guest backend cannot run yet: {', '.join(unfit)}"
+        raise EnvironmentUnfitError(message)
+    return 0
+
+
+def _findings() -> Iterator[Finding]:
+    yield Finding(name="CPUs", fit=True, told=f"{len(usable_cpus())}: as many cells run at a time")
+    try:
+        versions = tool_versions()
+        yield Finding(name="tools", fit=True, told="; ".join(versions.values()))
+    except EnvironmentUnfitError as error:
+        yield Finding(name="tools", fit=False, told=str(error))
+    kernel = cached_kernel()
+    told = f"Linux {kernel.release}" if kernel else "not built yet: fabbbr kernel build (once, a few minutes)"
+    yield Finding(name="guest kernel", fit=kernel is not None, told=told)
+    yield _memory()
+    missing = lacks()
+    yield Finding(
+        name="Mininet on this host (--backend mininet)",
+        fit=not missing,
+        told="; ".join(f"{lack.what} is missing: {lack.remedy}" for lack in missing) or "can run",
+        needed=False,
+    )
+
+
+def _memory() -> Finding:
+    """A guest's memory is a file in shared memory that must be large enough and may be executed."""
+    folder = Path(os.environ.get("TMPDIR", str(_SHARED_MEMORY)))
+    try:
+        free = shutil.disk_usage(folder).free
+        executable = _may_execute(folder)
+    except OSError as error:
+        return Finding(
+            name="guest memory", fit=False, told=f"{folder}: {error.strerror}; set TMPDIR elsewhere"
+        )
+    if not executable:
+        return Finding(
+            name="guest memory",
+            fit=False,
+            told=f"{folder} is mounted noexec; remount it, or set TMPDIR to a folder that is not",
+        )
+    return Finding(
+        name="guest memory",
+        fit=free >= _GUEST_MEMORY_BYTES,
+        told=f"{free / 1e9:.1f} GB free in {folder}, a guest uses up to {_GUEST_MEMORY_BYTES / 1e9:.1f} GB",
+    )
+
+
+def _may_execute(folder: Path) -> bool:
+    with tempfile.NamedTemporaryFile(dir=folder) as file:
+        path = Path(file.name)
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        return os.access(path, os.X_OK) and not os.statvfs(folder).f_flag & os.ST_NOEXEC

@@ -1,0 +1,77 @@
+"""``fabbbr experiments`` and ``fabbbr spec``: what is bundled, and what a file may say."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from fabbbr import bundled
+from fabbbr.errors import UsageError
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """List, show or copy experiments, or print the schema."""
+    if arguments.command == "spec":
+        from fabbbr.schema import json_schema
+
+        print(json.dumps(json_schema(), indent=2))
+        return 0
+    if arguments.action == "list":
+        return _list(as_json=arguments.json)
+    if arguments.name is None:
+        message = (
+            f"fabbbr experiments {arguments.action} needs a name: {', '.join(bundled.names('experiments'))}"
+        )
+        raise UsageError(message)
+    source = bundled.find("experiments", arguments.name)
+    if arguments.action == "show":
+        print(source.read_text(encoding="utf-8"), end="")
+        return 0
+    return _copy(source, arguments.to or Path(source.name))
+
+
+def _list(*, as_json: bool) -> int:
+    from fabbbr.catalogue import open_plan
+    from fabbbr.estimate import estimate
+
+    rows = []
+    for name in bundled.names("experiments"):
+        quick = open_plan(name, seed=1, profile="quick")
+        cost = estimate(quick.cells)
+        rows.append(
+            {
+                "name": name,
+                "title": quick.experiment.title,
+                "source": quick.experiment.source,
+                "claims": list(quick.experiment.claims),
+                "quick_cells": cost.cells,
+                "quick_wall_s_on_one_core": round(cost.wall_s),
+            }
+        )
+    if as_json:
+        print(json.dumps(rows))
+        return 0
+    table = Table("experiment", "title", "source", "claims", "quick", header_style="bold")
+    for row in rows:
+        table.add_row(
+            str(row["name"]),
+            str(row["title"]),
+            str(row["source"]),
+            " ".join(row["claims"]),  # type: ignore[arg-type]
+            f"{row['quick_cells']} cells, {float(str(row['quick_wall_s_on_one_core'])) / 60:.0f} min",
+        )
+    Console().print(table)
+    return 0
+
+
+def _copy(source: Path, target: Path) -> int:
+    if target.exists():
+        message = f"{target} is there already; name another file with --to"
+        raise UsageError(message)
+    target.write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
+    print(target)
+    return 0

@@ -1,0 +1,112 @@
+"""``fabbbr plan``: cells, cost and commands, without running anything."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from fabbbr.estimate import estimate
+from fabbbr.laboratory import Request, planned, selected
+from fabbbr.model import Cell, Command, Job
+from fabbbr.traffic import job
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Print the plan."""
+    request = Request(
+        experiment=arguments.experiment,
+        backend=arguments.backend,
+        profile=arguments.profile,
+        seed=arguments.seed,
+        repeat=arguments.repeat,
+        overrides=tuple(arguments.overrides),
+        only=arguments.only,
+    )
+    cells = selected(request, planned(request).cells)
+    return print_plan(cells, commands=arguments.commands, as_json=arguments.json)
+
+
+def print_plan(cells: Sequence[Cell], *, commands: bool, as_json: bool) -> int:
+    """Print ``cells`` as a table or as JSON, with every command when asked."""
+    cost = estimate(cells)
+    if as_json:
+        print(
+            json.dumps(
+                {
+                    "cells": [
+                        {
+                            "cell": cell.model_dump(mode="json"),
+                            **({"job": job(cell).model_dump(mode="json")} if commands else {}),
+                        }
+                        for cell in cells
+                    ],
+                    "estimate": {
+                        "cells": cost.cells,
+                        "virtual_s": cost.virtual_s,
+                        "bottleneck_bytes": cost.bottleneck_bytes,
+                        "bottleneck_packets": cost.bottleneck_packets,
+                        "wall_s_on_one_core": cost.wall_s,
+                    },
+                }
+            )
+        )
+        return 0
+    console = Console()
+    console.print(_table(cells))
+    if commands:
+        for cell in cells:
+            _print_commands(console, cell)
+    console.print(
+        f"{cost.cells} cells, {cost.virtual_s:.0f} s of virtual time, {cost.bottleneck_bytes / 1e9:.2f} GB through the "
+        f"bottleneck, about {cost.wall_s / 60:.1f} min on one core"
+    )
+    return 0
+
+
+def _table(cells: Sequence[Cell]) -> Table:
+    table = Table("cell", "bottleneck", "RTT", "buffer", "loss", "flows", "duration", header_style="bold")
+    for cell in cells:
+        link = cell.bottleneck
+        loss = next((entry.loss for entry in cell.links if entry.loss is not None), None)
+        table.add_row(
+            cell.id,
+            str(link.rate),
+            ", ".join(dict.fromkeys(str(flow.rtt) for flow in cell.flows)),
+            f"{link.buffer_asked} = {link.buffer_bytes} B",
+            str(loss.rate) if loss else "none",
+            ", ".join(dict.fromkeys(flow.cca for flow in cell.flows)) + f" ({len(cell.flows)})",
+            f"{estimate([cell]).virtual_s:g} s",
+        )
+    return table
+
+
+def _print_commands(console: Console, cell: Cell) -> None:
+    console.rule(cell.id, align="left")
+    for line in command_lines(job(cell)):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def command_lines(planned_job: Job) -> list[str]:
+    """Every command of a job in order, each with the node it runs on."""
+    lines = [_line(command) for command in planned_job.configure]
+    lines += [_line(capture.command) for capture in (*planned_job.readback, *planned_job.pings)]
+    for flow in planned_job.flows:
+        lines.append(f"{flow.server_node}$ {shlex.join(flow.server_argv)}")
+    for flow in planned_job.flows:
+        at = f"# at {flow.start_ns / 1e9:g} s"
+        lines.append(f"{flow.client_node}$ {shlex.join(flow.client_argv)}  {at}")
+    for step in planned_job.steps:
+        lines += [f"{_line(command)}  # at {step.at_ns / 1e9:g} s" for command in step.commands]
+    return lines
+
+
+def _line(command: Command) -> str:
+    text = f"{command.node}$ {shlex.join(command.argv)}"
+    if command.stdin is None:
+        return text
+    return text + " <<END\n" + command.stdin + "END"

@@ -1,0 +1,119 @@
+"""``fabbbr report``, ``claims``, ``compare`` and ``verify``: all that needs nothing but a run folder."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from fabbbr.errors import StoreError
+from fabbbr.laboratory import open_runs
+from fabbbr.store import RunFolder
+
+if TYPE_CHECKING:
+    from fabbbr_analysis.claims import Verdict
+
+_COLOURS = {
+    "reproduced": "green",
+    "compatible": "cyan",
+    "not reproduced": "red",
+    "inconclusive": "yellow",
+    "not run": "dim",
+}
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Dispatch by command."""
+    return {"report": _report, "claims": _claims, "compare": _compare, "verify": _verify}[arguments.command](
+        arguments
+    )
+
+
+def _report(arguments: argparse.Namespace) -> int:
+    from fabbbr_analysis.report import write_report
+
+    folder = arguments.to or arguments.runs[0]
+    path = write_report(open_runs(arguments.runs), folder)
+    print(json.dumps({"report": str(path)}) if arguments.json else path)
+    return 0
+
+
+def _claims(arguments: argparse.Namespace) -> int:
+    from fabbbr_analysis.claims import judge
+
+    runs = arguments.runs or sorted(path.parent for path in Path("runs").glob("*/run.json"))
+    verdicts = judge(open_runs(runs))
+    if arguments.json:
+        keys = ("id", "experiment", "verdict", "value", "low", "high", "band", "published", "n")
+        print(json.dumps([{key: getattr(verdict, key) for key in keys} for verdict in verdicts]))
+    else:
+        Console().print(scoreboard(verdicts))
+    return 0
+
+
+def scoreboard(verdicts: Sequence[Verdict]) -> Table:
+    """The verdicts as a table for a terminal."""
+    table = Table("claim", "verdict", "value", "95 % interval", "band", "published", "n", header_style="bold")
+    for verdict in verdicts:
+        interval = "" if verdict.low is None else f"{verdict.low:.3g} to {verdict.high:.3g}"
+        table.add_row(
+            f"{verdict.id}  {verdict.predicate}",
+            f"[{_COLOURS[verdict.verdict]}]{verdict.verdict}[/]",
+            "" if verdict.value is None else f"{verdict.value:.3g}",
+            interval,
+            verdict.band,
+            verdict.published,
+            "" if not verdict.n else str(verdict.n),
+        )
+    return table
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    from fabbbr_analysis.summary import compare
+
+    first, second = open_runs(arguments.runs)
+    frame = compare(first, second)
+    if arguments.json:
+        print(frame.to_json(orient="records"))
+    else:
+        table = Table(*map(str, frame.columns), header_style="bold")
+        for row in frame.itertuples(index=False):
+            table.add_row(*(f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row))
+        Console().print(table)
+    if arguments.to is not None:
+        from fabbbr_analysis.report import write_comparison
+
+        path = write_comparison(first, second, arguments.to)
+        Console(stderr=arguments.json).print(f"report: {path}", soft_wrap=True)
+    return 0
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    problems: list[str] = []
+    whole = 0
+    for path in arguments.runs:
+        folder = RunFolder.open(path)
+        for file in sorted((path / "cells").iterdir()):
+            try:
+                found = folder.cell(file.name).damage()
+            except StoreError as error:
+                found = [str(error)]
+            problems += found
+            whole += not found
+    if arguments.json:
+        print(json.dumps({"whole_cells": whole, "problems": problems}))
+    else:
+        for problem in problems:
+            print(problem)
+        print(f"{whole} cells are whole")
+    if problems:
+        message = (
+            f"{len(problems)} problems; remove the folders of the damaged cells and run the experiment again"
+        )
+        raise StoreError(message)
+    return 0

@@ -1,0 +1,204 @@
+"""``fabbbr run``: the plan, live progress, the report."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import threading
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from fabbbr.commands.plan import print_plan
+from fabbbr.errors import CellsFailedError
+from fabbbr.estimate import end_of, estimate
+from fabbbr.execute import Event, Summary
+from fabbbr.laboratory import Request, carry_out, open_runs, planned, selected
+from fabbbr.model import Cell
+from fabbbr.store import RunFolder
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_REDRAWS_PER_S = 4
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Run, report, and say where."""
+    request = request_of(arguments)
+    if arguments.dry_run:
+        cells = selected(request, planned(request).cells)
+        return print_plan(cells, commands=True, as_json=arguments.json)
+    console = Console(stderr=arguments.json)
+    with _Display(console) as display:
+        folder, summary = carry_out(request, announce=display.announce, listen=display.listen)
+    _print_outcome(console, summary)
+    report = None
+    if not arguments.no_report:
+        from fabbbr_analysis.report import write_report
+
+        with console.status("making tables and report"):
+            report = write_report(open_runs([folder.path]), folder.path)
+        console.print(f"report: [bold]{report}[/]", soft_wrap=True)
+    if arguments.json:
+        print(json.dumps(_as_json(folder, summary, str(report) if report else None)))
+    _raise_for(summary, folder)
+    return 0
+
+
+def request_of(arguments: argparse.Namespace) -> Request:
+    """The command line as a request."""
+    return Request(
+        experiment=arguments.experiment,
+        backend=arguments.backend,
+        real_clock=arguments.clock == "real",
+        profile=arguments.profile,
+        seed=arguments.seed,
+        repeat=arguments.repeat,
+        overrides=tuple(arguments.overrides),
+        only=arguments.only,
+        out=getattr(arguments, "out", None),
+        jobs=getattr(arguments, "jobs", None),
+    )
+
+
+def _as_json(folder: RunFolder, summary: Summary, report: str | None) -> dict[str, object]:
+    return {
+        "run": str(folder.path),
+        "report": report,
+        "certified": sorted(summary.certified),
+        "uncertified": summary.uncertified,
+        "failed": summary.failed,
+        "skipped": sorted(summary.skipped),
+    }
+
+
+def _print_outcome(console: Console, summary: Summary) -> None:
+    words = [f"{len(summary.certified)} certified"]
+    for count, word in (
+        (len(summary.uncertified), "[yellow]not certified[/]"),
+        (len(summary.failed), "[red]failed[/]"),
+        (len(summary.skipped), "there already"),
+    ):
+        if count:
+            words.append(f"{count} {word}")
+    console.print("cells: " + ", ".join(words))
+
+
+def _raise_for(summary: Summary, folder: RunFolder) -> None:
+    if summary.failed:
+        cell, reason = next(iter(summary.failed.items()))
+        message = (
+            f"{len(summary.failed)} cells failed, the first: {cell}: {reason}; "
+            f"what they left is in {folder.path / 'failed'}, and the same command tries them again"
+        )
+        raise CellsFailedError(message)
+    if summary.uncertified:
+        cell, reason = next(iter(summary.uncertified.items()))
+        message = f"{len(summary.uncertified)} cells are not certified and left out of averages, the first: {cell}: {reason}"
+        raise CellsFailedError(message)
+
+
+class _Display:
+    """A line for the whole run and one per job; plain lines where there is no terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live = console.is_terminal
+        self._lock = threading.Lock()
+        self._started: dict[str, float] = {}
+        self._done = 0
+        self._total = 0
+        self._bars: dict[int, TaskID] = {}
+        self._whole: TaskID | None = None
+        self._progress = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[speed]}"),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[left]}"),
+            console=console,
+            refresh_per_second=_REDRAWS_PER_S,
+            transient=True,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def announce(self, folder: RunFolder, cells: Sequence[Cell], jobs: int) -> None:
+        missing = [cell for cell in cells if not folder.has(cell.id)]
+        self._total = len(missing)
+        costs = {cell.id: estimate([cell]).wall_s for cell in missing}
+        self._console.print(
+            f"{folder.manifest.experiment.get('title', folder.manifest.source_name)}: {len(missing)} of {len(cells)} "
+            f"cells to run, {jobs} at a time, about {_minutes(sum(costs.values()) / jobs)}",
+            highlight=False,
+        )
+        self._costs, self._jobs = costs, jobs
+        self._left = sum(costs.values())
+        self._began = time.monotonic()
+        if self._live and missing:
+            self._progress.start()
+            self._whole = self._progress.add_task("cells", total=len(missing), speed="", left="")
+
+    def listen(self, event: Event) -> None:
+        with self._lock:
+            if event.kind == "started":
+                self._start(event)
+            elif event.kind == "progress":
+                self._advance(event)
+            else:
+                self._finish(event)
+
+    def _start(self, event: Event) -> None:
+        self._started[event.cell.id] = time.monotonic()
+        if not self._live:
+            return
+        total = end_of(event.cell.flows, event.cell.links).seconds
+        if event.slot in self._bars:
+            self._progress.remove_task(self._bars[event.slot])
+        self._bars[event.slot] = self._progress.add_task(
+            event.cell.id, total=round(total), speed="booting", left=""
+        )
+
+    def _advance(self, event: Event) -> None:
+        if event.slot in self._bars:
+            spent = max(time.monotonic() - self._started[event.cell.id], 1e-3)
+            self._progress.update(
+                self._bars[event.slot],
+                completed=round(event.clock_s),
+                speed=f"{event.clock_s / spent:.1f}× the clock",
+            )
+
+    def _finish(self, event: Event) -> None:
+        self._done += 1
+        self._left -= self._costs.get(event.cell.id, 0.0)
+        if self._whole is not None:
+            spent = time.monotonic() - self._began
+            all_cost = sum(self._costs.values())
+            pace = spent / max(all_cost - self._left, 1e-9)
+            self._progress.update(
+                self._whole, completed=self._done, left=f"{_minutes(self._left * pace)} left"
+            )
+        if event.kind != "certified":
+            style = "red" if event.kind == "failed" else "yellow"
+            self._console.print(f"[{style}]{event.kind}[/] {event.cell.id}: {event.reason}", soft_wrap=True)
+        elif not self._live:
+            self._console.print(
+                f"[{self._done}/{self._total}] {event.cell.id}: {event.clock_s:.0f} s in {event.wall_s:.1f} s",
+                markup=False,
+                highlight=False,
+            )
+
+
+def _minutes(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

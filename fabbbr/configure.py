@@ -1,0 +1,304 @@
+"""Cell → the commands that shape the network, and what must be read back. Pure.
+
+Rules, each with its reason:
+
+* TBF holds the bottleneck queue; ``limit`` is the buffer in bytes. With an AQM the TBF only paces and the AQM
+  below it holds the queue, because TBF ignores its own limit once it has a child.
+* netem holds delay and loss on a wire node. Its packet limit is set so high that it cannot bind.
+* Injected loss hits data only: iperf3's control connection shares the path and would end the test early, which
+  is a property of the tool and not of the path. Data has the top bit of its source port set.
+* Hosts get windows of at least 2 BDP + buffer, so that the path and not the host limits a flow.
+* Segmentation offloads are off wherever a packet can be dropped or counted: one loss is one packet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import ceil
+
+from fabbbr.cabling import Cabling, LinkEnds
+from fabbbr.model import Capture, Cell, CellLink, Command, Interface, Loss, Step
+from fabbbr.units import ETHERNET_HEADER_BYTES, Duration, Rate, bdp_bytes
+
+_SMALLEST_FRAME_BYTES = 60
+_OFFLOADS = ("tso", "gso", "gro", "lro")
+_HOST_OFFLOADS = ("tso", "gro", "lro")
+_KERNEL_NAMES = {"bbr1": "bbr"}
+_MINIMUM_WINDOW_BYTES = 4 << 20
+_EPHEMERAL_PORTS = "10000 29999"
+
+
+def kernel_name(cca: str) -> str:
+    """The name under which the kernel knows a congestion control: mainline ``bbr`` is BBRv1."""
+    return _KERNEL_NAMES.get(cca, cca)
+
+
+def window_bytes(cell: Cell) -> int:
+    """Socket buffer limit of every host: 2 × (2 BDP + buffer), since Linux counts memory and not payload."""
+    largest = 0
+    for link in cell.links:
+        if link.rate is not None:
+            rates = [link.rate, *(s.rate for s in cell.steps if s.rate is not None)]
+            rtts = [*(flow.rtt for flow in cell.flows), *(s.rtt for s in cell.steps if s.rtt is not None)]
+            buffers = [link.buffer_bytes or 0, *(s.buffer_bytes or 0 for s in cell.steps)]
+            bdp = bdp_bytes(max(rates), max(rtts))
+            largest = max(largest, int(2 * (2 * bdp + max(buffers))))
+    return max(largest, _MINIMUM_WINDOW_BYTES)
+
+
+def configure_commands(cell: Cell, cabling: Cabling) -> tuple[Command, ...]:
+    """Everything to do before the first packet, in order."""
+    return (
+        *_offload_commands(cell, cabling),
+        *_wire_commands(cabling),
+        *_queue_commands(cell, cabling),
+        *_host_commands(cell, cabling),
+    )
+
+
+def step_commands(cell: Cell, cabling: Cabling, step: Step) -> tuple[Command, ...]:
+    """The change of one step; settings that it does not name stay."""
+    ends = next(ends for ends in cabling.ends if ends.link.name == step.link)
+    link = _after(cell, ends.link, step)
+    commands = []
+    if step.rate is not None or step.buffer_bytes is not None:
+        commands += [
+            _tc(interface.node, _tbf_line("change", interface, link))
+            for interface in (ends.queue, *ends.reverse_queues)
+        ]
+    if step.rtt is not None:
+        commands += _netem_commands("change", cell, _with_wire(ends, step.link), link)
+    return tuple(commands)
+
+
+def readback_captures(cell: Cell, cabling: Cabling) -> tuple[Capture, ...]:
+    """What to ask of the running network before any flow starts."""
+    captures = []
+    for node in cabling.nodes:
+        if node.kind != "host":
+            captures.append(_capture(f"qdisc.{node.name}", node.name, "tc", "-r", "-j", "qdisc", "show"))
+        else:
+            captures.append(_capture(f"sysctl.{node.name}", node.name, "sysctl", *_host_sysctls(cell)))
+        captures += [
+            _capture(f"offloads.{interface.name}", node.name, "ethtool", "-k", interface.name)
+            for interface in cabling.interfaces(node.name)
+        ]
+    return tuple(captures)
+
+
+def expected_offloads(cell: Cell, node_kind: str) -> tuple[str, ...]:
+    """The ethtool features that must be off on a node of this kind."""
+    if cell.offloads:
+        return ()
+    return _HOST_OFFLOADS if node_kind == "host" else _OFFLOADS
+
+
+def expected_sysctls(cell: Cell) -> dict[str, str]:
+    """Key → value that a host must report."""
+    return _host_sysctls(cell)
+
+
+def interface_roles(cabling: Cabling) -> dict[str, dict[str, str]]:
+    """Interface → link and what its qdisc is for, so that analysis need not know how it was built."""
+    roles: dict[str, dict[str, str]] = {}
+    for ends in cabling.ends:
+        if ends.link.rate is not None:
+            roles[ends.queue.name] = {"link": ends.link.name, "role": "bottleneck"}
+            for interface in ends.reverse_queues:
+                roles[interface.name] = {"link": ends.link.name, "role": "bottleneck_reverse"}
+        if ends.wire_forward is not None and ends.wire_backward is not None:
+            forward = "loss" if ends.link.loss is not None else "delay"
+            roles[ends.wire_forward.name] = {"link": ends.link.name, "role": forward}
+            roles[ends.wire_backward.name] = {"link": ends.link.name, "role": "delay"}
+    return roles
+
+
+def netem_limit(cell: Cell, link: CellLink) -> int:
+    """Packets that can stand in the delay line at once, were all of them the smallest: it can never bind.
+
+    A delay line behind no bottleneck of its own is fed at most at the fastest rate of the cell.
+    """
+    fastest = max(
+        [entry.rate for entry in cell.links if entry.rate is not None]
+        + [step.rate for step in cell.steps if step.rate is not None]
+    )
+    longest = max([link.delay or Duration(0), *(step.rtt or Duration(0) for step in cell.steps)])
+    standing = bdp_bytes(fastest, longest) / _SMALLEST_FRAME_BYTES
+    buffered = sum(entry.buffer_bytes or 0 for entry in cell.links) / _SMALLEST_FRAME_BYTES
+    return 1000 + ceil(standing + buffered)
+
+
+def _offload_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
+    for node in cabling.nodes:
+        off = expected_offloads(cell, node.kind)
+        if not off:
+            continue
+        for interface in cabling.interfaces(node.name):
+            # One that cannot be switched (lro on veth) is "fixed": the read-back decides, not the exit status.
+            flags = tuple(word for feature in off for word in (feature, "off"))
+            yield Command(node=node.name, argv=("ethtool", "-K", interface.name, *flags), may_fail=True)
+
+
+def _wire_commands(cabling: Cabling) -> Iterator[Command]:
+    for node in cabling.nodes:
+        if node.kind != "wire":
+            continue
+        one, two = (interface.name for interface in cabling.interfaces(node.name))
+        lines = []
+        for here, there in ((one, two), (two, one)):
+            lines.append(f"qdisc add dev {here} clsact")
+            lines.append(f"filter add dev {here} ingress matchall action mirred egress redirect dev {there}")
+        yield _tc(node.name, *lines)
+
+
+def _queue_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
+    for ends in cabling.ends:
+        if ends.link.rate is not None:
+            for interface in (ends.queue, *ends.reverse_queues):
+                yield _tc(
+                    interface.node,
+                    _tbf_line("add", interface, ends.link),
+                    *_aqm_lines(cell, interface, ends.link),
+                )
+        yield from _netem_commands("add", cell, ends, ends.link)
+
+
+def _tbf_line(verb: str, interface: Interface, link: CellLink) -> str:
+    assert link.rate is not None
+    return (
+        f"qdisc {verb} dev {interface.name} root handle 1: tbf "
+        f"rate {link.rate.bps}bit burst {link.burst_bytes} limit {link.buffer_bytes}"
+    )
+
+
+def _aqm_lines(cell: Cell, interface: Interface, link: CellLink) -> list[str]:
+    if link.aqm == "taildrop":
+        return []
+    assert link.buffer_bytes is not None
+    assert link.rate is not None
+    frame = cell.mtu_bytes + ETHERNET_HEADER_BYTES
+    packets = max(link.buffer_bytes // frame, 1)
+    ecn = "ecn" if link.ecn else "noecn"
+    options = {
+        # memory_limit counts kernel memory (truesize), so bytes are kept by counting full frames instead.
+        "fq_codel": f"fq_codel limit {packets} memory_limit {4 * link.buffer_bytes + (1 << 20)} {ecn}",
+        "pie": f"pie limit {packets} {'ecn' if link.ecn else 'noecn'}",
+        "red": (
+            f"red limit {link.buffer_bytes} avpkt 1000 bandwidth {link.rate.bps}bit adaptive"
+            + (" ecn" if link.ecn else "")
+        ),
+        "cake": f"cake unlimited besteffort memlimit {link.buffer_bytes}",
+    }[link.aqm]
+    return [f"qdisc add dev {interface.name} parent 1:1 handle 2: {options}"]
+
+
+def _netem_commands(verb: str, cell: Cell, ends: LinkEnds, link: CellLink) -> list[Command]:
+    if ends.wire_forward is None or ends.wire_backward is None:
+        return []
+    limit = netem_limit(cell, link)
+    delay = f"delay {_microseconds(link.delay)}" if link.delay is not None and link.delay.ns else ""
+    forward, backward = ends.wire_forward.name, ends.wire_backward.name
+    lines = [f"qdisc {verb} dev {backward} root handle 1: netem limit {limit} {delay}"]
+    if link.loss is None:
+        lines.append(f"qdisc {verb} dev {forward} root handle 1: netem limit {limit} {delay}")
+    else:
+        if verb == "add":
+            priomap = " ".join(["1"] * 16)
+            lines.append(f"qdisc add dev {forward} root handle 1: prio bands 2 priomap {priomap}")
+        lossy = f"netem limit {limit} {delay} {_loss_words(link.loss)}"
+        lines.append(f"qdisc {verb} dev {forward} parent 1:1 handle 10: {lossy}")
+        lines.append(f"qdisc {verb} dev {forward} parent 1:2 handle 20: netem limit {limit} {delay}")
+        if verb == "add":
+            lines.append(
+                f"filter add dev {forward} parent 1: protocol ip prio 1 "
+                "u32 match ip sport 0x8000 0x8000 flowid 1:1"
+            )
+    return [_tc(ends.wire_forward.node, *lines)]
+
+
+def _loss_words(loss: Loss) -> str:
+    def percent(share: object) -> str:
+        return str(share).replace(" ", "")
+
+    if loss.model == "random":
+        return f"loss random {percent(loss.rate)}"
+    # tc wants 1-h and 1-k: the chances of losing a packet in the bad and in the good state.
+    return (
+        f"loss gemodel {percent(loss.rate)} {percent(loss.recovery)} "
+        f"{percent(loss.loss_in_bad or '100%')} {percent(loss.loss_in_good or '0%')}"
+    )
+
+
+def _host_sysctls(cell: Cell) -> dict[str, str]:
+    window = window_bytes(cell)
+    return {
+        "net.ipv4.tcp_no_metrics_save": "1",
+        "net.ipv4.tcp_rmem": f"4096 131072 {window}",
+        "net.ipv4.tcp_wmem": f"4096 16384 {window}",
+        "net.ipv4.tcp_ecn": "1" if cell.ecn else "0",
+        "net.ipv4.ip_local_port_range": _EPHEMERAL_PORTS,
+    }
+
+
+def _host_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
+    hosts = [node for node in cabling.nodes if node.kind == "host"]
+    settings = tuple(f"{key}={value}" for key, value in _host_sysctls(cell).items())
+    for host in hosts:
+        yield Command(node=host.name, argv=("sysctl", "-q", "-w", *settings))
+        own = cabling.interfaces(host.name)[0]
+        # Permanent neighbours: a lost ARP packet would show as a second of silence.
+        lines = [
+            f"neigh replace {cabling.address(other.name)} lladdr {cabling.interfaces(other.name)[0].mac} "
+            f"dev {own.name} nud permanent"
+            for other in hosts
+            if other != host and _talk(cell, host.name, other.name)
+        ]
+        if lines:
+            yield Command(node=host.name, argv=("ip", "-batch", "-"), stdin="\n".join(lines) + "\n")
+
+
+def _talk(cell: Cell, one: str, other: str) -> bool:
+    return any({flow.sender, flow.receiver} == {one, other} for flow in cell.flows)
+
+
+def _after(cell: Cell, link: CellLink, step: Step) -> CellLink:
+    """``link`` as it stands once ``step`` and all earlier steps on it are carried out."""
+    changes: dict[str, object] = {}
+    for earlier in cell.steps:
+        if earlier.link == link.name and earlier.at <= step.at:
+            if earlier.rate is not None:
+                changes["rate"] = earlier.rate
+                changes["burst_bytes"] = burst_bytes(earlier.rate, cell.mtu_bytes, cell.timer_hz)
+            if earlier.buffer_bytes is not None:
+                changes["buffer_bytes"] = earlier.buffer_bytes
+            if earlier.rtt is not None:
+                changes["delay"] = Duration(earlier.rtt.ns // 2)
+    return link.model_copy(update=changes)
+
+
+def burst_bytes(rate: Rate, mtu_bytes: int, timer_hz: int) -> int:
+    """TBF burst: what the rate sends in one timer tick, and never less than one full frame.
+
+    Below rate / HZ a TBF without high-resolution timers cannot reach its rate (sch_tbf.c); far above it, the
+    burst leaves at line rate and misleads whoever estimates bandwidth.
+    """
+    return max(ceil(rate.bps / 8 / timer_hz), mtu_bytes + ETHERNET_HEADER_BYTES)
+
+
+def _with_wire(ends: LinkEnds, link: str) -> LinkEnds:
+    assert ends.wire_forward is not None, f"link {link} has no wire to change the RTT of"
+    return ends
+
+
+def _tc(node: str, *lines: str) -> Command:
+    return Command(node=node, argv=("tc", "-batch", "-"), stdin="\n".join(lines) + "\n")
+
+
+def _capture(name: str, node: str, *argv: str) -> Capture:
+    return Capture(name=name, command=Command(node=node, argv=argv))
+
+
+def _microseconds(duration: Duration) -> str:
+    """The finest unit that every tc reads."""
+    whole, rest = divmod(duration.ns, 1000)
+    return f"{whole}.{rest:03d}us" if rest else f"{whole}us"

@@ -1,0 +1,222 @@
+"""The loop: cell by cell, on as many places at once as asked, each kept only when it is whole.
+
+A cell that is in the run folder is never run again; an interrupted one leaves nothing there. A cell whose tools
+broke is put aside under ``failed/`` with its reason and tried again by the next run.
+"""
+
+from __future__ import annotations
+
+import queue
+import shutil
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from fabbbr.version import __version__
+from fabbbr.backends.base import Backend, CancelledError, Identity, Report, Task
+from fabbbr.cabling import lay_cables
+from fabbbr.certify import Evidence, certify
+from fabbbr.configure import interface_roles
+from fabbbr.errors import BackendError, StoreError
+from fabbbr.estimate import estimate
+from fabbbr.model import Cell, CellManifest, CellStatus, Certificate, Provenance
+from fabbbr.store import RunFolder, hashes_of_raw_files, write_atomically
+from fabbbr.traffic import job
+
+_LEAST_WALL_S = 180.0
+_WALL_FACTOR = 20.0
+"""A cell may take this many times its estimated wall time before it counts as hung."""
+
+EventKind = Literal["started", "progress", "certified", "uncertified", "failed"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """Told to the caller while the run goes on; ``clock_s`` is the time on the experiment's clock."""
+
+    kind: EventKind
+    cell: Cell
+    slot: int
+    clock_s: float = 0.0
+    wall_s: float = 0.0
+    reason: str | None = None
+
+
+@dataclass(kw_only=True)
+class Summary:
+    """What became of the cells that were asked for."""
+
+    certified: list[str] = field(default_factory=list)
+    uncertified: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    skipped: list[str] = field(default_factory=list)
+    """Found whole in the run folder."""
+
+
+def execute(
+    folder: RunFolder,
+    cells: Sequence[Cell],
+    backend: Backend,
+    *,
+    jobs: int,
+    listen: Callable[[Event], None],
+) -> Summary:
+    """Run the cells that ``folder`` lacks; return when all are done.
+
+    Raises StoreError when the folder cannot be written (the cells that are in it stay), and KeyboardInterrupt
+    after having stopped everything.
+    """
+    shutil.rmtree(folder.partial, ignore_errors=True)
+    summary = Summary(skipped=[cell.id for cell in cells if folder.has(cell.id)])
+    missing = [cell for cell in cells if not folder.has(cell.id)]
+    if not missing:
+        return summary
+    lossy = sum(any(link.loss is not None for link in cell.links) for cell in folder.manifest.cells)
+    run = _Run(folder, backend, backend.identity(), lossy, listen)
+    try:
+        run.all(missing, jobs, summary)
+    finally:
+        shutil.rmtree(folder.partial, ignore_errors=True)
+    return summary
+
+
+class _Run:
+    """One call of :func:`execute`."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        backend: Backend,
+        identity: Identity,
+        lossy_cells: int,
+        listen: Callable[[Event], None],
+    ) -> None:
+        self._folder = folder
+        self._backend = backend
+        self._identity = identity
+        self._lossy_cells = lossy_cells
+        self._listen = listen
+        self._cancelled = threading.Event()
+        self._slots: queue.SimpleQueue[int] = queue.SimpleQueue()
+
+    def all(self, cells: Sequence[Cell], jobs: int, summary: Summary) -> None:
+        for slot in range(jobs):
+            self._slots.put(slot)
+        with ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="cell") as pool:
+            running: set[Future[Event]] = {pool.submit(self._one, cell) for cell in cells}
+            try:
+                while running:
+                    done, running = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        self._note(future.result(), summary)
+            except BaseException:
+                self._cancelled.set()
+                for future in running:
+                    future.cancel()
+                raise
+
+    def _note(self, event: Event, summary: Summary) -> None:
+        if event.kind == "certified":
+            summary.certified.append(event.cell.id)
+        elif event.kind == "uncertified":
+            summary.uncertified[event.cell.id] = event.reason or ""
+        else:
+            summary.failed[event.cell.id] = event.reason or ""
+
+    def _one(self, cell: Cell) -> Event:
+        slot = self._slots.get()
+        try:
+            event = self._carry_out(cell, slot)
+        finally:
+            self._slots.put(slot)
+        self._listen(event)
+        return event
+
+    def _carry_out(self, cell: Cell, slot: int) -> Event:
+        if self._cancelled.is_set():
+            raise CancelledError
+        self._listen(Event(kind="started", cell=cell, slot=slot))
+        started = time.monotonic()
+        work = self._folder.begin(cell.id)
+        try:
+            report = self._backend.execute(
+                Task(
+                    job=job(cell),
+                    work=work,
+                    seed=cell.seed,
+                    slot=slot,
+                    wall_limit_s=max(_LEAST_WALL_S, _WALL_FACTOR * estimate([cell]).wall_s),
+                    cancelled=self._cancelled,
+                    progress=lambda clock_s: self._listen(
+                        Event(kind="progress", cell=cell, slot=slot, clock_s=clock_s)
+                    ),
+                )
+            )
+            certificate = self._certificate(cell, work_raw=work / "raw")
+        except BackendError as error:
+            self._put_aside(cell, str(error))
+            return Event(kind="failed", cell=cell, slot=slot, reason=str(error))
+        except OSError as error:
+            message = f"cell {cell.id}: {error.strerror or error}; free some space or choose another --out"
+            raise StoreError(message) from error
+        status, reason = _status(certificate)
+        manifest = self._manifest(cell, certificate, report)
+        self._folder.commit(cell.id, manifest)
+        return Event(
+            kind=status,
+            cell=cell,
+            slot=slot,
+            clock_s=report.clock_s,
+            wall_s=time.monotonic() - started,
+            reason=reason,
+        )
+
+    def _certificate(self, cell: Cell, *, work_raw: Path) -> Certificate:
+        return certify(
+            cell,
+            Evidence.read(work_raw),
+            real_clock=self._identity.clock == "real",
+            lossy_cells=self._lossy_cells,
+        )
+
+    def _manifest(self, cell: Cell, certificate: Certificate, report: Report) -> CellManifest:
+        status, reason = _status(certificate)
+        identity = self._identity
+        return CellManifest(
+            cell=cell,
+            status=status,
+            reason=reason,
+            certificate=certificate,
+            provenance=Provenance(
+                fabbbr_version=__version__,
+                backend=identity.name,
+                clock=identity.clock,
+                kernel_release=identity.kernel_release,
+                kernel_config_sha256=identity.kernel_config_sha256,
+                kernel_sha256=identity.kernel_sha256,
+                tools=identity.tools,
+                options={**report.options, "interfaces": interface_roles(lay_cables(cell))},
+            ),
+            virtual_s=report.clock_s,
+            wall_s=round(report.wall_s, 3),
+            files=hashes_of_raw_files(self._folder.partial / cell.id),
+        )
+
+    def _put_aside(self, cell: Cell, reason: str) -> None:
+        """Keep what a broken cell left, for whoever looks for the cause; the next run tries the cell again."""
+        aside = self._folder.path / "failed" / cell.id
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.parent.mkdir(exist_ok=True)
+        (self._folder.partial / cell.id).rename(aside)
+        write_atomically(aside / "reason.txt", reason + "\n")
+
+
+def _status(certificate: Certificate) -> tuple[CellStatus, str | None]:
+    wrong = [check for check in certificate.checks if not check.passed]
+    if not wrong:
+        return "certified", None
+    return "uncertified", "; ".join(f"{c.name}: {c.measured} (asked: {c.asked})" for c in wrong)

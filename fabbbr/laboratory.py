@@ -1,0 +1,196 @@
+"""What the command line and a notebook share: plan an experiment, run it into its folder, open the result."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fabbbr.version import __version__
+from fabbbr.backends.base import Backend, BackendName
+from fabbbr.catalogue import Planned, open_plan
+from fabbbr.errors import StoreError, UsageError
+from fabbbr.execute import Event, Summary, execute
+from fabbbr.experiment import Profile
+from fabbbr.model import Cell, RunManifest
+from fabbbr.selector import select
+from fabbbr.spec import describe
+from fabbbr.store import RunFolder
+
+if TYPE_CHECKING:
+    from fabbbr_analysis.runset import RunSet
+
+DEFAULT_SEED = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What to run, as the user asked for it."""
+
+    experiment: str
+    backend: BackendName = "guest"
+    real_clock: bool = False
+    profile: Profile = "default"
+    seed: int = DEFAULT_SEED
+    repeat: int | None = None
+    overrides: tuple[str, ...] = ()
+    only: str | None = None
+    out: Path | None = None
+    jobs: int | None = None
+
+
+def planned(request: Request, *, timer_hz: int | None = None) -> Planned:
+    """The plan of the whole experiment; ``only`` does not shorten it."""
+    hz = {} if timer_hz is None else {"timer_hz": timer_hz}
+    return open_plan(
+        request.experiment,
+        seed=request.seed,
+        profile=request.profile,
+        overrides=request.overrides,
+        repeat=request.repeat,
+        **hz,
+    )
+
+
+def selected(request: Request, cells: Sequence[Cell]) -> tuple[Cell, ...]:
+    """The cells that this call is about."""
+    return tuple(cells) if request.only is None else select(cells, request.only)
+
+
+def make_backend(request: Request) -> Backend:
+    """The place to run in; raise EnvironmentUnfitError with the remedy when this machine is not one."""
+    if request.backend == "guest":
+        from fabbbr.backends.guest import GuestBackend
+
+        return GuestBackend(virtual=not request.real_clock)
+    from fabbbr.backends.mininet import MininetBackend
+
+    return MininetBackend()
+
+
+def run_folder_path(request: Request, experiment_id: str) -> Path:
+    """Where the run goes when ``--out`` does not say: one folder per experiment and profile."""
+    if request.out is not None:
+        return request.out
+    suffix = "" if request.profile == "default" else f"-{request.profile}"
+    place = "" if request.backend == "guest" and not request.real_clock else f"-{request.backend}-real"
+    return Path("runs") / f"{experiment_id}{suffix}{place}"
+
+
+def carry_out(
+    request: Request,
+    *,
+    announce: Callable[[RunFolder, Sequence[Cell], int], None],
+    listen: Callable[[Event], None],
+) -> tuple[RunFolder, Summary]:
+    """Run what is missing. ``announce`` is told the folder, the cells and the number of jobs first."""
+    with closing(make_backend(request)) as backend:
+        identity = backend.identity()
+        plan = planned(request, timer_hz=identity.timer_hz)
+        cells = selected(request, plan.cells)
+        folder = open_or_create(request, plan)
+        jobs = _jobs(request)
+        announce(folder, cells, jobs)
+        return folder, execute(folder, cells, backend, jobs=jobs, listen=listen)
+
+
+def _jobs(request: Request) -> int:
+    from fabbbr.backends.base import usable_cpus
+
+    if request.jobs is not None and request.jobs < 1:
+        message = f"--jobs {request.jobs}: at least one cell must run at a time"
+        raise UsageError(message)
+    if request.backend == "mininet":
+        return 1
+    return request.jobs or len(usable_cpus())
+
+
+def open_or_create(request: Request, plan: Planned) -> RunFolder:
+    """The run folder of this plan: new, or one that the plan continues.
+
+    A run may grow (more repetitions, more values); what is there already must have been made with the same
+    seed, backend and conditions, or StoreError says what differs.
+    """
+    path = run_folder_path(request, plan.experiment.id)
+    cells = {cell.id: cell for cell in plan.cells}
+    if (path / "run.json").exists():
+        _require_same(RunFolder.open(path).manifest, request, plan)
+        cells = {cell.id: cell for cell in RunFolder.open(path).manifest.cells} | cells
+    manifest = RunManifest(
+        experiment=describe(plan.experiment),
+        source_name=plan.source_name,
+        profile=request.profile,
+        seed=request.seed,
+        backend=request.backend,
+        claims=tuple(plan.experiment.claims),
+        cells=tuple(cells.values()),
+        created=dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds"),
+        fabbbr_version=__version__,
+    )
+    return RunFolder.create(path, manifest, plan.text)
+
+
+def _require_same(existing: RunManifest, request: Request, plan: Planned) -> None:
+    place = run_folder_path(request, plan.experiment.id)
+    old_cells = {cell.id: cell for cell in existing.cells}
+    different = [
+        what
+        for what, old, new in (
+            ("experiment", existing.experiment.get("id"), plan.experiment.id),
+            ("seed", existing.seed, request.seed),
+            ("backend", existing.backend, request.backend),
+        )
+        if old != new
+    ]
+    different += [
+        f"cell {cell.id}" for cell in plan.cells if cell.id in old_cells and old_cells[cell.id] != cell
+    ][:1]
+    if different:
+        message = (
+            f"{place} holds a run with another {', '.join(different)}; "
+            "choose another --out, or remove the folder to start over"
+        )
+        raise StoreError(message)
+
+
+def open_runs(paths: Sequence[Path]) -> list[RunSet]:
+    """Open run folders for analysis, making their tables where they are missing."""
+    from fabbbr_analysis.runset import RunSet
+
+    return [RunSet.open(path) for path in paths]
+
+
+def run(  # noqa: PLR0913 - the notebook's face of the command line: one keyword per option
+    experiment: str,
+    *,
+    backend: BackendName = "guest",
+    repeat: int | None = None,
+    quick: bool = False,
+    seed: int = DEFAULT_SEED,
+    jobs: int | None = None,
+    only: str | None = None,
+    out: str | Path | None = None,
+    overrides: Sequence[str] = (),
+) -> RunSet:
+    """Run an experiment (or continue it) and return its results: DataFrames, figures and a report.
+
+    Examples
+    --------
+    ``run("cardwell_f10", quick=True, repeat=2).runs``
+    """
+    request = Request(
+        experiment=experiment,
+        backend=backend,
+        profile="quick" if quick else "default",
+        seed=seed,
+        repeat=repeat,
+        overrides=tuple(overrides),
+        only=only,
+        out=Path(out) if out is not None else None,
+        jobs=jobs,
+    )
+    folder, _ = carry_out(request, announce=lambda *_: None, listen=lambda _: None)
+    return open_runs([folder.path])[0]

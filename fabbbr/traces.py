@@ -1,0 +1,75 @@
+"""Mahimahi link traces: a rate that varies in time.
+
+A trace has one whole number of milliseconds a line, each an opportunity to deliver 1500 bytes; it repeats
+when it ends, its last line being its length. TBF cannot follow single opportunities, so a trace becomes
+rates over bins; that keeps the bytes of a bin and loses what is shorter than it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+
+from fabbbr.errors import SpecError
+from fabbbr.units import NANOSECONDS_PER_SECOND, Duration, Rate
+
+OPPORTUNITY_BYTES = 1500
+BIN = Duration(100_000_000)
+"""100 ms: several round trips of a cellular path, and 15 kB at 1.2 Mbit/s."""
+
+STANDSTILL = Rate(8_000)
+"""The rate of a bin without opportunities: about the least at which tc still sends a packet in seconds."""
+
+_NS_PER_MS = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trace:
+    """Delivery opportunities in milliseconds from the start, not decreasing; the last is the length."""
+
+    opportunities_ms: tuple[int, ...]
+
+    @property
+    def mean_rate(self) -> Rate:
+        """Over one pass, in whole bit/s; a remainder is cut, as a link cannot send part of a bit."""
+        bits = len(self.opportunities_ms) * OPPORTUNITY_BYTES * 8
+        return Rate(bits * 1000 // self.opportunities_ms[-1])
+
+    def _count_until(self, time_ns: int) -> int:
+        """Opportunities up to and at ``time_ns``, over as many passes as it takes."""
+        length = self.opportunities_ms[-1] * _NS_PER_MS
+        passes, rest = divmod(time_ns, length)
+        within = bisect_right(self.opportunities_ms, rest // _NS_PER_MS)
+        return passes * len(self.opportunities_ms) + within
+
+    def rates(self, *, until: Duration, bin_: Duration = BIN) -> tuple[tuple[Duration, Rate], ...]:
+        """When the rate changes and to what, from 0 to ``until``; equal neighbours are joined.
+
+        An opportunity at the border of two bins counts to the earlier one.
+        """
+        changes: list[tuple[Duration, Rate]] = []
+        for start in range(0, until.ns, bin_.ns):
+            count = self._count_until(start + bin_.ns) - self._count_until(start)
+            bits_per_s = count * OPPORTUNITY_BYTES * 8 * NANOSECONDS_PER_SECOND // bin_.ns
+            rate = max(Rate(bits_per_s), STANDSTILL)
+            if not changes or changes[-1][1] != rate:
+                changes.append((Duration(start), rate))
+        return tuple(changes)
+
+
+def parse(text: str, *, source: str) -> Trace:
+    """Read a trace; raise SpecError with the line that is none."""
+    times: list[int] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        word = line.strip()
+        if not word.isascii() or not word.isdecimal():
+            message = f"{source}:{number}: {line[:40]!r} is not a whole number of milliseconds"
+            raise SpecError(message)
+        if times and int(word) < times[-1]:
+            message = f"{source}:{number}: {word} goes back in time (after {times[-1]}); sort the trace"
+            raise SpecError(message)
+        times.append(int(word))
+    if not times or times[-1] == 0:
+        message = f"{source}: a trace needs an opportunity after 0 ms; record a longer one"
+        raise SpecError(message)
+    return Trace(opportunities_ms=tuple(times))

@@ -1,0 +1,339 @@
+"""The verdict rule, and judging run sets end to end on made-up runs."""
+
+import types
+
+import numpy as np
+import pandas as pd
+import pytest
+from fabbbr_analysis.claims import Band, judge
+from fabbbr_analysis.claims.knit6_queue import steps_of
+from fabbbr_analysis.claims.rule import decide
+from hypothesis import given
+from hypothesis import strategies as st
+from made_up_runs import Runs, run_rows, verdicts
+
+from fabbbr import model
+from fabbbr.units import Duration, Rate
+
+AT_LEAST = Band(low=0.9)
+BETWEEN = Band(low=0.3, high=0.6)
+
+
+@pytest.mark.parametrize(
+    ("band", "value", "low", "high", "verdict"),
+    [
+        (BETWEEN, 0.45, 0.40, 0.50, "reproduced"),
+        (BETWEEN, 0.45, 0.30, 0.60, "reproduced"),
+        (BETWEEN, 0.58, 0.50, 0.65, "compatible"),
+        (BETWEEN, 0.62, 0.55, 0.70, "compatible"),
+        (BETWEEN, 0.45, 0.20, 0.70, "inconclusive"),
+        (BETWEEN, 0.70, 0.50, 0.90, "inconclusive"),
+        (BETWEEN, 0.70, 0.65, 0.75, "not reproduced"),
+        (BETWEEN, 0.10, 0.05, 0.29, "not reproduced"),
+        (AT_LEAST, 1.20, 1.00, 1.40, "reproduced"),  # the natural bound gives a width, not an edge
+        (AT_LEAST, 0.92, 0.88, 0.96, "compatible"),
+        (AT_LEAST, 0.88, 0.80, 0.95, "inconclusive"),
+        (Band(low=0.95, slack=0.05), 0.96, 0.91, 0.99, "reproduced"),
+        (Band(low=0.95, slack=0.05), 0.94, 0.91, 0.97, "inconclusive"),
+        (Band(high=0.02), 0.01, 0.00, 0.019, "reproduced"),
+        (Band(low=1, strict=True, ceiling=2), 1.0, 1.0, 1.0, "compatible"),
+    ],
+)
+def test_the_rule_of_the_claims_page(band, value, low, high, verdict):
+    assert decide(band, value=value, low=low, high=high) == verdict
+
+
+@given(st.floats(-2, 2), st.floats(0, 1), st.floats(0, 1), st.floats(0, 0.5))
+def test_a_narrower_interval_never_turns_a_decided_verdict_into_its_opposite(value, below, above, shrink):
+    wide = decide(BETWEEN, value=value, low=value - below, high=value + above)
+    narrow = decide(BETWEEN, value=value, low=value - below * shrink, high=value + above * shrink)
+    assert {wide, narrow} != {"reproduced", "not reproduced"}
+    if wide in ("reproduced", "not reproduced"):
+        assert narrow == wide
+
+
+LIMIT = {1e-5: 91.0, 1e-4: 91.0, 1e-3: 90.8, 1e-2: 90.0, 0.05: 86.4, 0.10: 79.0, 0.15: 74.0, 0.25: 0.5}
+CUBIC = {1e-5: 92.0, 1e-4: 30.0, 1e-3: 6.5, 1e-2: 1.1, 0.05: 0.4, 0.10: 0.2, 0.15: 0.15, 0.25: 0.1}
+
+
+def f10(bbr=LIMIT, cubic=CUBIC, **options):
+    conditions = [
+        {"ccas": cca, "loss_ratio": loss, "goodput_bps": mbps * 1e6}
+        for cca, curve in (("bbr1", bbr), ("cubic", cubic))
+        for loss, mbps in curve.items()
+    ]
+    return Runs("cardwell_f10", run_rows(conditions, **options))
+
+
+def test_runs_like_the_paper_reproduce_it():
+    found = verdicts(f10())
+    assert {
+        name: found[name].verdict for name in ("C10.1", "C10.2", "C10.3", "C10.4", "C10.5", "C10.6", "C10.7")
+    } == dict.fromkeys(("C10.1", "C10.2", "C10.3", "C10.4", "C10.5", "C10.6", "C10.7"), "reproduced")
+    assert found["C10.1"].n == 5
+    assert found["C10.1"].low < found["C10.1"].value < found["C10.1"].high
+    assert "without 2 % loss" in found["C10.1"].reason
+
+
+def test_a_bbr_that_falls_with_loss_is_not_the_papers():
+    found = verdicts(f10(bbr=LIMIT | {0.05: 40.0}))
+    assert found["C10.1"].verdict == "not reproduced"
+    assert found["C10.3"].verdict == "reproduced"
+
+
+def test_scattered_runs_decide_nothing():
+    assert verdicts(f10(spread=0.3, repeat=3))["C10.1"].verdict == "inconclusive"
+
+
+def test_one_repetition_is_no_evidence():
+    verdict = verdicts(f10(repeat=1))["C10.4"]
+    assert (verdict.verdict, verdict.value, verdict.low) == ("not run", None, None)
+    assert "cubic at loss 0.001 % has a single certified run" in verdict.reason
+
+
+def test_a_missing_condition_is_named():
+    verdict = verdicts(f10(bbr={loss: rate for loss, rate in LIMIT.items() if loss != 0.25}))["C10.3"]
+    assert verdict.verdict == "not run"
+    assert "no certified run of bbr1 at loss 25 %" in verdict.reason
+
+
+def test_a_missing_experiment_comes_with_the_command_that_runs_it():
+    verdict = verdicts()["W2"]
+    assert verdict.verdict == "not run"
+    assert "fabbbr run ware_1v1" in verdict.reason
+
+
+def test_runs_that_vary_something_else_too_are_not_pooled():
+    mixed = f10()
+    deep = mixed.certified.assign(condition=mixed.certified.condition + " deep", goodput_bps=1e6)
+    mixed.certified = pd.concat([mixed.certified, deep])
+    assert "was run in several ways" in verdicts(mixed)["C10.1"].reason
+
+
+def test_runs_without_a_value_are_left_out_and_counted():
+    runs = f10()
+    first = runs.certified.index[runs.certified.loss_ratio == 0.25][0]
+    runs.certified.loc[first, "goodput_bps"] = np.nan
+    verdict = verdicts(runs)["C10.3"]
+    assert verdict.n == 4
+    assert "1 certified runs have no value" in verdict.reason
+
+
+def test_arithmetic_needs_no_runs():
+    found = verdicts()
+    assert [found[name].verdict for name in ("CA.1", "CA.2", "W1")] == ["reproduced"] * 3
+    assert found["W1"].n is None
+
+
+def test_the_same_seed_gives_the_same_numbers_whatever_else_is_judged():
+    alone = verdicts(f10())["C10.1"]
+    with_others = verdicts(e1(), f10())["C10.1"]
+    assert alone == with_others
+    assert verdicts(f10(), seed=2)["C10.1"].low != alone.low
+
+
+def test_two_run_sets_of_an_experiment_get_a_verdict_each():
+    found = [each for each in judge([f10(), f10(bbr=LIMIT | {0.25: 60.0})]) if each.id == "C10.3"]
+    assert [each.verdict for each in found] == ["reproduced", "not reproduced"]
+
+
+RTTS = (0.0003, 0.006, 0.027, 0.044, 0.061, 0.072, 0.113)
+
+
+def e1(rate=200e6, loss=1 / 22_000 * 50 ** (4 / 3)):
+    conditions = [
+        {
+            "ccas": cca, "rtt_s": rtt, "rate_bps": rate, "loss_ratio": loss, "retransmits": 100.0,
+            "goodput_bps": rate * (0.945 if rtt == 0.0003 else later),
+        }
+        for cca, later in (("bbr1", 0.85), ("cubic", 0.05), ("reno", 0.04), ("htcp", 0.06))
+        for rtt in RTTS
+    ]  # fmt: skip
+    return Runs("knit6_e1", run_rows(conditions, spread=0.001))
+
+
+def test_bbr1_alone_is_judged_and_said_to_be_alone():
+    verdict = verdicts(e1())["K1.1"]
+    assert verdict.verdict == "reproduced"
+    assert "judged for bbr1 only: bbr2 was not run" in verdict.reason
+
+
+def without_rtts(*absent):
+    runs = e1()
+    runs.certified = runs.certified[~runs.certified.rtt_s.isin(absent)]
+    return runs
+
+
+def test_a_run_that_stops_before_the_papers_longest_rtt_says_so():
+    verdict = verdicts(without_rtts(0.113))["K1.1"]
+    assert verdict.verdict == "reproduced"
+    assert "the longest RTT is 72 ms" in verdict.reason
+
+
+def test_short_rtts_alone_say_nothing_about_long_ones():
+    verdict = verdicts(without_rtts(*RTTS[2:]))["K1.1"]
+    assert verdict.verdict == "not run"
+    assert "27 ms or more" in verdict.reason
+
+
+def test_a_scaled_run_says_so():
+    found = verdicts(e1())
+    assert "scaled: run at 200 Mbit/s, the paper at 10 Gbit/s" in found["K1.2"].reason
+    assert found["K1.s"].verdict == "reproduced"
+    assert len(found["K1.s"].details) == 4
+
+
+@pytest.mark.parametrize(
+    ("run_set", "said"),
+    [
+        (e1(rate=10e9, loss=1 / 22_000), "the paper's own rate"),
+        (e1(loss=1 / 22_000), "keeps the paper's regime at"),
+    ],
+)
+def test_the_scaled_claim_refuses_runs_that_are_not_properly_scaled(run_set, said):
+    verdict = verdicts(run_set)["K1.s"]
+    assert verdict.verdict == "not run"
+    assert said in verdict.reason
+
+
+# Claims that read more than table runs
+
+
+def start_up(cca, rtt_of):
+    rows = [
+        {
+            "cell_id": f"{number}-r{r}", "side": "sender", "t_s": t, "rtt_s": rtt_of(t) * (1 + 0.001 * r),
+            "retrans_segments": float(t > 3.4),
+        }
+        for number, name in enumerate(("bbr1", "cubic"))
+        if name == cca
+        for r in (1, 2, 3)
+        for t in np.arange(0, 8, 0.01)
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def f6():
+    """The curves of CACM Figs. 6 and 7: start-up to 125 ms; CUBIC between 184 and 250 ms after its first loss."""
+
+    def bbr(t):
+        return 0.120 if 0.35 <= t <= 0.72 else 0.040
+
+    def cubic(t):
+        return min(0.04 + 0.1 * t, 0.25) if t < 3.4 else 0.184 + 0.066 * ((t - 3.4) % 3.3) / 3.3
+
+    certified = run_rows([{"ccas": "bbr1", "rtt_s": 0.04}, {"ccas": "cubic", "rtt_s": 0.04}], repeat=3)
+    sockets = pd.concat([start_up("bbr1", bbr), start_up("cubic", cubic)])
+    return Runs("cardwell_f6", certified, all_sockets=sockets)
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "value"),
+    [
+        ("C6.1", 0, 3.0),
+        ("C6.2", 0, 1.0),
+        ("C6.2", 1, 0.14 / 0.09),
+        ("C7.1", 0, 1.0),
+        ("C7.2", 0, 0.70),
+        ("C7.2", 1, 0.98),
+    ],
+)
+def test_traces_drawn_like_the_figures_reproduce_them(name, part, value):
+    verdict = verdicts(f6())[name]
+    assert verdict.verdict == "reproduced"
+    finding = verdict.details[part] if verdict.details else verdict
+    assert finding.value == pytest.approx(value, rel=0.03)
+
+
+def test_cubic_without_a_loss_has_no_occupancy_after_it():
+    runs = f6()
+    runs.all_sockets["retrans_segments"] = 0.0
+    verdict = verdicts(runs)["C7.2"]
+    assert verdict.verdict == "not run"
+    assert "no value" in verdict.reason
+
+
+def shares(experiment, *, cubic_flows, bbr_share):
+    """One BBR flow against CUBIC flows; before 40 % of the run BBR takes nothing."""
+    certified = run_rows([{"ccas": "bbr1,cubic", "rate_bps": 10e6}], repeat=3)
+    flows, intervals = [], []
+    for cell_id in certified.cell_id:
+        for flow in range(cubic_flows + 1):
+            flows.append(
+                {"cell_id": cell_id, "flow": flow, "cca": "cubic" if flow else "bbr1", "start_s": 0.0}
+            )
+            late = (1 - bbr_share) / cubic_flows if flow else bbr_share
+            for second in range(100):
+                count = 1e6 * (late if second >= 40 else float(flow > 0))
+                intervals.append(
+                    {
+                        "cell_id": cell_id, "flow": flow, "stream": 1, "side": "receiver",
+                        "start_s": float(second), "end_s": second + 1.0, "bytes": count,
+                    }
+                )  # fmt: skip
+    return Runs(experiment, certified, pd.DataFrame(flows), pd.DataFrame(intervals))
+
+
+def test_the_share_against_cubic_is_that_of_the_last_60_percent():
+    found = verdicts(
+        shares("ware_1v1", cubic_flows=1, bbr_share=0.44), shares("ware_1v16", cubic_flows=16, bbr_share=0.40)
+    )
+    assert found["W2"].value == pytest.approx(0.44)
+    assert found["W3"].details[0].value == pytest.approx(0.04)
+    assert found["W3"].details[1].value == pytest.approx(0.40 * 17)
+    assert found["W2"].verdict == found["W3"].verdict == "reproduced"
+
+
+def test_a_share_needs_both_experiments():
+    verdict = verdicts(shares("ware_1v16", cubic_flows=16, bbr_share=0.4))["W3"]
+    assert verdict.verdict == "not run"
+    assert "fabbbr run ware_1v1" in verdict.reason
+
+
+def stepped_cell():
+    return model.Cell(
+        id="c", experiment="knit6_e6", condition="c", axes={}, repetition=1, seed=1, hosts=(),
+        switches=(model.Switch(name="s1"),),
+        links=(
+            model.CellLink(
+                name="trunk", a="s1", b="h2", rate=Rate.parse("1 Mbit/s"), buffer_bytes=1000, bdp_bytes=1000
+            ),
+        ),
+        flows=(
+            model.Flow(
+                index=0, group="g", cca="cubic", sender="h1", receiver="h2", start=Duration.parse("0 s"),
+                duration=Duration.parse("160 s"), rtt=Duration.parse("50 ms"),
+            ),
+        ),
+        steps=(model.Step(at=Duration.parse("80 s"), link="trunk", buffer_bytes=2000),),
+        sample_period=Duration.parse("1 s"), warm_up=Duration.parse("0 s"), timer_hz=1000,
+    )  # fmt: skip
+
+
+def test_the_queue_of_a_step_is_read_after_it_settled():
+    times = np.arange(0, 161.0)
+    backlog = np.where(times < 10, 0, np.where(times <= 78, 900, np.where(times < 90, 5000, 1700)))
+    queues = pd.DataFrame(
+        {"t_s": times, "backlog_bytes": backlog, "node": "s1", "link": "trunk", "role": "bottleneck"}
+    )
+    in_buffers = steps_of(queues, stepped_cell(), unit="buffer")
+    assert in_buffers == [
+        {"step": 0, "buffer_bdp": 1.0, "queue": pytest.approx(0.9)},
+        {"step": 1, "buffer_bdp": 2.0, "queue": pytest.approx(0.85)},
+    ]
+    assert steps_of(queues, stepped_cell(), unit="bdp")[1]["queue"] == pytest.approx(1.7)
+
+
+def test_the_stepped_queue_is_judged_over_repetitions():
+    cells = [stepped_cell().model_copy(update={"id": f"0-r{r}"}) for r in (1, 2)]
+    runs = Runs(
+        "knit6_e6", run_rows([{"ccas": "cubic"}], repeat=2), manifest=types.SimpleNamespace(cells=cells)
+    )
+    samples = pd.DataFrame({"t_s": np.arange(0, 161.0), "node": "s1", "link": "trunk", "role": "bottleneck"})
+    queues = pd.concat(
+        [samples.assign(cell_id=cell.id, backlog_bytes=900 + i) for i, cell in enumerate(cells)]
+    )
+    runs.queues = lambda columns, cell_ids: queues.loc[queues.cell_id.isin(cell_ids), columns]
+    verdict = verdicts(runs)["K6.3"]
+    assert verdict.verdict == "not reproduced"
+    assert verdict.value == pytest.approx(900.5 / 2000)

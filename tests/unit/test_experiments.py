@@ -1,0 +1,76 @@
+"""The published experiments: they plan in every profile, are affordable, and keep what the papers fixed."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from fabbbr import bundled, catalogue
+from fabbbr.estimate import PACKETS_PER_S, estimate
+from fabbbr.units import Rate, Ratio
+
+NAMES = bundled.names("experiments")
+PUBLISHED = {
+    "cardwell_f4", "cardwell_f5", "cardwell_f6", "cardwell_f8", "cardwell_f10", "cardwell_f12", "hm_figure8",
+    "kfoury_5_4", "knit6_e1", "knit6_e2", "knit6_e3", "knit6_e5", "knit6_e6", "ware_1v1", "ware_1v16",
+}  # fmt: skip
+SHORT_IN_THE_PAPER = {"cardwell_f6", "cardwell_f8"}
+
+
+def planned(name, profile="default"):
+    return catalogue.open_plan(name, seed=1, profile=profile)
+
+
+def test_every_published_experiment_is_there():
+    assert set(NAMES) >= PUBLISHED
+
+
+@pytest.mark.parametrize("profile", ["default", "quick", "full"])
+@pytest.mark.parametrize("name", NAMES)
+def test_each_experiment_plans_in_each_profile(name, profile):
+    plan = planned(name, profile)
+    assert plan.experiment.id == name
+    assert plan.experiment.source
+    assert plan.experiment.claims
+    assert len(plan.cells) == len(plan.experiment.conditions) * plan.experiment.repeat
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_quick_profile_costs_at_most_five_minutes_of_packets_on_one_core(name):
+    assert estimate(planned(name, "quick").cells).bottleneck_packets / PACKETS_PER_S <= 300
+
+
+@pytest.mark.parametrize("profile", ["default", "quick", "full"])
+@pytest.mark.parametrize("name", sorted(set(NAMES) - SHORT_IN_THE_PAPER))
+def test_no_bbr_run_is_shorter_than_its_filters_need(name, profile):
+    """ProbeRTT comes every 10 s whatever the rate: 60 s a run, and 120 s from an RTT of more than 100 ms."""
+    for cell in planned(name, profile).cells:
+        for flow in cell.flows:
+            if flow.cca.startswith("bbr"):
+                assert flow.duration.seconds >= (120 if flow.rtt.seconds > 0.1 else 60), cell.id
+
+
+@pytest.mark.parametrize("profile", ["default", "quick"])
+def test_the_scaled_loss_keeps_cubics_window_in_bdp(profile):
+    """p' = p (C/C')^(4/3) with p = 1/22 000 at 10 Gbit/s: the window goes with p^(-3/4), the BDP with C."""
+    for condition in planned("knit6_e1", profile).experiment.conditions:
+        path = condition.setup.path
+        wanted = (1 / 22_000) * (Rate.parse("10 Gbit/s").bps / path.rate.bps) ** (4 / 3)
+        assert path.loss.rate.value == pytest.approx(wanted, rel=2e-3)
+
+
+def test_the_full_profile_of_knit6_e1_is_the_published_condition():
+    path = planned("knit6_e1", "full").experiment.conditions[0].setup.path
+    assert (path.rate, path.loss.rate) == (Rate.parse("10 Gbit/s"), Ratio.parse("0.0046 %"))
+
+
+def test_cardwells_buffer_saturates_the_rtt_at_250_ms():
+    link = planned("cardwell_f6").cells[0].bottleneck
+    assert 0.040 + link.buffer_bytes * 8 / link.rate.bps == pytest.approx(0.250)
+
+
+def test_every_claim_that_an_experiment_names_is_a_published_claim():
+    root = Path(bundled.__file__).resolve().parent.parent
+    with (root / "analysis/fabbbr_analysis/references/claims.csv").open() as file:
+        known = {row["id"] for row in csv.DictReader(file)}
+    assert {claim for name in NAMES for claim in planned(name).experiment.claims} <= known

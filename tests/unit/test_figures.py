@@ -1,0 +1,366 @@
+from __future__ import annotations
+
+import dataclasses
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+import synthetic
+from fabbbr_analysis import figures
+from fabbbr_analysis.figures import catalogue, published, sweep, timeline
+from fabbbr_analysis.figures.canvas import ticks_at
+from fabbbr_analysis.figures.conditions import varied
+from fabbbr_analysis.figures.measures import BY_COLUMN, CONDITIONS, MEASURES
+from fabbbr_analysis.figures.sampling import keep_extremes
+from fabbbr_analysis.figures.style import Palette, flow_dash, shade
+from fabbbr_analysis.figures.sweep import Sweep
+from fabbbr_analysis.summary import summarise
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from fabbbr.errors import AnalysisError
+
+SMALL_F10 = dataclasses.replace(
+    synthetic.CARDWELL_F10,
+    losses=("0.001 %", "0.1 %", "15 %"),
+    repeat=3,
+    broken_cells=("cca=cubic,loss=0.1%,r2",),
+)
+SMALL_E1 = dataclasses.replace(synthetic.KNIT6_E1, rtts=("6 ms", "61 ms"), ccas=("cubic", "bbr1"), repeat=2)
+
+
+@pytest.fixture(scope="module")
+def f10(tmp_path_factory):
+    return synthetic.run_set(SMALL_F10, tmp_path_factory.mktemp("runs") / "f10", period_s=1.0)
+
+
+@pytest.fixture(scope="module")
+def e1(tmp_path_factory):
+    return synthetic.run_set(SMALL_E1, tmp_path_factory.mktemp("runs") / "e1", period_s=1.0)
+
+
+def traces(figure, name):
+    return [trace for trace in figure.data if trace.name == name]
+
+
+# Sampling
+
+samples = arrays.arrays(
+    np.float64, st.integers(5, 400), elements=st.floats(-1e9, 1e9) | st.just(float("nan"))
+)
+
+
+@given(y=samples, limit=st.integers(4, 60))
+def test_a_thinned_trace_is_short_and_keeps_its_ends_and_its_extremes(y, limit):
+    x = np.arange(len(y), dtype=float)
+    kept = keep_extremes(x, y, limit)
+    assert len(kept) <= limit
+    assert kept[0] == 0
+    assert kept[-1] == len(y) - 1
+    assert (np.diff(kept) > 0).all()
+    if not np.isnan(y).all():
+        assert np.nanmax(y[kept]) == np.nanmax(y)
+        assert np.nanmin(y[kept]) == np.nanmin(y)
+
+
+@given(y=samples)
+def test_a_trace_that_is_short_enough_is_left_alone(y):
+    assert list(keep_extremes(np.arange(len(y), dtype=float), y, len(y))) == list(range(len(y)))
+
+
+def test_a_limit_below_two_ends_and_two_extremes_is_refused():
+    with pytest.raises(ValueError, match="at least 4"):
+        keep_extremes(np.arange(9.0), np.arange(9.0), 3)
+
+
+# Looks
+
+names = st.sets(st.text("abcdefgh0123456789_", min_size=1, max_size=8), max_size=12)
+
+
+@given(others=names)
+def test_a_known_congestion_control_looks_the_same_in_any_company(others):
+    known = ("cubic", "bbr1", "bbr2", "reno", "htcp")
+    assert [Palette.of(others | set(known))[name] for name in known] == [
+        Palette.of(known)[name] for name in known
+    ]
+
+
+def test_any_two_of_fifty_series_differ_by_colour_or_by_marker():
+    palette = Palette.of(f"cca{number:02}" for number in range(50))
+    looks = {(look.colour, look.symbol) for look in palette.looks.values()}
+    assert len(looks) == len(palette.looks)
+
+
+def test_the_congestion_controls_of_the_papers_differ_by_colour_and_by_marker():
+    palette = Palette.of([])
+    for one, other in combinations(("cubic", "bbr1", "bbr2", "bbr3", "reno", "htcp"), 2):
+        assert palette[one].colour != palette[other].colour
+        assert palette[one].symbol != palette[other].symbol
+
+
+@given(count=st.integers(2, 16))
+def test_flows_of_one_congestion_control_have_shades_of_their_own(count):
+    assert len({shade("#0072B2", place, count) for place in range(count)}) == count
+
+
+def test_a_single_flow_keeps_the_colour_of_its_congestion_control():
+    assert shade("#D55E00", 0, 1) == "#D55E00"
+    assert flow_dash(0) == "solid"
+
+
+# What varied
+
+
+@pytest.mark.parametrize(
+    ("column", "texts", "values", "shown", "slug"),
+    [
+        ("loss_ratio", ["10 %", "0.1 %", "1 %"], [0.1, 0.001, 0.01], (0.1, 1.0, 10.0), "loss"),
+        ("rtt_s", ["113 ms", "300 us", "6 ms"], [0.113, 0.0003, 0.006], (0.3, 6.0, 113.0), "rtt"),
+        (
+            "buffer_bdp",
+            ["10 BDP", "0.5 BDP", "1 BDP"],
+            [9.9999, 0.49999, 0.99999],
+            (0.5, 1.0, 10.0),
+            "buffer",
+        ),
+        ("buffer_bytes", ["1 MB", "250 kB", "2 kB"], [1e6, 250e3, 2e3], (2.0, 250.0, 1000.0), "buffer"),
+        ("rate_bps", ["1 Gbit/s", "10 Mbit/s", "100 Mbit/s"], [1e9, 1e7, 1e8], (10.0, 100.0, 1000.0), "rate"),
+        ("n_flows", ["16", "2", "4"], [16, 2, 4], (2.0, 4.0, 16.0), "flows"),
+    ],
+)
+def test_a_varied_number_is_an_axis_in_ascending_order_of_its_value(column, texts, values, shown, slug):
+    runs = pd.DataFrame({"axis_key": texts, column: values, "ccas": "cubic"})
+    (axis,) = varied(runs)
+    assert axis.shown == pytest.approx(shown)
+    assert (axis.slug, axis.condition.column) == (slug, column)
+
+
+def test_an_axis_that_no_column_agrees_with_is_a_row_of_names():
+    runs = pd.DataFrame({"axis_loss": ["1 %", "2 %"], "loss_ratio": [0.01, 0.03], "ccas": "cubic"})
+    (axis,) = varied(runs)
+    assert axis.shown is None
+    assert axis.place_of("2 %") == "2 %"
+
+
+def test_the_congestion_control_is_a_colour_and_never_an_axis():
+    runs = pd.DataFrame({"axis_rival": ["bbr1", "reno"], "ccas": ["bbr1,cubic", "cubic,reno"]})
+    assert varied(runs) == ()
+
+
+def test_an_axis_with_a_zero_is_linear_because_a_logarithm_would_hide_it():
+    runs = pd.DataFrame({"axis_loss": ["0 %", "1 %"], "loss_ratio": [0.0, 0.01], "ccas": "cubic"})
+    (axis,) = varied(runs)
+    assert not axis.log
+
+
+@given(st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=30, unique=True))
+def test_labelled_ticks_stand_at_values_that_were_run_and_a_quarter_decade_apart(values):
+    ticks = ticks_at(tuple(sorted(values)))["tickvals"]
+    assert set(ticks) <= set(values)
+    assert (np.diff(np.log10(ticks)) >= 0.2499).all()
+
+
+# Sweeps
+
+
+def draw(run_set, column="goodput_bps", **changes):
+    axes = varied(run_set.runs)
+    chosen = Sweep(measure=BY_COLUMN[column], axis=axes[0] if axes else None, **changes)
+    return sweep.draw(run_set, chosen, palette=catalogue.palette_of(run_set), published=None)
+
+
+def test_every_run_is_a_point_with_its_identity(f10):
+    shown = [
+        identity[0] for trace in draw(f10).data if trace.mode == "markers" for identity in trace.customdata
+    ]
+    assert sorted(shown) == sorted(f10.runs["cell_id"])
+
+
+def test_a_cell_that_is_not_certified_is_shown_and_not_averaged(f10):
+    figure = draw(f10)
+    (excluded,) = traces(figure, "not certified, not averaged")
+    assert [identity[0] for identity in excluded.customdata] == ["cca=cubic,loss=0.1%,r2"]
+    (cubic,) = traces(figure, "cubic")
+    certified = f10.certified
+    here = certified[certified["condition"] == "cca=cubic,loss=0.1%"]["goodput_bps"]
+    assert len(here) == 2
+    assert cubic.y[cubic.x.index(0.1)] == pytest.approx(here.mean() / 1e6)
+
+
+def test_the_intervals_drawn_are_those_of_the_summary(f10):
+    (bbr1,) = traces(draw(f10), "bbr1")
+    summary = summarise(f10.runs, ["goodput_bps"]).set_index("condition")
+    high = [summary.loc[f"cca=bbr1,loss={loss}%", "high"] / 1e6 for loss in ("0.001", "0.1", "15")]
+    assert [y + error for y, error in zip(bbr1.y, bbr1.error_y.array, strict=True)] == pytest.approx(high)
+
+
+def test_a_single_run_has_a_mean_without_error_bars(f10):
+    one = dataclasses.replace(f10, runs=f10.runs[f10.runs["repetition"] == 1])
+    (bbr1,) = traces(draw(one), "bbr1")
+    assert list(bbr1.error_y.array) == [None, None, None]
+
+
+def test_a_seed_of_63_bits_reaches_the_reader_unrounded(f10):
+    seed = 2**62 + 1
+    changed = dataclasses.replace(f10, runs=f10.runs.assign(seed=seed))
+    assert {identity[1] for identity in draw(changed).data[0].customdata} == {str(seed)}
+
+
+def test_groups_of_flows_are_series_with_the_sums_of_their_flows(f10):
+    cell_id = "cca=bbr1,loss=15%,r1"
+    rows = [("bbr1", "bbr1", 30e6), ("cubic", "cubic", 2e6), ("cubic", "cubic", 3e6)]
+    flows = pd.DataFrame(
+        [
+            {"cell_id": cell_id, "group": g, "cca": c, "goodput_bps": bps, "flow": i}
+            for i, (g, c, bps) in enumerate(rows)
+        ]
+    )
+    mixed = dataclasses.replace(f10, flows=flows, runs=f10.runs.assign(ccas="bbr1,cubic"))
+    figure = draw(mixed, by_group=True)
+    assert {name: list(traces(figure, name)[0].y) for name in ("bbr1", "cubic")} == {
+        "bbr1": [30.0],
+        "cubic": [5.0],
+    }
+
+
+def test_a_group_whose_flows_all_failed_has_no_point_instead_of_a_zero(f10):
+    flows = f10.flows.assign(goodput_bps=f10.flows["goodput_bps"].where(f10.flows["cca"] != "cubic"))
+    figure = draw(dataclasses.replace(f10, flows=flows), by_group=True)
+    assert not traces(figure, "cubic")
+    assert traces(figure, "bbr1")
+
+
+# Published values
+
+
+def test_published_values_of_the_same_rate_are_drawn_as_they_were_read(f10):
+    (axis,) = varied(f10.runs)
+    found = published.find(f10, BY_COLUMN["goodput_bps"], axis, {})
+    cubic = found.series[(found.series["cca"] == "cubic") & np.isclose(found.series["x"], 0.1)]
+    assert list(cubic["y"]) == pytest.approx([6.6])  # read from the figure: notes of Cardwell et al., Fig. 10
+    assert found.remark == ""
+
+
+def test_published_rates_of_a_faster_link_are_drawn_as_the_same_share_of_ours(e1):
+    (axis,) = varied(e1.runs)
+    found = published.find(e1, BY_COLUMN["goodput_bps"], axis, {})
+    bbr1 = found.series[(found.series["cca"] == "bbr1") & np.isclose(found.series["x"], 61.0)]
+    assert list(bbr1["y"]) == pytest.approx([8701 / 50], rel=1e-3)  # 8.701 of 10 Gbit/s, on 200 Mbit/s
+    assert found.remark == "scaled from 10 Gbit/s to 200 Mbit/s"
+
+
+def test_published_counts_of_a_faster_link_are_not_drawn(e1):
+    (axis,) = varied(e1.runs)
+    assert published.find(e1, BY_COLUMN["retransmits"], axis, {}) is None
+
+
+def test_published_points_are_hollow_and_say_how_they_were_read(f10):
+    figure = figures.figure(f10, "goodput_by_loss")
+    (trace,) = traces(figure, "bbr1, published, read from a figure")
+    (own,) = traces(figure, "bbr1")
+    assert trace.marker.symbol == f"{own.marker.symbol}-open"
+    assert trace.marker.color == own.marker.color
+
+
+# Inside a run
+
+
+def test_the_representative_is_the_certified_run_nearest_to_the_median():
+    runs = pd.DataFrame(
+        {
+            "cell_id": ["a", "b", "c", "d"],
+            "condition": "x",
+            "repetition": [1, 2, 3, 4],
+            "goodput_bps": [1.0, 5.0, 9.0, 5.1],
+            "status": ["certified", "certified", "certified", "uncertified"],
+        }
+    )
+    assert list(timeline.representative_cells(runs)["cell_id"]) == ["b"]
+
+
+def test_a_condition_without_a_certified_run_is_shown_by_its_first():
+    runs = pd.DataFrame(
+        {
+            "cell_id": ["a", "b", "c"],
+            "condition": ["x", "y", "y"],
+            "repetition": [1, 2, 1],
+            "goodput_bps": [1.0, None, 2.0],
+            "status": ["certified", "failed", "uncertified"],
+        }
+    )
+    assert list(timeline.representative_cells(runs)["cell_id"]) == ["a", "c"]
+
+
+def test_no_trace_over_time_has_more_points_than_asked(f10):
+    figure = figures.figure(f10, "over_time[loss=15%]", points_per_trace=20)
+    assert max(len(trace.x) for trace in figure.data) <= 20
+    assert {trace.name for trace in figure.data} >= {"bbr1", "cubic"}
+
+
+def test_flows_that_share_a_congestion_control_are_told_apart(f10):
+    cell_id = "cca=bbr1,loss=15%,r1"
+    own = f10.intervals[f10.intervals["cell_id"] == cell_id]
+    flows = f10.flows[f10.flows["cell_id"] == cell_id]
+    both = dataclasses.replace(
+        f10,
+        flows=pd.concat([flows, flows.assign(flow=1, start_s=20.0)]),
+        intervals=pd.concat([own, own.assign(flow=1)]),
+    )
+    figure = timeline.over_time(both, [cell_id], palette=catalogue.palette_of(f10))
+    (first,), (second,) = traces(figure, "bbr1, flow 0")[:1], traces(figure, "bbr1, flow 1")
+    assert (first.line.color, first.line.dash) != (second.line.color, second.line.dash)
+    assert second.x[0] - first.x[0] == pytest.approx(20.0)
+
+
+def test_the_bandwidth_estimate_is_drawn_for_bbr_alone_and_rises_from_0_to_1(f10):
+    figure = figures.figure(f10, "bandwidth_estimate[loss=0.1%]")
+    curves = traces(figure, "bbr1")
+    assert len(curves) == 3
+    assert {trace.name for trace in figure.data} == {"bbr1", "rate of the bottleneck"}
+    for curve in curves:
+        assert (np.diff(curve.x) >= 0).all()
+        assert (curve.y[0], curve.y[-1]) == (0.0, 1.0)
+
+
+# The catalogue
+
+
+def test_every_name_of_the_catalogue_draws_a_figure(f10, e1):
+    for run_set in (f10, e1):
+        for name in figures.figure_names(run_set):
+            assert figures.figure(run_set, name).layout.height > 0
+
+
+def test_an_unknown_figure_is_refused_with_the_names_that_exist(f10):
+    with pytest.raises(AnalysisError, match="goodput_by_loss"):
+        figures.figure(f10, "goodput_by_moon")
+
+
+def test_two_axes_give_one_figure_for_each_value_of_the_second(f10):
+    halves = [
+        f10.runs.assign(
+            axis_rtt=text,
+            rtt_s=value,
+            condition=f10.runs["condition"] + text,
+            cell_id=f10.runs["cell_id"] + text,
+        )
+        for text, value in (("26 ms", 0.026), ("57 ms", 0.057))
+    ]
+    both = dataclasses.replace(f10, runs=pd.concat(halves, ignore_index=True))
+    panels = [entry.name for entry in catalogue.entries(both) if entry.name.startswith("goodput")]
+    assert panels == ["goodput_by_loss[rtt 26 ms]", "goodput_by_loss[rtt 57 ms]"]
+
+
+def test_a_figure_that_papers_have_comes_first(e1):
+    found = catalogue.entries(e1)
+    assert found[0].published is not None
+    assert [entry.published is None for entry in found] == sorted(entry.published is None for entry in found)
+
+
+def test_every_quantity_with_a_dimension_names_its_unit():
+    pure_numbers = {"jain_flows", "jain_groups", "n_flows"}
+    for quantity in (*MEASURES, *CONDITIONS):
+        assert bool(quantity.unit) == (quantity.column not in pure_numbers), quantity.column

@@ -1,0 +1,366 @@
+"""Metrics of one cell, on small tables whose answers are plain."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from fabbbr_analysis import metrics
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabbbr import model
+from fabbbr.units import Duration, Rate
+
+NAN = float("nan")
+
+
+@dataclasses.dataclass(frozen=True)
+class Tables:
+    flows: pd.DataFrame
+    intervals: pd.DataFrame
+    sockets: pd.DataFrame
+    queues: pd.DataFrame
+
+
+def cell(flows=1, steps=(), warm_up="2 s", rate="8 Mbit/s"):
+    return model.Cell(
+        id="c", experiment="e", condition="c", axes={}, repetition=1, seed=1,
+        hosts=(model.Host(name="h1"), model.Host(name="h2")),
+        switches=(model.Switch(name="s1"),),
+        links=(
+            model.CellLink(
+                name="trunk", a="s1", b="h2", rate=Rate.parse(rate), delay=Duration.parse("20 ms"),
+                buffer_bytes=80_000, bdp_bytes=40_000,
+            ),
+        ),
+        flows=tuple(
+            model.Flow(
+                index=i, group="g", cca="bbr1", sender="h1", receiver="h2",
+                start=Duration.parse("0 s"), duration=Duration.parse("10 s"),
+                rtt=Duration.parse(f"{40 + 10 * i} ms"),
+            )
+            for i in range(flows)
+        ),
+        steps=steps, sample_period=Duration.parse("100 ms"), warm_up=Duration.parse(warm_up), timer_hz=1000,
+    )  # fmt: skip
+
+
+def flow_rows(*goodputs, starts=None, groups=None, seconds=10.0, **columns):
+    n = len(goodputs)
+    received = np.array([NAN if g is None else g * seconds / 8 for g in goodputs])
+    frame = pd.DataFrame(
+        {
+            "flow": range(n),
+            "group": groups or ["g"] * n,
+            "cca": ["bbr1"] * n,
+            "start_s": starts or [0.0] * n,
+            "sent_bytes": received * 1.25,
+            "received_bytes": received,
+            "sender_s": seconds,
+            "receiver_s": seconds,
+            "goodput_bps": [NAN if g is None else g for g in goodputs],
+            "retransmits": 0.0,
+            "completion_s": NAN,
+        }
+    )
+    return frame.assign(**columns)
+
+
+def interval_rows(per_second):
+    """Receiver intervals of 1 s: ``{flow: [bytes, …]}``."""
+    rows = [
+        {"flow": flow, "stream": 1, "side": "receiver", "start_s": float(i), "end_s": i + 1.0, "bytes": count}
+        for flow, counts in per_second.items()
+        for i, count in enumerate(counts)
+    ]
+    return pd.DataFrame(rows, columns=["flow", "stream", "side", "start_s", "end_s", "bytes"])
+
+
+def socket_rows(rows=()):
+    columns = ["flow", "side", "local_port", "t_s", "rtt_s", "mss_bytes", "bytes_sent", "bbr_bw_bps"]
+    return pd.DataFrame(list(rows), columns=columns)
+
+
+def queue_rows(rows=()):
+    columns = ["node", "interface", "handle", "t_s", "backlog_bytes", "sent_bytes", "drops", "role", "link"]
+    return pd.DataFrame(list(rows), columns=columns)
+
+
+def bottleneck(samples):
+    """``[(t_s, backlog, sent, drops), …]`` of the trunk's queue."""
+    return queue_rows([("s1", "s1-eth2", "1:", *sample, "bottleneck", "trunk") for sample in samples])
+
+
+EMPTY = Tables(flow_rows(), interval_rows({}), socket_rows(), queue_rows())
+
+
+def of(flows=None, intervals=None, sockets=None, queues=None, of_cell=None):
+    tables = Tables(
+        *(
+            given if given is not None else empty
+            for given, empty in zip(
+                (flows, intervals, sockets, queues), dataclasses.astuple(EMPTY), strict=True
+            )
+        )
+    )
+    count = 1 if flows is None else max(len(flows), 1)
+    return metrics.of_cell(tables, of_cell or cell(flows=count))
+
+
+METRICS_OF_RUNS = {
+    "goodput_bps", "goodput_steady_bps", "throughput_bps", "link_rate_bps", "utilisation", "retransmits",
+    "retransmit_ratio", "rtt_median_s", "rtt_p95_s", "rtt_max_s", "queue_delay_median_s", "queue_median_bytes",
+    "queue_p95_bytes", "queue_median_bdp", "queue_median_fill", "queue_drops", "injected_drops", "jain_flows",
+    "jain_groups", "convergence_s", "completion_mean_s", "completion_max_s",
+}  # fmt: skip
+
+
+def test_the_columns_are_those_of_table_runs_and_nothing_is_none_everywhere():
+    assert of() == dict.fromkeys(METRICS_OF_RUNS)
+
+
+# Throughput
+
+
+def test_goodput_of_simultaneous_flows_is_the_sum_of_theirs():
+    found = of(flow_rows(3e6, 4e6))
+    assert found["goodput_bps"] == pytest.approx(7e6)
+    assert found["throughput_bps"] == pytest.approx(7e6 * 1.25)
+
+
+def test_goodput_of_staggered_flows_counts_the_whole_time():
+    """Two flows of 10 s one after the other deliver at the rate of one."""
+    assert of(flow_rows(4e6, 4e6, starts=[0.0, 10.0]))["goodput_bps"] == pytest.approx(4e6)
+
+
+def test_utilisation_is_one_when_payload_fills_the_frames():
+    full = 8e6 * 1448 / 1514
+    assert of(flow_rows(full))["utilisation"] == pytest.approx(1.0)
+
+
+def test_a_flow_without_a_receiver_makes_the_sum_unknown_and_not_smaller():
+    found = of(flow_rows(3e6, None))
+    assert found["goodput_bps"] is None
+    assert found["utilisation"] is None
+    assert found["jain_flows"] is None
+
+
+def test_utilisation_is_unknown_when_the_rate_changes():
+    step = model.Step(at=Duration.parse("5 s"), link="trunk", rate=Rate.parse("4 Mbit/s"))
+    found = of(flow_rows(3e6), of_cell=cell(steps=(step,)))
+    assert found["utilisation"] is None
+    assert found["goodput_bps"] == pytest.approx(3e6)
+
+
+def test_steady_goodput_leaves_the_warm_up_out():
+    found = of(flow_rows(1.0), interval_rows({0: [0, 0, 1000, 1000, 1000]}))
+    assert found["goodput_steady_bps"] == pytest.approx(8000)
+
+
+def test_steady_goodput_shares_out_an_interval_that_straddles_the_warm_up():
+    intervals = pd.DataFrame(
+        {"flow": [0], "stream": [1], "side": ["receiver"], "start_s": [0.0], "end_s": [4.0], "bytes": [4000]}
+    )
+    assert of(flow_rows(1.0), intervals)["goodput_steady_bps"] == pytest.approx(8000)
+
+
+def test_a_run_that_ends_within_the_warm_up_has_no_steady_state():
+    assert of(flow_rows(1.0), interval_rows({0: [1000, 1000]}))["goodput_steady_bps"] is None
+
+
+def test_link_rate_is_the_slope_of_the_counter_while_flows_run():
+    samples = [
+        (-1.0, 0, 0, 0),
+        (0.0, 0, 1000, 0),
+        (5.0, 0, 6000, 0),
+        (10.0, 0, 11000, 0),
+        (12.0, 0, 11000, 0),
+    ]
+    assert of(flow_rows(1e3), queues=bottleneck(samples))["link_rate_bps"] == pytest.approx(8000)
+
+
+def test_a_counter_that_was_reset_gives_no_rate_and_no_drops():
+    found = of(flow_rows(1e3), queues=bottleneck([(0.0, 0, 1000, 7), (1.0, 0, 10, 2)]))
+    assert found["link_rate_bps"] is None
+    assert found["queue_drops"] is None
+
+
+# Retransmission
+
+
+def test_retransmit_ratio_is_over_segments_on_the_wire():
+    sockets = socket_rows(
+        [
+            (0, "sender", 20001, 1.0, 0.04, 1000, 50_000, NAN),
+            (0, "sender", 20001, 2.0, 0.04, 1000, 100_000, NAN),
+            (0, "sender", 20002, 2.0, 0.04, 1000, 100_000, NAN),
+            (0, "receiver", 5201, 2.0, 0.04, 1000, 999_999, NAN),
+        ]
+    )
+    found = of(flow_rows(1e6, retransmits=20.0), sockets=sockets)
+    assert found["retransmits"] == 20
+    assert found["retransmit_ratio"] == pytest.approx(20 / 200)
+
+
+def test_no_retransmission_is_zero_and_an_absent_count_is_none():
+    sockets = socket_rows([(0, "sender", 20001, 1.0, 0.04, 1000, 50_000, NAN)])
+    assert of(flow_rows(1e6), sockets=sockets)["retransmit_ratio"] == 0
+    absent = of(flow_rows(1e6, retransmits=NAN), sockets=sockets)
+    assert (absent["retransmits"], absent["retransmit_ratio"]) == (None, None)
+
+
+# Round-trip time
+
+
+def test_rtt_is_over_all_samples_of_all_senders():
+    samples = [(0, "sender", 1, t, 0.040 + 0.001 * t, 1448, 1, NAN) for t in range(101)]
+    noise = [(0, "receiver", 1, 1.0, 9.0, 1448, 1, NAN)]
+    found = of(flow_rows(1e6), sockets=socket_rows(samples + noise))
+    assert found["rtt_median_s"] == pytest.approx(0.090)
+    assert found["rtt_p95_s"] == pytest.approx(0.135)
+    assert found["rtt_max_s"] == pytest.approx(0.140)
+
+
+def test_queue_delay_subtracts_the_propagation_of_each_flow():
+    sockets = socket_rows(
+        [(0, "sender", 1, 1.0, 0.045, 1448, 1, NAN), (1, "sender", 2, 1.0, 0.055, 1448, 1, NAN)]
+    )
+    found = of(flow_rows(1e6, 1e6), sockets=sockets)
+    assert found["queue_delay_median_s"] == pytest.approx(0.005)
+
+
+def test_bandwidth_estimates_rise_to_a_share_of_one():
+    sockets = socket_rows(
+        [(0, "sender", 1, t, NAN, 1448, 1, bw) for t, bw in enumerate([3e6, NAN, 1e6, 2e6])]
+    )
+    cdf = metrics.bandwidth_estimate_cdf(sockets)
+    assert cdf["bandwidth_bps"].tolist() == [1e6, 2e6, 3e6]
+    assert cdf["share"].tolist() == pytest.approx([1 / 3, 2 / 3, 1])
+    assert metrics.bandwidth_estimate_cdf(socket_rows()).empty
+
+
+# Queue
+
+
+def test_occupancy_is_in_bytes_bdp_and_share_of_the_buffer():
+    samples = [
+        (float(t), backlog, t * 100, 0) for t, backlog in enumerate([0, 20_000, 20_000, 20_000, 60_000])
+    ]
+    found = of(flow_rows(1e3), queues=bottleneck([(-1.0, 99_999, 0, 0), *samples, (11.0, 99_999, 500, 0)]))
+    assert found["queue_median_bytes"] == 20_000
+    assert found["queue_median_bdp"] == pytest.approx(0.5)
+    assert found["queue_median_fill"] == pytest.approx(0.25)
+    assert found["queue_p95_bytes"] == pytest.approx(52_000)
+
+
+def test_fill_is_unknown_when_the_buffer_changes_and_bdp_is_not():
+    step = model.Step(at=Duration.parse("5 s"), link="trunk", buffer_bytes=160_000)
+    found = of(flow_rows(1e3), queues=bottleneck([(0.0, 4000, 0, 0)]), of_cell=cell(steps=(step,)))
+    assert found["queue_median_fill"] is None
+    assert found["queue_median_bdp"] == pytest.approx(0.1)
+
+
+def test_drops_of_the_queue_and_of_the_injected_loss_are_kept_apart():
+    queues = pd.concat(
+        [
+            bottleneck([(0.0, 0, 0, 5), (10.0, 0, 0, 9)]),
+            queue_rows(
+                [("w1", "w1-eth1", "1:", t, 0, 0, d, "loss", "trunk") for t, d in ((0.0, 0), (10.0, 33))]
+            ),
+            queue_rows(
+                [("s9", "s9-eth2", "1:", t, 0, 0, d, "bottleneck", "other") for t, d in ((0.0, 0), (9.0, 77))]
+            ),
+        ]
+    )
+    found = of(flow_rows(1e3), queues=queues)
+    assert (found["queue_drops"], found["injected_drops"]) == (4, 33)
+
+
+# Fairness
+
+goodputs = st.lists(st.floats(1e-3, 1e12), min_size=1, max_size=30)
+
+
+@given(goodputs)
+def test_jain_lies_between_one_over_n_and_one(values):
+    assert 1 / len(values) - 1e-9 <= metrics.jain(values) <= 1 + 1e-9
+
+
+@given(goodputs, st.floats(1e-6, 1e6))
+def test_jain_does_not_depend_on_the_unit(values, scale):
+    assert metrics.jain([scale * v for v in values]) == pytest.approx(metrics.jain(values))
+
+
+@given(st.integers(1, 20), st.integers(0, 20))
+def test_jain_of_k_equal_flows_beside_idle_ones_is_k_over_n(k, idle):
+    assert metrics.jain([5.0] * k + [0.0] * idle) == pytest.approx(k / (k + idle))
+
+
+@given(st.lists(st.floats(0.1, 1e3), min_size=2, max_size=30))
+def test_jain_is_the_coefficient_of_variation_in_disguise(values):
+    x = np.array(values)
+    assert metrics.jain(x) == pytest.approx(1 / (1 + (x.std() / x.mean()) ** 2))
+
+
+def test_jain_of_nothing_is_none():
+    assert metrics.jain([]) is None
+    assert metrics.jain([0.0, 0.0]) is None
+
+
+def test_jain_of_groups_hides_what_jain_of_flows_shows():
+    flows = flow_rows(1e6, 9e6, 5e6, 5e6, groups=["a", "a", "b", "b"])
+    found = of(flows)
+    assert found["jain_groups"] == pytest.approx(1.0)
+    assert found["jain_flows"] == pytest.approx(400 / (4 * 132))
+
+
+def test_one_flow_and_one_group_have_no_fairness():
+    found = of(flow_rows(1e6))
+    assert (found["jain_flows"], found["jain_groups"], found["convergence_s"]) == (None, None, None)
+
+
+def test_shares_sum_to_one_and_are_unknown_when_a_flow_is():
+    flows = flow_rows(1e6, 3e6, groups=["a", "b"])
+    assert metrics.shares(flows, "group") == {"a": 0.25, "b": 0.75}
+    assert metrics.shares(flow_rows(1e6, None, groups=["a", "b"]), "group") is None
+
+
+@pytest.mark.parametrize(
+    ("second", "expected"),
+    [
+        ([100] * 10, 0.0),
+        ([0, 0, 0, 100, 100, 100, 100, 100, 100, 100], 3.0),
+        ([0, 0, 100, 100, 100, 100, 0, 100, 100, 100], None),  # four fair seconds are not five
+        ([0] * 5 + [100] * 5, 5.0),
+        ([0] * 10, None),
+    ],
+)
+def test_convergence_is_the_first_of_five_fair_seconds(second, expected):
+    assert of(flow_rows(1.0, 1.0), interval_rows({0: [100] * 10, 1: second}))["convergence_s"] == expected
+
+
+def test_convergence_counts_from_the_start_of_the_last_flow():
+    flows = flow_rows(1.0, 1.0, starts=[0.0, 3.5])
+    found = of(flows, interval_rows({0: [100] * 20, 1: [0, 0, *[100] * 15]}))
+    assert found["convergence_s"] == 2.0
+
+
+def test_convergence_needs_intervals_of_a_second():
+    intervals = pd.DataFrame(
+        {"flow": [0, 1], "stream": 1, "side": "receiver", "start_s": 0.0, "end_s": 10.0, "bytes": 100}
+    )
+    assert of(flow_rows(1.0, 1.0), intervals)["convergence_s"] is None
+
+
+def test_completion_is_known_when_every_flow_completed():
+    found = of(flow_rows(1.0, 1.0, completion_s=[2.0, 4.0]))
+    assert (found["completion_mean_s"], found["completion_max_s"]) == (3.0, 4.0)
+    assert of(flow_rows(1.0, 1.0, completion_s=[2.0, NAN]))["completion_max_s"] is None
+
+
+@given(st.lists(st.floats(0, 1e9), min_size=1, max_size=4), st.floats(0.5, 100))
+def test_all_metrics_are_finite_or_none(rates, seconds):
+    found = of(flow_rows(*rates, seconds=seconds))
+    assert all(value is None or math.isfinite(value) for value in found.values())

@@ -1,0 +1,440 @@
+from __future__ import annotations
+
+import csv
+import dataclasses
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+from urllib.parse import unquote
+
+import pandas as pd
+import plotly.graph_objects as go
+import pytest
+import synthetic
+from fabbbr_analysis.report import write_comparison, write_report
+from fabbbr_analysis.report.bands import Band, drawing
+from fabbbr_analysis.report.certificates import collect
+from fabbbr_analysis.report.diagram import drawing as path_drawing
+from fabbbr_analysis.report.diagram import in_words, spread
+from fabbbr_analysis.report.findings import findings
+from fabbbr_analysis.report.provenance import rerun_command
+from fabbbr_analysis.report.slots import embed
+from fabbbr_analysis.report.wording import interval, limits, mean, number
+from fabbbr_analysis.summary import summarise
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from fabbbr.errors import AnalysisError, StoreError
+from fabbbr.model import CellManifest, Certificate, Check
+from fabbbr.units import Duration
+
+BROKEN = "cca=cubic,loss=0.1%,r2"
+F10 = dataclasses.replace(
+    synthetic.CARDWELL_F10, losses=("0.001 %", "0.1 %", "15 %"), repeat=3, broken_cells=(BROKEN,)
+)
+E1 = dataclasses.replace(synthetic.KNIT6_E1, rtts=("6 ms", "61 ms"), ccas=("cubic", "bbr1"), repeat=2)
+VOID = frozenset({"meta", "link", "br", "path", "rect", "circle", "img", "hr", "input"})
+
+
+class Document(HTMLParser):
+    """Elements of a page with their attributes, and its text outside of scripts and styles."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, f"</{tag}> closes something else"
+
+    def handle_data(self, data):
+        if not {"script", "style"} & set(self.open):
+            self.words.append(data)
+
+    def of(self, *tags):
+        return [attributes for tag, attributes in self.elements if tag in tags]
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.words).split())
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    return synthetic.run_set(F10, folder / "f10", period_s=1.0), synthetic.run_set(
+        E1, folder / "e1", period_s=1.0
+    )
+
+
+@pytest.fixture(scope="module")
+def report(runs):
+    return write_report(runs, runs[0].path.parent / "report")
+
+
+@pytest.fixture(scope="module")
+def page(report):
+    return Document(report.read_text(encoding="utf-8"))
+
+
+# The page as a whole
+
+
+def test_the_same_run_sets_give_the_same_bytes(runs, report):
+    files = ("report.html", "report.md", "summary.csv", "claims.csv")
+    before = [(report.parent / name).read_bytes() for name in files]
+    write_report(runs, report.parent)
+    assert [(report.parent / name).read_bytes() for name in files] == before
+
+
+def test_every_element_is_closed(page):
+    assert page.open == []
+
+
+def test_nothing_is_fetched_from_anywhere(page):
+    assert not [each for each in page.of("script", "img", "iframe", "source") if "src" in each]
+    assert [each["href"] for each in page.of("link")] == ["data:,"]
+    (policy,) = [each["content"] for each in page.of("meta") if each.get("http-equiv")]
+    assert policy.startswith("default-src 'none'")
+    assert "http" not in policy
+
+
+def test_every_link_leads_to_a_place_on_the_page_or_to_a_file_that_exists(page, report):
+    ids = {attributes["id"] for _, attributes in page.elements if "id" in attributes}
+    for link in page.of("a"):
+        target = unquote(link["href"])
+        if target.startswith("#"):
+            assert target[1:] in ids
+        else:
+            assert (report.parent / target).is_file(), target
+    assert any("experiment.yaml" in link["href"] for link in page.of("a"))
+
+
+def test_ids_are_unique_and_every_reference_to_one_is_met(page):
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    assert {each["aria-labelledby"] for _, each in page.elements if "aria-labelledby" in each} <= set(ids)
+
+
+def test_headings_start_at_one_and_skip_no_level(page):
+    levels = [int(tag[1]) for tag, _ in page.elements if re.fullmatch(r"h\d", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+
+
+def test_every_table_has_a_caption_and_every_head_a_scope(page):
+    assert len(page.of("table")) == len(page.of("caption")) > 0
+    assert all(each.get("scope") in ("row", "col") for each in page.of("th"))
+
+
+def test_every_drawing_says_in_words_what_it_shows(page):
+    plots = [each for each in page.of("div") if each.get("class") == "plot"]
+    drawings = [each for each in page.of("svg") if each.get("role") == "img"]
+    assert plots
+    assert drawings
+    assert all(len(each["aria-label"]) > 10 for each in (*plots, *drawings))
+
+
+def test_the_scoreboard_counts_each_claim_once(runs, page, report):
+    with (report.parent / "claims.csv").open(encoding="utf-8") as file:
+        verdicts = [row for row in csv.DictReader(file) if row["experiment"] in ("cardwell.f10", "knit6.e1")]
+    total, said = re.search(r"Of (\d+) published claims: ([^.]*)\.", page.text).groups()
+    assert int(total) == len(verdicts) == sum(int(count) for count in re.findall(r"(\d+) ", said))
+
+
+def test_a_cell_that_is_not_certified_is_named_with_its_reason(page):
+    assert BROKEN in page.text
+    assert "rate is 9 % below what was asked" in page.text
+    assert "25 of 26 cells certified" in page.text
+
+
+def test_real_time_is_marked_where_the_clock_was_real_and_only_there(runs, tmp_path):
+    virtual = Document(write_report(runs[:1], tmp_path / "a").read_text(encoding="utf-8")).text
+    real = Document(write_report(runs[1:], tmp_path / "b").read_text(encoding="utf-8")).text
+    assert "real time" in real
+    assert "REAL TIME" in real
+    assert "real time" not in virtual.lower()
+
+
+def test_markup_in_a_title_is_shown_and_not_obeyed(runs, tmp_path):
+    manifest = runs[0].manifest
+    hostile = {**manifest.experiment, "title": "<script>alert(1)</script> & <b>bold"}
+    changed = dataclasses.replace(runs[0], manifest=manifest.model_copy(update={"experiment": hostile}))
+    text = write_report([changed], tmp_path).read_text(encoding="utf-8")
+    assert "<script>alert(1)" not in text
+    assert "<script>alert(1)</script> & <b>bold" in Document(text).text
+
+
+def test_the_data_of_a_figure_cannot_end_the_script_that_holds_it():
+    data = embed(go.Figure(go.Scatter(x=[1], y=[2], name="</script><script>alert(1)")))
+    assert "<" not in data
+
+
+def test_a_table_in_markdown_has_as_many_cells_in_each_row_as_in_its_head(report):
+    lines = (report.parent / "report.md").read_text(encoding="utf-8").splitlines()
+    width = None
+    rows = 0
+    for line in lines:
+        if not line.startswith("|"):
+            width = None
+            continue
+        cells = len(re.findall(r"(?<!\\)\|", line))
+        width = width or cells
+        rows += 1
+        assert cells == width, line
+    assert rows > 20
+
+
+def test_the_summary_holds_the_means_of_certified_runs(runs, report):
+    table = pd.read_csv(report.parent / "summary.csv")
+    row = table[(table["condition"] == "cca=cubic,loss=0.1%") & (table["metric"] == "goodput_bps")]
+    certified = runs[0].certified
+    expected = certified[certified["condition"] == "cca=cubic,loss=0.1%"]["goodput_bps"].mean()
+    assert list(row["mean"]) == pytest.approx([expected])
+    assert list(row["excluded"]) == [1]
+
+
+def test_a_report_of_nothing_is_refused_and_leaves_nothing(runs, tmp_path):
+    empty = dataclasses.replace(runs[0], runs=runs[0].runs.iloc[:0])
+    for run_sets in ([], [empty]):
+        with pytest.raises(AnalysisError, match="fabbbr"):
+            write_report(run_sets, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_named(runs, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StoreError, match="--out"):
+        write_comparison(runs[0], runs[0], tmp_path / "file" / "out")
+
+
+# Comparison
+
+
+def test_a_run_compared_with_itself_has_not_changed(runs, tmp_path):
+    page = Document(write_comparison(runs[0], runs[0], tmp_path).read_text(encoding="utf-8"))
+    assert not [each for each in page.of("span") if "v-changed" in str(each.get("class"))]
+    assert "Nothing that the manifests record." in page.text
+
+
+def test_what_changed_comes_first_and_the_set_up_says_why_it_may_have(runs, tmp_path):
+    slower = synthetic.run_set(F10, tmp_path / "slower", seed=2, period_s=5.0, gain=0.5)
+    page = Document(write_comparison(runs[0], slower, tmp_path / "out").read_text(encoding="utf-8"))
+    badges = [each["class"].split(" v-")[1] for each in page.of("span") if "badge" in str(each.get("class"))]
+    assert badges[0] == "changed"
+    assert badges == sorted(badges, key=("changed", "unclear", "unchanged").index)
+    assert "Seed of the run 1 2" in page.text
+
+
+# Sentences
+
+
+def few_runs(goodputs: dict[tuple[str, str], list[float]]) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {
+                "experiment": "x",
+                "condition": f"{cca} {loss}",
+                "status": "certified",
+                "ccas": cca,
+                "axis_cca": cca,
+                "axis_loss": loss,
+                "loss_ratio": float(loss.split()[0]) / 100,
+                "goodput_bps": bps,
+            }
+            for (cca, loss), values in goodputs.items()
+            for bps in values
+        ]
+    )
+
+
+def say(goodputs):
+    runs = few_runs(goodputs)
+    return findings(runs, summarise(runs, ["goodput_bps"]))
+
+
+def test_the_widest_gap_is_told_with_its_condition_and_its_ratio():
+    said = say(
+        {
+            ("bbr1", "1 %"): [90e6, 91e6, 89e6],
+            ("cubic", "1 %"): [9e6, 9.1e6, 8.9e6],
+            ("bbr1", "5 %"): [80e6, 81e6, 79e6],
+            ("cubic", "5 %"): [2e6, 2.1e6, 1.9e6],
+        }
+    )
+    assert said[0].startswith(
+        "At a random loss of 5\u00a0%, bbr1 carries 80.0 [77.5, 82.5]\u00a0Mbit/s, cubic 2.00"
+    )
+    assert said[0].endswith("40 times as much.")
+
+
+def test_a_gap_within_the_intervals_is_not_told():
+    said = say({("bbr1", "1 %"): [60e6, 100e6], ("cubic", "1 %"): [50e6, 80e6]})
+    assert not any("times as much" in sentence for sentence in said)
+
+
+def test_holding_up_ends_at_the_first_condition_with_too_little():
+    said = say(
+        {
+            ("bbr1", "1 %"): [90e6, 91e6],
+            ("bbr1", "5 %"): [85e6, 86e6],
+            ("bbr1", "10 %"): [10e6, 11e6],
+            ("bbr1", "15 %"): [90e6, 91e6],
+        }
+    )
+    assert said == [
+        "As the random loss rises from 1\u00a0%, at least 90\u00a0% of the goodput is left up to 5\u00a0% with bbr1."
+    ]
+
+
+def test_without_a_certified_run_there_is_no_result():
+    runs = few_runs({("bbr1", "1 %"): [1e6, 2e6]}).assign(status="failed")
+    assert findings(runs, summarise(runs, ["goodput_bps"])) == [
+        "No certified run has a goodput, so there is no result."
+    ]
+
+
+# Numbers
+
+reals = st.floats(-1e9, 1e9).filter(lambda value: value == 0 or abs(value) > 1e-4)
+
+
+def read(text: str) -> float:
+    return float(text.replace("\u202f", "").replace("−", "-"))
+
+
+@given(value=reals)
+def test_a_number_as_written_is_right_to_three_digits(value):
+    assert read(number(value)) == pytest.approx(value, rel=5.1e-3)
+
+
+@given(value=reals, half=st.floats(1e-3, 1e6))
+def test_an_interval_is_written_to_a_twentieth_of_its_width_or_four_digits(value, half):
+    low, high = value - half, value + half
+    scale = max(abs(low), abs(high))
+    shown = [read(text) for text in limits(value, low, high).strip("[]").split(", ")]
+    slack = max(0.051 * half, 5.1e-4 * scale, 0.5 if scale > 1e4 else 0)
+    assert shown == pytest.approx([low, high], abs=slack)
+    assert read(mean(value, low, high)) == pytest.approx(value, abs=slack)
+
+
+def test_what_is_absent_is_a_dash_and_never_a_zero():
+    assert interval(None, None, None) == number(None) == number(float("nan")) == "–"
+    assert "no interval" in interval(5.0, None, None)
+
+
+# Drawings
+
+
+@given(
+    ends=st.lists(st.floats(-1e3, 1e3), min_size=5, max_size=5, unique=True),
+    sides=st.sampled_from(["both", "low", "high"]),
+)
+def test_a_drawn_interval_stands_to_its_band_as_the_numbers_do(ends, sides):
+    assume(min(abs(a - b) for a in ends for b in ends if a != b) > 1)
+    edge, other = sorted(ends[:2])
+    low, value, high = sorted(ends[2:])
+    band = Band(low=None if sides == "high" else edge, high=None if sides == "low" else other)
+    text = str(drawing(band, value, low, high, label="x"))
+    rect = re.search(r'class="inside" x="([-\d.]+)" y="4" width="([\d.]+)"', text)
+    left, right = float(rect[1]), float(rect[1]) + float(rect[2])
+    start, end = (float(x) for x in re.search(r'class="whisker" d="M([\d.]+) \S+H([\d.]+)M', text).groups())
+    point = float(re.search(r'cx="([\d.]+)"', text)[1])
+    near = 0.21  # two coordinates, each rounded to a tenth of a pixel
+    assert start - near <= point <= end + near
+    if band.low is not None:
+        assert (low >= band.low) == (start >= left - near) or abs(start - left) <= near
+    if band.high is not None:
+        assert (high <= band.high) == (end <= right + near) or abs(end - right) <= near
+
+
+def test_the_path_shows_every_node_and_what_the_bottleneck_was_asked(runs):
+    cells = runs[0].manifest.cells
+    text = re.sub(r"<[^>]+>", "|", str(path_drawing(cells)))
+    for word in (
+        "h1",
+        "s1",
+        "h2",
+        "100 Mbit/s",
+        "buffer 10 BDP",
+        "50 ms each way",
+        "loss 0.001 %, 0.1 % and 15 %",
+    ):
+        assert f"|{word}|" in text
+    assert "s1 to h2: 100 Mbit/s" in in_words(cells)
+
+
+def test_a_wide_path_keeps_a_legible_number_of_nodes_and_counts_the_rest(runs):
+    cell = runs[0].manifest.cells[0]
+    many = tuple(cell.hosts[0].model_copy(update={"name": f"h{number}"}) for number in range(10, 30))
+    wide = cell.model_copy(update={"hosts": (*cell.hosts, *many)})
+    text = str(path_drawing([wide]))
+    assert text.count('class="node host"') == 7
+    assert "and 15 more" in text
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (["1 %", "1 %"], "1 %"),
+        (["1 %", "2 %"], "1 % and 2 %"),
+        ([f"{number} %" for number in range(8)], "0 % … 7 % (8 values)"),
+    ],
+)
+def test_a_setting_is_told_by_its_values_or_by_its_ends(values, said):
+    assert spread(values) == said
+
+
+# Certificates and provenance
+
+
+def manifest_with(stored: CellManifest, *checks: Check) -> CellManifest:
+    return stored.model_copy(update={"certificate": Certificate(checks=checks)})
+
+
+def test_what_failed_stands_above_what_passed(runs):
+    cells = runs[0].manifest.cells
+    stored = synthetic.manifest_of(F10, cells[0])
+    good = Check(name="a", passed=True, asked="1 ms", measured="1 ms")
+    bad = Check(name="z", passed=False, asked="2 ms", measured="9 ms")
+    found = collect([manifest_with(stored, good, bad)], [cell.id for cell in cells])
+    assert [summary.name for summary in found.summaries] == ["z", "a"]
+    assert [failure.check for failure in found.failed] == [bad]
+    assert found.missing == tuple(cell.id for cell in cells[1:])
+
+
+def test_the_command_to_run_again_survives_a_shell_and_names_seed_backend_and_profile(runs):
+    manifest = runs[0].manifest.model_copy(update={"source_name": "my run.yaml", "seed": 7})
+    assert rerun_command(manifest) == "fabbbr run 'my run.yaml' --quick --backend guest --seed 7"
+
+
+def test_steps_and_warm_up_reach_the_reader_of_the_conditions(runs, tmp_path):
+    manifest = runs[0].manifest
+    cells = tuple(cell.model_copy(update={"warm_up": Duration.parse("7 s")}) for cell in manifest.cells)
+    changed = dataclasses.replace(runs[0], manifest=manifest.model_copy(update={"cells": cells}))
+    text = Document(write_report([changed], tmp_path).read_text(encoding="utf-8")).text
+    assert "Left out of steady state 7 s" in text
+
+
+def test_the_templates_ship_with_the_package():
+    import fabbbr_analysis
+
+    templates = Path(fabbbr_analysis.__file__).parent / "templates"
+    assert {path.name for path in templates.iterdir()} >= {
+        "report.html.j2",
+        "report.md.j2",
+        "page.css",
+        "page.js",
+    }

@@ -1,0 +1,204 @@
+"""Statistics over runs: coverage on known distributions, exact cases, invariances."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from fabbbr_analysis import stats
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import mannwhitneyu
+
+from fabbbr.errors import AnalysisError
+
+runs = st.lists(st.floats(-1e6, 1e6).map(lambda x: round(x, 3)), min_size=2, max_size=8)
+
+
+def generator():
+    return np.random.default_rng(7)
+
+
+def coverage(interval_of, truth, draw, trials=300):
+    rng = np.random.default_rng(2024)
+    intervals = [interval_of(draw(rng)) for _ in range(trials)]
+    return sum(each.low <= truth <= each.high for each in intervals) / trials
+
+
+@pytest.mark.parametrize("n", [2, 5, 20])
+def test_t_interval_covers_a_normal_mean_at_its_confidence(n):
+    # 300 trials: the standard error of 0.95 is 0.013
+    rate = coverage(stats.mean_interval, 3.0, lambda rng: rng.normal(3.0, 2.0, n))
+    assert 0.91 <= rate <= 0.99
+
+
+@pytest.mark.parametrize("n", [5, 10])
+def test_expanded_percentiles_cover_where_plain_ones_fall_short(n):
+    def interval(method):
+        return lambda values: stats.bootstrap_interval(
+            values, generator=generator(), statistic=stats.mean, method=method
+        )
+
+    def draw(rng):
+        return rng.normal(10, 1, n)
+
+    expanded = coverage(interval("expanded percentile"), 10, draw)
+    plain = coverage(interval("percentile"), 10, draw)
+    assert 0.91 <= expanded <= 0.99
+    assert plain < expanded
+
+
+def test_bca_covers_the_mean_of_a_skewed_distribution():
+    rate = coverage(
+        lambda values: stats.bootstrap_interval(values, generator=generator(), statistic=stats.mean),
+        1.0,
+        lambda rng: rng.exponential(1.0, 40),
+        trials=60,
+    )
+    assert rate >= 0.85
+
+
+def test_ratio_interval_covers_the_ratio_of_means():
+    rng = np.random.default_rng(5)
+    hits = 0
+    for _ in range(200):
+        interval = stats.ratio_of_means_interval(
+            rng.normal(20, 2, 6), rng.normal(10, 1, 6), generator=generator()
+        )
+        hits += interval.low <= 2.0 <= interval.high
+    assert 0.90 <= hits / 200 <= 0.995
+
+
+def test_welch_interval_covers_a_difference_with_unequal_spreads():
+    rng = np.random.default_rng(6)
+    intervals = [stats.difference_of_means(rng.normal(5, 3, 5), rng.normal(2, 0.5, 8)) for _ in range(400)]
+    rate = sum(each.low <= 3 <= each.high for each in intervals) / 400
+    assert 0.92 <= rate <= 0.98
+
+
+@pytest.mark.parametrize(
+    "interval",
+    [
+        stats.mean_interval([4.0]),
+        stats.bootstrap_interval([4.0], generator=generator()),
+        stats.ratio_of_means_interval([4.0], [1.0], generator=generator()),
+        stats.difference_of_means([5.0], [1.0, 1.0]),
+    ],
+)
+def test_one_run_gives_a_value_and_no_interval(interval):
+    assert (interval.value, interval.low, interval.high, interval.n) == (4.0, None, None, 1)
+
+
+@pytest.mark.parametrize("method", ["percentile", "expanded percentile", "BCa"])
+def test_equal_runs_give_an_interval_of_no_width(method):
+    interval = stats.bootstrap_interval([3.0] * 5, generator=generator(), method=method)
+    assert (interval.low, interval.value, interval.high) == (3.0, 3.0, 3.0)
+
+
+def test_bca_that_degenerates_says_that_it_is_a_percentile_interval():
+    assert stats.bootstrap_interval([3.0] * 5, generator=generator(), method="BCa").method == "percentile"
+
+
+@given(values=runs, shift=st.floats(-1e6, 1e6), scale=st.floats(0.1, 100))
+def test_t_interval_moves_with_its_runs(values, shift, scale):
+    before = stats.mean_interval(values)
+    after = stats.mean_interval([scale * value + shift for value in values])
+    slack = 1e-6 * (1 + abs(shift) + scale * max(map(abs, values)))
+    assert after.low == pytest.approx(scale * before.low + shift, abs=slack)
+    assert after.high == pytest.approx(scale * before.high + shift, abs=slack)
+
+
+@given(values=runs)
+def test_bootstrap_intervals_stay_within_the_runs(values):
+    for method in ("percentile", "expanded percentile"):
+        interval = stats.bootstrap_interval(
+            values, generator=generator(), statistic=stats.median, method=method
+        )
+        assert min(values) <= interval.low <= interval.high <= max(values)
+
+
+@given(values=runs)
+def test_the_same_generator_state_gives_the_same_interval(values):
+    first, second = (stats.bootstrap_interval(values, generator=generator()) for _ in range(2))
+    assert first == second
+
+
+@given(a=runs, b=runs)
+def test_differences_change_sign_with_their_order(a, b):
+    forth, back = stats.difference_of_means(a, b), stats.difference_of_means(b, a)
+    assert (forth.value, forth.low, forth.high) == pytest.approx((-back.value, -back.high, -back.low))
+    assert stats.cliffs_delta(a, b) == -stats.cliffs_delta(b, a)
+    assert stats.hodges_lehmann(a, b) == pytest.approx(-stats.hodges_lehmann(b, a))
+
+
+@given(a=runs, b=runs)
+def test_cliffs_delta_is_mann_whitneys_u_rescaled(a, b):
+    u = mannwhitneyu(a, b).statistic
+    assert stats.cliffs_delta(a, b) == pytest.approx(2 * u / (len(a) * len(b)) - 1)
+
+
+@given(a=runs, shift=st.floats(-1e5, 1e5).map(lambda x: round(x, 3)))
+def test_hodges_lehmann_finds_an_exact_shift(a, shift):
+    assert stats.hodges_lehmann([value + shift for value in a], a) == pytest.approx(shift, abs=1e-6)
+
+
+def test_pairing_removes_what_the_repetitions_share():
+    shared = pd.Series([100.0, 300.0, 500.0], index=[1, 2, 3])
+    interval = stats.paired_difference(shared.add([1.0, 2.0, 3.0]), shared)
+    assert interval.value == pytest.approx(2.0)
+    assert interval.high - interval.value == pytest.approx(4.302653 * 1 / math.sqrt(3), rel=1e-6)
+
+
+def test_pairs_are_matched_by_index_and_others_left_out():
+    interval = stats.paired_difference(
+        pd.Series([5.0, 7.0, 9.0], index=[1, 2, 4]), pd.Series([1.0, 2.0, 100.0], index=[2, 1, 3])
+    )
+    assert (interval.value, interval.n) == (4.5, 2)
+
+
+@pytest.mark.parametrize(
+    ("a_index", "b_index", "said"), [([1, 1], [1, 2], "without repeats"), ([1, 2], [3, 4], "no repetition")]
+)
+def test_runs_that_cannot_be_paired_are_refused(a_index, b_index, said):
+    with pytest.raises(AnalysisError, match=said):
+        stats.paired_difference(pd.Series([1.0, 2.0], index=a_index), pd.Series([1.0, 2.0], index=b_index))
+
+
+@pytest.mark.parametrize(
+    ("p_values", "adjusted"),
+    [
+        ([0.05], [0.05]),
+        ([0.01, 0.02, 0.03, 0.04], [0.04, 0.06, 0.06, 0.06]),
+        ([0.9, 0.01], [0.9, 0.02]),
+        ([0.6, 0.7], [1.0, 1.0]),
+        ([], []),
+    ],
+)
+def test_holm_matches_cases_worked_by_hand(p_values, adjusted):
+    np.testing.assert_allclose(stats.holm(p_values), adjusted)
+
+
+@given(st.lists(st.floats(0, 1), max_size=8))
+def test_holm_never_lowers_a_p_value_and_keeps_their_order(p_values):
+    adjusted = stats.holm(p_values)
+    assert (adjusted >= np.asarray(p_values)).all()
+    assert (np.diff(adjusted[np.argsort(p_values, kind="stable")]) >= 0).all()
+
+
+def test_welch_p_of_runs_that_do_not_vary_is_exact():
+    assert stats.welch_p([1.0, 1.0], [1.0, 1.0]) == 1.0
+    assert stats.welch_p([1.0, 1.0], [2.0, 2.0]) == 0.0
+    assert stats.welch_p([1.0], [2.0, 2.0]) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "said"), [([], "no run"), ([1.0, float("nan")], "1 of 2 runs"), ([math.inf], "1 of 1 runs")]
+)
+def test_absent_values_are_refused_and_not_dropped(values, said):
+    with pytest.raises(AnalysisError, match=said):
+        stats.mean_interval(values)
+
+
+def test_a_ratio_to_runs_at_zero_is_refused():
+    with pytest.raises(AnalysisError, match="above zero"):
+        stats.ratio_of_means_interval([1.0, 2.0], [0.0, 1.0], generator=generator())

@@ -1,0 +1,122 @@
+"""Tables of results, and what changed between two run sets."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+from fabbbr_analysis import stats, summary
+
+
+@dataclasses.dataclass
+class Runs:
+    certified: pd.DataFrame
+
+
+def runs(values, *, condition="cca=bbr1", status="certified", **columns):
+    n = len(next(iter(columns.values()))) if columns else len(values)
+    frame = pd.DataFrame(
+        {
+            "experiment": "e", "condition": condition, "axis_cca": condition.split("=")[1],
+            "status": [status] * n, "goodput_bps": values, **columns,
+        }
+    )  # fmt: skip
+    return frame
+
+
+def test_a_summary_has_a_row_a_condition_and_metric_in_the_order_of_the_runs():
+    table = pd.concat([runs([3.0, 4.0], condition="cca=z"), runs([1.0, 2.0], condition="cca=a")])
+    found = summary.summarise(table.assign(utilisation=0.5), ["goodput_bps", "utilisation"])
+    assert found["condition"].tolist() == ["cca=z", "cca=z", "cca=a", "cca=a"]
+    assert found["metric"].tolist() == ["goodput_bps", "utilisation"] * 2
+    assert found["axis_cca"].tolist() == ["z", "z", "a", "a"]
+
+
+def test_the_mean_has_the_t_interval_and_a_ratio_the_bootstrap():
+    table = runs([9.0, 10.0, 11.0], utilisation=[0.8, 0.9, 1.0])
+    rate, ratio = summary.summarise(table, ["goodput_bps", "utilisation"]).itertuples()
+    expected = stats.mean_interval([9.0, 10.0, 11.0])
+    assert (rate.mean, rate.low, rate.high, rate.method) == (10.0, expected.low, expected.high, "t")
+    assert (rate.median, rate.sd, rate.n) == (10.0, 1.0, 3)
+    assert ratio.method == "expanded percentile"
+    assert 0.8 <= ratio.low < 0.9 < ratio.high <= 1.0
+
+
+def test_uncertified_cells_are_counted_and_never_averaged():
+    table = pd.concat(
+        [runs([10.0, 10.0]), runs([99.0], status="uncertified"), runs([0.0], status="uncertified")]
+    )
+    row = summary.summarise(table, ["goodput_bps"]).iloc[0]
+    assert (row["mean"], row["n"], row["excluded"]) == (10.0, 2, 2)
+
+
+def test_a_condition_without_certified_runs_stays_visible():
+    row = summary.summarise(runs([99.0], status="uncertified"), ["goodput_bps"]).iloc[0]
+    assert (row["n"], row["excluded"]) == (0, 1)
+    assert pd.isna(row["mean"])
+
+
+def test_absent_values_are_left_out_and_one_run_has_no_interval():
+    row = summary.summarise(runs([10.0, np.nan]), ["goodput_bps"]).iloc[0]
+    assert (row["mean"], row["n"]) == (10.0, 1)
+    assert pd.isna(row["low"])
+    assert pd.isna(row["sd"])
+
+
+def test_a_summary_does_not_depend_on_what_else_is_summarised():
+    one = runs([1.0, 2.0, 3.0], utilisation=[0.1, 0.5, 0.9])
+    other = runs([5.0, 6.0], condition="cca=cubic", utilisation=[0.2, 0.3])
+    alone = summary.summarise(one, ["utilisation"])
+    together = summary.summarise(pd.concat([other, one]), ["goodput_bps", "utilisation"])
+    row = together[(together.condition == "cca=bbr1") & (together.metric == "utilisation")]
+    pd.testing.assert_frame_equal(row.reset_index(drop=True), alone)
+
+
+def compared(a, b):
+    table = summary.compare(Runs(a), Runs(b), metrics=["goodput_bps"])
+    return table.iloc[0]
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "verdict"),
+    [
+        ([100.0, 101.0, 99.0, 100.0], [100.5, 100.0, 99.5, 101.0], "unchanged"),
+        ([100.0, 101.0, 99.0, 100.0], [50.0, 51.0, 49.0, 50.0], "changed"),
+        ([100.0, 140.0, 60.0], [90.0, 130.0, 50.0], "unclear"),
+        ([100.0], [50.0], "unclear"),
+        ([0.0, 0.0], [0.0, 0.0], "unchanged"),
+        ([100.0, 100.0], [100.0, 100.0], "unchanged"),
+        ([100.0, 100.0], [50.0, 50.0], "changed"),
+    ],
+)
+def test_the_verdict_of_a_comparison(a, b, verdict):
+    assert compared(runs(a), runs(b))["verdict"] == verdict
+
+
+def test_a_comparison_gives_difference_ratio_and_effect_size():
+    row = compared(runs([20.0, 22.0, 18.0]), runs([10.0, 11.0, 9.0]))
+    assert (row["difference"], row["ratio"], row["cliffs_delta"]) == (10.0, 2.0, 1.0)
+    assert row["difference_low"] < 10 < row["difference_high"]
+    assert row["ratio_low"] < 2 < row["ratio_high"]
+
+
+def test_p_values_are_adjusted_over_all_rows():
+    a = pd.concat([runs([10.0, 11.0, 12.0], condition=f"cca={c}") for c in "uvw"])
+    b = pd.concat([runs([12.0, 13.0, 14.0], condition=f"cca={c}") for c in "uvw"])
+    table = summary.compare(Runs(a), Runs(b), metrics=["goodput_bps"])
+    raw = stats.welch_p([10.0, 11.0, 12.0], [12.0, 13.0, 14.0])
+    assert table["p_holm"].tolist() == pytest.approx([3 * raw] * 3)
+
+
+def test_conditions_of_one_side_are_listed():
+    a = pd.concat([runs([1.0, 2.0]), runs([1.0], condition="cca=old")])
+    b = pd.concat([runs([1.0, 2.0]), runs([1.0], condition="cca=new")])
+    table = summary.compare(Runs(a), Runs(b), metrics=["goodput_bps"])
+    assert dict(zip(table["condition"], table["verdict"], strict=True)) == {
+        "cca=bbr1": "unclear", "cca=old": "only in a", "cca=new": "only in b",
+    }  # fmt: skip
+
+
+def test_runs_with_nothing_in_common_still_compare():
+    table = summary.compare(Runs(runs([1.0])), Runs(runs([1.0], condition="cca=x")), metrics=["goodput_bps"])
+    assert table["verdict"].tolist() == ["only in a", "only in b"]
