@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fabbbr.version import __version__
+
 __all__ = ["__version__", "open_runs", "run"]
 
 if TYPE_CHECKING:

@@ -37,8 +37,8 @@ def open_plan(
 ) -> Planned:
     """Read the experiment of this bundled name or path, with its slices and traces, and plan it.
 
-    Raises UsageError when there is no such experiment, SpecError for mistakes in its files, PlanError when it does not fit
-    its topology.
+    Raises UsageError when there is no such experiment, SpecError for mistakes in its files, PlanError when it
+    does not fit its topology.
     """
     path = bundled.find("experiments", name)
     text = _text(path)

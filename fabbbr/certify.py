@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from fabbbr.cabling import Cabling, LinkEnds, lay_cables
-from fabbbr.configure import expected_offloads, expected_sysctls
+from fabbbr.configure import expected_offloads, expected_sysctls, stationary_loss
 from fabbbr.errors import BackendError
-from fabbbr.model import Cell, Certificate, Check, Loss
+from fabbbr.model import DATA_PORT, Cell, Certificate, Check, Loss
 from fabbbr.traffic import burst_fills_buffer
 from fabbbr.units import ETHERNET_HEADER_BYTES, NANOSECONDS_PER_SECOND
 
@@ -27,7 +27,9 @@ REAL_CLOCK_RTT_TOLERANCE_S = 2e-3
 RATE_TOLERANCE = 0.002
 REAL_CLOCK_RATE_TOLERANCE = 0.02
 LIMITED_SHARE = 0.02
-"""Of its busy time, that a flow may be limited by its receive window or send buffer (start-up needs some)."""
+LIMITED_ROUNDS = 10
+"""A flow may be limited by its receive window or send buffer for 2 % of its busy time or for ten round trips,
+whichever is longer: in slow start the window that the receiver offers grows no faster than the sender's."""
 LOSS_CONFIDENCE = 0.99
 _PING_FRAME_BYTES = 98
 _TICK_S = 64e-9
@@ -233,7 +235,8 @@ def _burst(cell: Cell, preflight: Raw, *, real_clock: bool) -> Iterator[Check]:
     fullest = max(peaks, key=lambda q: int(q["backlog"]), default={"backlog": 0, "drops": 0})
     backlog, drops = int(fullest["backlog"]), int(fullest["drops"])
     # On a real clock the queue has drained a little before it is looked at.
-    slack = frame if not real_clock else int(link.rate.bps / 8 * 0.2)
+    late_s = 5e-6 if not real_clock else 0.2
+    slack = frame + int(link.rate.bps / 8 * late_s)
     yield Check(
         name="buffer",
         passed=backlog <= link.buffer_bytes < backlog + slack and drops > 0,
@@ -361,17 +364,6 @@ def _loss_check(loss: Loss, link: str, dropped: int, offered: int, lossy_cells: 
     )
 
 
-def stationary_loss(loss: Loss) -> float:
-    """Long-run loss of the model: the rate itself, or Gilbert–Elliott's mixture of its two states."""
-    if loss.model == "random":
-        return loss.rate.value
-    p, r = loss.rate.value, (loss.recovery.value if loss.recovery else 1.0)
-    bad = p / (p + r) if p + r else 0.0
-    in_bad = loss.loss_in_bad.value if loss.loss_in_bad else 1.0
-    in_good = loss.loss_in_good.value if loss.loss_in_good else 0.0
-    return bad * in_bad + (1 - bad) * in_good
-
-
 def correlated_spread(loss: Loss) -> float:
     """Standard deviation relative to independent packets, of a two-state chain with correlation 1 - p - r."""
     p, r = loss.rate.value, (loss.recovery.value if loss.recovery else 1.0)
@@ -387,21 +379,27 @@ _LIMITS = re.compile(r" busy:(\d+)ms(?: rwnd_limited:(\d+)ms)?(?:\([^)]*\))?(?: 
 def _unlimited(cell: Cell, sockets: Mapping[str, str]) -> Iterator[Check]:
     """From the last sample in which each data connection was seen."""
     worst = {"receive window": (0.0, "no flow"), "send buffer": (0.0, "no flow")}
+    allowed_s = LIMITED_ROUNDS * max(flow.rtt.seconds for flow in cell.flows)
     for host in dict.fromkeys(flow.sender for flow in cell.flows):
         last: dict[str, re.Match[str]] = {}
         for line in sockets.get(host, "").splitlines():
             match = _LIMITS.search(line)
-            if match is not None and int(match[1]) > 0:
+            if match is not None and int(match[1]) > 0 and _is_data(line):
                 last[line.split()[3]] = match
         for local, match in last.items():
-            busy = int(match[1])
+            busy_s = int(match[1]) / 1e3
             for name, group in (("receive window", 2), ("send buffer", 3)):
-                share = int(match[group] or 0) / busy
-                worst[name] = max(worst[name], (share, local))
-    for name, (share, local) in worst.items():
+                limited_s = int(match[group] or 0) / 1e3
+                beyond = limited_s / max(busy_s * LIMITED_SHARE, allowed_s)
+                worst[name] = max(worst[name], (beyond, f"{local}: {limited_s:g} of {busy_s:g} s"))
+    for name, (beyond, told) in worst.items():
         yield Check(
             name=f"not limited by the {name}",
-            passed=share <= LIMITED_SHARE,
-            asked=f"at most {LIMITED_SHARE:.0%} of the time",
-            measured=f"{share:.2%} ({local})",
+            passed=beyond <= 1,
+            asked=f"at most {LIMITED_SHARE:.0%} of the time or {allowed_s:g} s",
+            measured=told,
         )
+
+
+def _is_data(line: str) -> bool:
+    return int(line.split()[3].rsplit(":", 1)[1]) >= DATA_PORT

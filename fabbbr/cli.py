@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
-from fabbbr.version import __version__
 from fabbbr.errors import FabbbrError
+from fabbbr.version import __version__
 
 INTERRUPTED = 130
 

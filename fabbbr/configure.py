@@ -18,7 +18,8 @@ from math import ceil
 
 from fabbbr.cabling import Cabling, LinkEnds
 from fabbbr.model import Capture, Cell, CellLink, Command, Interface, Loss, Step
-from fabbbr.units import ETHERNET_HEADER_BYTES, Duration, Rate, bdp_bytes
+from fabbbr.units import ETHERNET_HEADER_BYTES, Duration, bdp_bytes
+from fabbbr.wiring import burst_bytes
 
 _SMALLEST_FRAME_BYTES = 60
 _OFFLOADS = ("tso", "gso", "gro", "lro")
@@ -268,21 +269,14 @@ def _after(cell: Cell, link: CellLink, step: Step) -> CellLink:
         if earlier.link == link.name and earlier.at <= step.at:
             if earlier.rate is not None:
                 changes["rate"] = earlier.rate
-                changes["burst_bytes"] = burst_bytes(earlier.rate, cell.mtu_bytes, cell.timer_hz)
+                changes["burst_bytes"] = burst_bytes(
+                    earlier.rate, timer_hz=cell.timer_hz, frame_bytes=cell.mtu_bytes + ETHERNET_HEADER_BYTES
+                )
             if earlier.buffer_bytes is not None:
                 changes["buffer_bytes"] = earlier.buffer_bytes
             if earlier.rtt is not None:
                 changes["delay"] = Duration(earlier.rtt.ns // 2)
     return link.model_copy(update=changes)
-
-
-def burst_bytes(rate: Rate, mtu_bytes: int, timer_hz: int) -> int:
-    """TBF burst: what the rate sends in one timer tick, and never less than one full frame.
-
-    Below rate / HZ a TBF without high-resolution timers cannot reach its rate (sch_tbf.c); far above it, the
-    burst leaves at line rate and misleads whoever estimates bandwidth.
-    """
-    return max(ceil(rate.bps / 8 / timer_hz), mtu_bytes + ETHERNET_HEADER_BYTES)
 
 
 def _with_wire(ends: LinkEnds, link: str) -> LinkEnds:
@@ -302,3 +296,14 @@ def _microseconds(duration: Duration) -> str:
     """The finest unit that every tc reads."""
     whole, rest = divmod(duration.ns, 1000)
     return f"{whole}.{rest:03d}us" if rest else f"{whole}us"
+
+
+def stationary_loss(loss: Loss) -> float:
+    """Long-run loss of the model: the rate itself, or Gilbert–Elliott's mixture of its two states."""
+    if loss.model == "random":
+        return loss.rate.value
+    p, r = loss.rate.value, (loss.recovery.value if loss.recovery else 1.0)
+    bad = p / (p + r) if p + r else 0.0
+    in_bad = loss.loss_in_bad.value if loss.loss_in_bad else 1.0
+    in_good = loss.loss_in_good.value if loss.loss_in_good else 0.0
+    return bad * in_bad + (1 - bad) * in_good

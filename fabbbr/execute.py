@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from fabbbr.version import __version__
 from fabbbr.backends.base import Backend, CancelledError, Identity, Report, Task
 from fabbbr.cabling import lay_cables
 from fabbbr.certify import Evidence, certify
@@ -26,6 +25,7 @@ from fabbbr.estimate import estimate
 from fabbbr.model import Cell, CellManifest, CellStatus, Certificate, Provenance
 from fabbbr.store import RunFolder, hashes_of_raw_files, write_atomically
 from fabbbr.traffic import job
+from fabbbr.version import __version__
 
 _LEAST_WALL_S = 180.0
 _WALL_FACTOR = 20.0

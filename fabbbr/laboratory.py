@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fabbbr.version import __version__
 from fabbbr.backends.base import Backend, BackendName
 from fabbbr.catalogue import Planned, open_plan
 from fabbbr.errors import StoreError, UsageError
@@ -19,6 +18,7 @@ from fabbbr.model import Cell, RunManifest
 from fabbbr.selector import select
 from fabbbr.spec import describe
 from fabbbr.store import RunFolder
+from fabbbr.version import __version__
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet

@@ -299,6 +299,8 @@ class Burst(Record):
     port: int
     watch_node: str
     """The node whose queues are read while the burst stands in them."""
+    watch_ns: int
+    """How long after the sending the whole burst stands in the queue."""
     drain_ns: int
 
 

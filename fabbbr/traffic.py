@@ -9,7 +9,14 @@ from __future__ import annotations
 from math import ceil
 
 from fabbbr.cabling import Cabling, lay_cables
-from fabbbr.configure import configure_commands, kernel_name, readback_captures, step_commands, window_bytes
+from fabbbr.configure import (
+    configure_commands,
+    kernel_name,
+    readback_captures,
+    stationary_loss,
+    step_commands,
+    window_bytes,
+)
 from fabbbr.model import (
     DATA_PORT,
     PORTS_PER_FLOW,
@@ -34,6 +41,8 @@ _FILL_PACKETS = 20_000
 _AQM_DRAIN_S = 0.05
 _PINGS = 3
 _BURST_PORT = 7
+_AFTER_ARRIVAL_NS = 2_000
+"""A look at the same instant as the arrival could come just before it."""
 _HIGHEST_PORT = 65_535
 
 
@@ -143,25 +152,42 @@ def _burst(cell: Cell, cabling: Cabling) -> Burst:
     if link.aqm != "taildrop":
         # An AQM must not start to drop: keep the standing time of the burst below CoDel's interval.
         packets = min(packets, tokens + max(8, int(link.rate.bps / 8 * _AQM_DRAIN_S / frame)))
-    flow = next(f for f in cell.flows if _sends_forward(cell, f))
+    sender, receiver = _forward_pair(cell)
+    ahead_ns = _delay_ahead_ns(cell, sender)
+    packets = ceil(packets / (1 - min(_loss_ahead(cell), 0.9)) * (1.2 if _loss_ahead(cell) else 1))
     drain = packets * frame * 8 * NANOSECONDS_PER_SECOND // link.rate.bps
     return Burst(
-        sender=flow.sender,
-        receiver=flow.receiver,
-        receiver_address=cabling.address(flow.receiver),
+        sender=sender,
+        receiver=receiver,
+        receiver_address=cabling.address(receiver),
         packets=packets,
         payload_bytes=cell.mtu_bytes - _IP_UDP_HEADER_BYTES,
         source_port=_HIGHEST_PORT,
         port=_BURST_PORT,
         watch_node=link.a,
-        drain_ns=drain + 2 * flow.rtt.ns + NANOSECONDS_PER_SECOND // 10,
+        watch_ns=ahead_ns + (_AFTER_ARRIVAL_NS if ahead_ns else 0),
+        drain_ns=drain + 2 * cell.flows[0].rtt.ns + NANOSECONDS_PER_SECOND // 10,
     )
 
 
-def _sends_forward(cell: Cell, flow: Flow) -> bool:
-    """Whether the flow sends in the data direction (a reverse flow starts at a receiver of others)."""
+def _forward_pair(cell: Cell) -> tuple[str, str]:
+    """Sender and receiver of the first flow in the data direction; a reverse flow read backwards will do."""
     first_hosts = {link.a for link in cell.links}
-    return flow.sender in first_hosts
+    for flow in cell.flows:
+        if flow.sender in first_hosts:
+            return flow.sender, flow.receiver
+    return cell.flows[0].receiver, cell.flows[0].sender
+
+
+def _delay_ahead_ns(cell: Cell, sender: str) -> int:
+    """One-way delay from ``sender`` to the bottleneck's queue."""
+    return sum(link.delay.ns for link in cell.links if link.a == sender and link.delay is not None)
+
+
+def _loss_ahead(cell: Cell) -> float:
+    """Share of the burst that is dropped before it reaches the queue."""
+    ahead = [link.loss for link in cell.links if link.loss is not None and link.rate is None]
+    return max((stationary_loss(loss) for loss in ahead), default=0.0)
 
 
 def _settle_ns(cell: Cell) -> int:

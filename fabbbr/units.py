@@ -16,7 +16,7 @@ from fabbbr.errors import UnitError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_NUMBER = re.compile(r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(\S.*?)?\s*")
+_NUMBER = re.compile(r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,2})?)\s*(\S.*?)?\s*")
 
 NANOSECONDS_PER_SECOND = 1_000_000_000
 

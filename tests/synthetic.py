@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from fabbbr_analysis.runset import RunSet
 
 from fabbbr.model import (
     Cell,
@@ -82,41 +83,7 @@ KNIT6_E1 = Plan(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Frames:
-    """What the report and the figures ask of a run set."""
-
-    path: Path
-    manifest: RunManifest
-    cells: pd.DataFrame
-    flows: pd.DataFrame
-    intervals: pd.DataFrame
-    runs: pd.DataFrame
-    all_sockets: pd.DataFrame = field(repr=False)
-    all_queues: pd.DataFrame = field(repr=False)
-
-    @property
-    def experiment(self) -> str:
-        return str(self.manifest.experiment["id"])
-
-    @property
-    def certified(self) -> pd.DataFrame:
-        return self.runs[self.runs["status"] == "certified"]
-
-    def sockets(self, columns: Sequence[str] | None = None, cell_ids: Sequence[str] | None = None):
-        return _selected(self.all_sockets, columns, cell_ids)
-
-    def queues(self, columns: Sequence[str] | None = None, cell_ids: Sequence[str] | None = None):
-        return _selected(self.all_queues, columns, cell_ids)
-
-
-def _selected(frame: pd.DataFrame, columns: Sequence[str] | None, cell_ids: Sequence[str] | None):
-    if cell_ids is not None:
-        frame = frame[frame["cell_id"].isin(list(cell_ids))]
-    return frame if columns is None else frame[list(columns)]
-
-
-def run_set(plan: Plan, folder: Path, *, seed: int = 1, period_s: float = 0.5, gain: float = 1.0) -> Frames:
+def run_set(plan: Plan, folder: Path, *, seed: int = 1, period_s: float = 0.5, gain: float = 1.0) -> RunSet:
     """Write a run folder for ``plan`` and return its tables; ``gain`` scales every goodput."""
     random = np.random.default_rng(seed)
     cells = tuple(_cells(plan, seed))
@@ -134,15 +101,26 @@ def run_set(plan: Plan, folder: Path, *, seed: int = 1, period_s: float = 0.5, g
         for name, frame in _samples(cell, row, random, period_s).items():
             tables[name].append(frame)
     frame = pd.DataFrame(runs)
-    return Frames(
-        path=folder,
-        manifest=manifest,
-        cells=frame,
-        runs=frame,
-        flows=pd.DataFrame(flows),
-        intervals=pd.concat(tables["intervals"], ignore_index=True),
-        all_sockets=pd.concat(tables["sockets"], ignore_index=True),
-        all_queues=pd.concat(tables["queues"], ignore_index=True),
+    frames = {name: pd.concat(parts, ignore_index=True) for name, parts in tables.items()}
+    frames |= {"cells": frame, "runs": frame, "flows": pd.DataFrame(flows)}
+    return RunSet.from_frames(frames, experiment=plan.experiment, path=folder, manifest=manifest)
+
+
+def changed(original: RunSet, *, manifest: RunManifest | None = None, **frames: pd.DataFrame) -> RunSet:
+    """Return the run set with some of its tables, or its manifest, replaced."""
+    before = {
+        "cells": original.cells,
+        "flows": original.flows,
+        "intervals": original.intervals,
+        "runs": original.runs,
+        "sockets": original.sockets(),
+        "queues": original.queues(),
+    }
+    return RunSet.from_frames(
+        before | frames,
+        experiment=original.experiment,
+        path=original.path,
+        manifest=manifest or original.manifest,
     )
 
 

@@ -31,6 +31,7 @@ def burst(namespaces: Namespaces, probe: Dict[str, Any]) -> Dict[str, Any]:
     padding = bytes(probe["payload_bytes"] - _SEQUENCE.size)
     for sequence in range(probe["packets"]):
         sender.send(_SEQUENCE.pack(sequence) + padding)
+    time.sleep(probe["watch_ns"] * 1e-9)
     answer = namespaces.run({"node": probe["watch_node"], "argv": ["tc", "-s", "-j", "qdisc", "show"]})
     time.sleep(probe["drain_ns"] * 1e-9)
     arrivals = _receive_all(receiver)

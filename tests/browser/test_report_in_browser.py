@@ -211,6 +211,7 @@ def test_on_paper_the_page_is_a4_with_its_figures_and_light_from_a_dark_screen(d
         tuple(round(float(x)) for x in box.split()[2:])
         for box in re.findall(rb"/MediaBox\s*\[([^\]]*)\]", pdf)
     }
+    assert boxes
     assert boxes <= {(595, 842), (596, 842), (595, 843)}
     assert widths
     assert max(widths) <= 690

@@ -198,14 +198,14 @@ def test_the_intervals_drawn_are_those_of_the_summary(f10):
 
 
 def test_a_single_run_has_a_mean_without_error_bars(f10):
-    one = dataclasses.replace(f10, runs=f10.runs[f10.runs["repetition"] == 1])
+    one = synthetic.changed(f10, runs=f10.runs[f10.runs["repetition"] == 1])
     (bbr1,) = traces(draw(one), "bbr1")
     assert list(bbr1.error_y.array) == [None, None, None]
 
 
 def test_a_seed_of_63_bits_reaches_the_reader_unrounded(f10):
     seed = 2**62 + 1
-    changed = dataclasses.replace(f10, runs=f10.runs.assign(seed=seed))
+    changed = synthetic.changed(f10, runs=f10.runs.assign(seed=seed))
     assert {identity[1] for identity in draw(changed).data[0].customdata} == {str(seed)}
 
 
@@ -218,7 +218,7 @@ def test_groups_of_flows_are_series_with_the_sums_of_their_flows(f10):
             for i, (g, c, bps) in enumerate(rows)
         ]
     )
-    mixed = dataclasses.replace(f10, flows=flows, runs=f10.runs.assign(ccas="bbr1,cubic"))
+    mixed = synthetic.changed(f10, flows=flows, runs=f10.runs.assign(ccas="bbr1,cubic"))
     figure = draw(mixed, by_group=True)
     assert {name: list(traces(figure, name)[0].y) for name in ("bbr1", "cubic")} == {
         "bbr1": [30.0],
@@ -228,7 +228,7 @@ def test_groups_of_flows_are_series_with_the_sums_of_their_flows(f10):
 
 def test_a_group_whose_flows_all_failed_has_no_point_instead_of_a_zero(f10):
     flows = f10.flows.assign(goodput_bps=f10.flows["goodput_bps"].where(f10.flows["cca"] != "cubic"))
-    figure = draw(dataclasses.replace(f10, flows=flows), by_group=True)
+    figure = draw(synthetic.changed(f10, flows=flows), by_group=True)
     assert not traces(figure, "cubic")
     assert traces(figure, "bbr1")
 
@@ -304,7 +304,7 @@ def test_flows_that_share_a_congestion_control_are_told_apart(f10):
     cell_id = "cca=bbr1,loss=15%,r1"
     own = f10.intervals[f10.intervals["cell_id"] == cell_id]
     flows = f10.flows[f10.flows["cell_id"] == cell_id]
-    both = dataclasses.replace(
+    both = synthetic.changed(
         f10,
         flows=pd.concat([flows, flows.assign(flow=1, start_s=20.0)]),
         intervals=pd.concat([own, own.assign(flow=1)]),
@@ -313,6 +313,18 @@ def test_flows_that_share_a_congestion_control_are_told_apart(f10):
     (first,), (second,) = traces(figure, "bbr1, flow 0")[:1], traces(figure, "bbr1, flow 1")
     assert (first.line.color, first.line.dash) != (second.line.color, second.line.dash)
     assert second.x[0] - first.x[0] == pytest.approx(20.0)
+
+
+def test_parallel_streams_of_a_flow_are_summed_though_their_clocks_differ_by_microseconds(f10):
+    cell_id = "cca=bbr1,loss=15%,r1"
+    own = f10.intervals[f10.intervals["cell_id"] == cell_id]
+    late = own.assign(stream=1, start_s=own["start_s"] + 6e-5, end_s=own["end_s"] + 6e-5)
+    two = synthetic.changed(f10, intervals=pd.concat([own, late]))
+    palette = catalogue.palette_of(f10)
+    one, both = (
+        traces(timeline.over_time(each, [cell_id], palette=palette), "bbr1")[0] for each in (f10, two)
+    )
+    assert list(both.y) == pytest.approx([2 * y for y in one.y])
 
 
 def test_the_bandwidth_estimate_is_drawn_for_bbr_alone_and_rises_from_0_to_1(f10):
@@ -349,7 +361,7 @@ def test_two_axes_give_one_figure_for_each_value_of_the_second(f10):
         )
         for text, value in (("26 ms", 0.026), ("57 ms", 0.057))
     ]
-    both = dataclasses.replace(f10, runs=pd.concat(halves, ignore_index=True))
+    both = synthetic.changed(f10, runs=pd.concat(halves, ignore_index=True))
     panels = [entry.name for entry in catalogue.entries(both) if entry.name.startswith("goodput")]
     assert panels == ["goodput_by_loss[rtt 26 ms]", "goodput_by_loss[rtt 57 ms]"]
 

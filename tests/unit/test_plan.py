@@ -1,5 +1,6 @@
 """Plans: what every link and flow of a cell gets, and that ids, seeds and order are stable."""
 
+import hashlib
 import re
 
 import pytest
@@ -253,10 +254,17 @@ def test_the_order_of_a_block_stays_when_repetitions_are_added():
     assert [one.id for one in varied(repeat=3)][:8] == [one.id for one in varied()]
 
 
+def test_seeds_are_those_of_earlier_versions():
+    """A seed names a run in a publication: 63 bits of the SHA-256 of run seed, condition and repetition."""
+    digest = hashlib.sha256(b"1\nsmall\n2").hexdigest()
+    assert expand()[1].seed == int(digest[:16], 16) // 2
+
+
 def test_seeds_are_63_bits_differ_and_depend_on_the_run_seed():
     seeds = [one.seed for one in varied()]
     assert len(set(seeds)) == len(seeds)
     assert all(0 <= seed < 2**63 for seed in seeds)
+    assert max(seeds) > 2**60
     assert not set(seeds) & {one.seed for one in varied(seed=2)}
 
 
@@ -323,6 +331,15 @@ def test_an_estimate_knows_that_loss_pacing_and_size_hold_flows_back():
     assert bbr == capacity
     assert paced == 60 * 1e6 / 8
     assert (sized.bottleneck_bytes, sized.virtual_s) == (1e6, 0.8)
+
+
+def test_a_flow_under_loss_is_expected_at_the_published_response_functions():
+    """One loss in 33.9 million holds CUBIC at 10 Gbit/s and 100 ms (1500-byte packets); Reno needs sqrt(1.5/p)."""
+    text = BASE.format(slice="two_site", rtt="100 ms", path=", loss: 29.5 ppb", flows=ONE_FLOW, more="")
+    experiment = spec.parse(text.replace("10 Mbit/s", "100 Gbit/s"), source="f.yaml")
+    (cubic, *_), reno = plan.expand(experiment, slices.load, seed=1), cell(rtt="100 ms", path="loss: 1 %")
+    windows = [estimate([one]).bottleneck_bytes / 60 * 0.1 / 1448 for one in (cubic, reno)]
+    assert windows == pytest.approx([10e9 * 0.1 / 8 / 1500, (1.5 / 0.01) ** 0.5], rel=0.01)
 
 
 def test_a_run_of_sizes_ends_when_the_bottleneck_has_carried_them():

@@ -171,7 +171,7 @@ def test_real_time_is_marked_where_the_clock_was_real_and_only_there(runs, tmp_p
 def test_markup_in_a_title_is_shown_and_not_obeyed(runs, tmp_path):
     manifest = runs[0].manifest
     hostile = {**manifest.experiment, "title": "<script>alert(1)</script> & <b>bold"}
-    changed = dataclasses.replace(runs[0], manifest=manifest.model_copy(update={"experiment": hostile}))
+    changed = synthetic.changed(runs[0], manifest=manifest.model_copy(update={"experiment": hostile}))
     text = write_report([changed], tmp_path).read_text(encoding="utf-8")
     assert "<script>alert(1)" not in text
     assert "<script>alert(1)</script> & <b>bold" in Document(text).text
@@ -207,7 +207,7 @@ def test_the_summary_holds_the_means_of_certified_runs(runs, report):
 
 
 def test_a_report_of_nothing_is_refused_and_leaves_nothing(runs, tmp_path):
-    empty = dataclasses.replace(runs[0], runs=runs[0].runs.iloc[:0])
+    empty = synthetic.changed(runs[0], runs=runs[0].runs.iloc[:0])
     for run_sets in ([], [empty]):
         with pytest.raises(AnalysisError, match="fabbbr"):
             write_report(run_sets, tmp_path / "out")
@@ -423,7 +423,7 @@ def test_the_command_to_run_again_survives_a_shell_and_names_seed_backend_and_pr
 def test_steps_and_warm_up_reach_the_reader_of_the_conditions(runs, tmp_path):
     manifest = runs[0].manifest
     cells = tuple(cell.model_copy(update={"warm_up": Duration.parse("7 s")}) for cell in manifest.cells)
-    changed = dataclasses.replace(runs[0], manifest=manifest.model_copy(update={"cells": cells}))
+    changed = synthetic.changed(runs[0], manifest=manifest.model_copy(update={"cells": cells}))
     text = Document(write_report([changed], tmp_path).read_text(encoding="utf-8")).text
     assert "Left out of steady state 7 s" in text
 

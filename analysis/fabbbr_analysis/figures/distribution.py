@@ -27,7 +27,7 @@ def bandwidth_estimates(run_set: RunSet, cell_ids: Sequence[str], *, palette: Pa
     columns = ["cell_id", "t_s", "side", "cca", "bbr_bw_bps"]
     sockets = run_set.sockets(columns=columns, cell_ids=list(cell_ids))
     warm_up = run_set.cells.set_index("cell_id")["warm_up_s"]
-    seeds = run_set.cells.set_index("cell_id")["seed"]
+    seeds = dict(zip(run_set.cells["cell_id"], run_set.cells["seed"], strict=True))
     sockets = sockets[(sockets["side"] == "sender") & sockets["bbr_bw_bps"].notna()]
     sockets = sockets[sockets["t_s"] >= sockets["cell_id"].map(warm_up)]
     figure = canvas.empty(height=360)

@@ -113,10 +113,15 @@ def _goodput(run_set: RunSet, flows: pd.DataFrame) -> pd.DataFrame:
     """Sum the parallel streams of each receiver interval; at the middle of the interval, on the common clock."""
     intervals = run_set.intervals
     wanted = intervals[(intervals["side"] == "receiver") & intervals["cell_id"].isin(flows["cell_id"])]
-    keys = ["cell_id", "flow", "start_s", "end_s"]
-    summed = wanted.groupby(keys, as_index=False)["throughput_bps"].sum(min_count=1)
+    wanted = wanted[wanted["throughput_bps"].notna()]
+    # iperf3 closes an interval stream by stream, some microseconds apart, and never oftener than every 0.1 s.
+    by_interval = wanted.groupby(
+        ["cell_id", "flow", wanted["start_s"].round(1).rename("interval")], as_index=False
+    )
+    summed = by_interval.agg({"throughput_bps": "sum", "start_s": "mean", "end_s": "mean"})
     timed: pd.DataFrame = summed.merge(
-        flows[["cell_id", "flow", "start_s"]].rename(columns={"start_s": "flow_start_s"})
+        flows[["cell_id", "flow", "start_s"]].rename(columns={"start_s": "flow_start_s"}),
+        on=["cell_id", "flow"],
     )
     middle = timed["flow_start_s"] + (timed["start_s"] + timed["end_s"]) / 2
     return timed.assign(t_s=middle, y=timed["throughput_bps"] * 1e-6)
@@ -126,7 +131,7 @@ def _rtt(run_set: RunSet, cell_ids: Sequence[str]) -> pd.DataFrame:
     columns = ["cell_id", "flow", "side", "t_s", "rtt_s"]
     sockets = run_set.sockets(columns=columns, cell_ids=list(cell_ids))
     sockets = sockets[(sockets["side"] == "sender") & sockets["flow"].notna()]
-    mean: pd.DataFrame = sockets.groupby(["cell_id", "flow", "t_s"], as_index=False)["rtt_s"].mean()
+    mean = sockets.groupby(["cell_id", "flow", "t_s"], as_index=False)[["rtt_s"]].mean()
     return mean.assign(y=mean["rtt_s"] * 1e3)
 
 
@@ -136,10 +141,10 @@ def _add_queues(
     columns = ["cell_id", "role", "link", "t_s", "backlog_bytes"]
     queues = run_set.queues(columns=columns, cell_ids=list(cell_ids))
     queues = queues[queues["role"] == "bottleneck"]
-    ccas = run_set.cells.set_index("cell_id")["ccas"]
+    ccas = dict(zip(run_set.cells["cell_id"], run_set.cells["ccas"], strict=True))
     for (cell_id, link), samples in queues.groupby(["cell_id", "link"], sort=True):
         ccas_there = str(ccas[cell_id])
-        timed = samples.assign(cell_id=cell_id, y=samples["backlog_bytes"] * 1e-3)
+        timed = samples.assign(y=samples["backlog_bytes"] * 1e-3)
         curve = _Curve(name=f"{ccas_there}, queue of {link}", look=palette[ccas_there])
         _add(figure, _QUEUE, timed, curve, legend=False, limit=limit)
 

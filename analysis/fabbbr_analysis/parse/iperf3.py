@@ -103,7 +103,8 @@ class _Document(msgspec.Struct, frozen=True):
     intervals: list[_Interval] = []
     end: _End = _End()
     error: str | None = None
-    server_output_json: msgspec.Raw | None = None
+    server_output_json: _Document | None = None
+    """Of a client that was given ``--get-server-output``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +153,7 @@ def parse_iperf3(text: bytes, *, source: str) -> Report:
             return Report(outcome="error", error=said, intervals=INTERVALS.empty_table())
         message = f"{source}: not the JSON of iperf3 ({error}); run the cell again"
         raise ParseError(message) from None
-    return _report(document, source=source, whole=whole)
+    return _report(document, whole=whole)
 
 
 # Text → document
@@ -190,7 +191,7 @@ def _whole_documents(characters: str) -> list[_Document]:
             value, end = decoder.raw_decode(characters)
         except ValueError:
             break
-        documents.append(_converted(value))
+        documents.append(msgspec.convert(value, _Document))
         characters = characters[end:].lstrip()
     return documents
 
@@ -216,7 +217,7 @@ def _salvaged(characters: str) -> _Document:
             position = _after_comma(characters, position)
     except ValueError:
         pass  # here it was cut
-    return _converted(found)
+    return msgspec.convert(found, _Document)
 
 
 def _after_comma(characters: str, position: int) -> int:
@@ -224,17 +225,10 @@ def _after_comma(characters: str, position: int) -> int:
     return comma.end() if comma else len(characters)
 
 
-def _converted(value: object) -> _Document:
-    if isinstance(value, dict) and "server_output_json" in value:
-        raw = msgspec.Raw(msgspec.json.encode(value["server_output_json"]))
-        value = {**value, "server_output_json": raw}
-    return msgspec.convert(value, _Document)
-
-
 # Document → report
 
 
-def _report(document: _Document, *, source: str, whole: bool) -> Report:
+def _report(document: _Document, *, whole: bool) -> Report:
     intervals = _intervals(document)
     outcome = _outcome(document, whole=whole)
     sent = _transferred(document.end.sum_sent, intervals, "sender", outcome)
@@ -256,7 +250,7 @@ def _report(document: _Document, *, source: str, whole: bool) -> Report:
         rtt_max_s=_seconds(max((end.max_rtt for end in ends if end.max_rtt), default=None)),
         max_cwnd_bytes=max((end.max_snd_cwnd for end in ends if end.max_snd_cwnd), default=None),
         intervals=intervals,
-        server=parse_iperf3(bytes(server), source=f"{source}, server output") if server else None,
+        server=None if server is None else _report(server, whole=True),
     )
 
 
