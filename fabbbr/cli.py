@@ -166,7 +166,8 @@ def _add_result_commands(commands: argparse._SubParsersAction[argparse.ArgumentP
     claims = _command(
         commands, "claims", "results", "the scoreboard: what the papers claim, judged by your runs"
     )
-    claims.add_argument("runs", nargs="*", type=Path, metavar="DIR")
+    claims.add_argument("runs", nargs="*", type=Path, metavar="DIR", help="default: every run below ./runs")
+    claims.add_argument("--all", action="store_true", help="also list the claims that your runs cannot judge")
     _json(claims)
     compare = _command(commands, "compare", "results", "what changed between two runs, with intervals")
     compare.add_argument("runs", nargs=2, type=Path, metavar="DIR")

@@ -234,7 +234,7 @@ def _host_sysctls(cell: Cell) -> dict[str, str]:
     window = window_bytes(cell)
     return {
         "net.ipv4.tcp_no_metrics_save": "1",
-        "net.ipv4.tcp_rmem": f"4096 131072 {window}",
+        "net.ipv4.tcp_rmem": f"4096 {window} {window}",
         "net.ipv4.tcp_wmem": f"4096 16384 {window}",
         "net.ipv4.tcp_ecn": "1" if cell.ecn else "0",
         "net.ipv4.ip_local_port_range": _EPHEMERAL_PORTS,

@@ -339,7 +339,7 @@ def _samples(
             "t_s": t,
             "flow": 0,
             "side": "sender",
-            "cca": row["ccas"],
+            "cca": "bbr" if bbr else row["ccas"],  # as the kernel calls it
             "rtt_s": rtt,
             "bbr_bw_bps": estimate if bbr else np.full(len(t), np.nan),
         }

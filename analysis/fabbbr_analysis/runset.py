@@ -119,15 +119,17 @@ class RunSet:
 
 def _read_parquet(path: Path, columns: Sequence[str] | None, cell_ids: Sequence[str] | None) -> pd.DataFrame:
     import pyarrow as pa
+    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
+    wanted = None if cell_ids is None else pc.field("cell_id").isin(pa.array(cell_ids, pa.string()))
     try:
         if columns is not None:
             _check_columns(path.stem, columns, pq.read_schema(path).names)
         table = pq.read_table(
             path,
             columns=None if columns is None else list(columns),
-            filters=None if cell_ids is None else [("cell_id", "in", list(cell_ids))],
+            filters=wanted,
         )
     except (OSError, pa.ArrowException) as error:
         message = f"cannot read {path}: {error}; remove {path.parent} and run fabbbr report again"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -52,25 +54,39 @@ def _claims(arguments: argparse.Namespace) -> int:
         keys = ("id", "experiment", "verdict", "value", "low", "high", "band", "published", "n")
         print(json.dumps([{key: getattr(verdict, key) for key in keys} for verdict in verdicts]))
     else:
-        Console().print(scoreboard(verdicts))
+        _print_scoreboard(verdicts, everything=arguments.all)
     return 0
 
 
-def scoreboard(verdicts: Sequence[Verdict]) -> Table:
-    """The verdicts as a table for a terminal."""
-    table = Table("claim", "verdict", "value", "95 % interval", "band", "published", "n", header_style="bold")
-    for verdict in verdicts:
-        interval = "" if verdict.low is None else f"{verdict.low:.3g} to {verdict.high:.3g}"
+def _print_scoreboard(verdicts: Sequence[Verdict], *, everything: bool) -> None:
+    """The verdicts as a table for a terminal: the judged ones, and how many could not be."""
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    for name in ("claim", "verdict", "measured (95 % interval)", "band"):
+        table.add_column(name, no_wrap=name != "claim")
+    judged = [verdict for verdict in verdicts if everything or verdict.verdict != "not run"]
+    for verdict in judged:
         table.add_row(
-            f"{verdict.id}  {verdict.predicate}",
+            f"[bold]{verdict.id}[/] {verdict.predicate}",
             f"[{_COLOURS[verdict.verdict]}]{verdict.verdict}[/]",
-            "" if verdict.value is None else f"{verdict.value:.3g}",
-            interval,
+            _measured(verdict),
             verdict.band,
-            verdict.published,
-            "" if not verdict.n else str(verdict.n),
         )
-    return table
+    console = Console()
+    console.print(table)
+    counts = Counter(verdict.verdict for verdict in verdicts)
+    console.print(
+        ", ".join(f"{counts[name]} {name}" for name in _COLOURS if counts[name])
+        + ("" if everything else "  (--all lists those not run)"),
+        highlight=False,
+    )
+
+
+def _measured(verdict: Verdict) -> str:
+    if verdict.value is None:
+        return ""
+    if verdict.low is None or verdict.high is None:
+        return f"{verdict.value:.4g}"
+    return f"{verdict.value:.4g} ({verdict.low:.4g} to {verdict.high:.4g}), n = {verdict.n}"
 
 
 def _compare(arguments: argparse.Namespace) -> int:

@@ -340,6 +340,11 @@ def test_the_bandwidth_estimate_is_drawn_for_bbr_alone_and_rises_from_0_to_1(f10
 # The catalogue
 
 
+def test_a_run_without_a_bbr_has_an_empty_figure_of_estimates(f10):
+    sockets = f10.sockets().assign(bbr_bw_bps=float("nan"))
+    assert not figures.figure(synthetic.changed(f10, sockets=sockets), "bandwidth_estimate[loss=15%]").data
+
+
 def test_every_name_of_the_catalogue_draws_a_figure(f10, e1):
     for run_set in (f10, e1):
         for name in figures.figure_names(run_set):

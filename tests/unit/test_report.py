@@ -15,8 +15,8 @@ import synthetic
 from fabbbr_analysis.report import write_comparison, write_report
 from fabbbr_analysis.report.bands import Band, drawing
 from fabbbr_analysis.report.certificates import collect
+from fabbbr_analysis.report.diagram import buffers, in_words, spread
 from fabbbr_analysis.report.diagram import drawing as path_drawing
-from fabbbr_analysis.report.diagram import in_words, spread
 from fabbbr_analysis.report.findings import findings
 from fabbbr_analysis.report.provenance import rerun_command
 from fabbbr_analysis.report.slots import embed
@@ -280,6 +280,18 @@ def test_the_widest_gap_is_told_with_its_condition_and_its_ratio():
     assert said[0].endswith("40 times as much.")
 
 
+def test_a_gap_that_is_wide_by_chance_gives_way_to_one_that_is_certain():
+    said = say(
+        {
+            ("bbr1", "1 %"): [90e6, 91e6, 89e6],
+            ("cubic", "1 %"): [1e6, 1.01e6, 0.99e6],
+            ("bbr1", "5 %"): [40e6, 60e6, 50e6],
+            ("cubic", "5 %"): [0.01e6, 0.9e6, 0.1e6],
+        }
+    )
+    assert said[0].startswith("At a random loss of 1\u00a0%")
+
+
 def test_a_gap_within_the_intervals_is_not_told():
     said = say({("bbr1", "1 %"): [60e6, 100e6], ("cubic", "1 %"): [50e6, 80e6]})
     assert not any("times as much" in sentence for sentence in said)
@@ -417,7 +429,37 @@ def test_what_failed_stands_above_what_passed(runs):
 
 def test_the_command_to_run_again_survives_a_shell_and_names_seed_backend_and_profile(runs):
     manifest = runs[0].manifest.model_copy(update={"source_name": "my run.yaml", "seed": 7})
-    assert rerun_command(manifest) == "fabbbr run 'my run.yaml' --quick --backend guest --seed 7"
+    command = "fabbbr run 'my run.yaml' --quick --repeat 3 --backend guest --seed 7"
+    assert rerun_command(manifest, [synthetic.manifest_of(F10, manifest.cells[0])]) == command
+
+
+def test_the_command_to_run_again_asks_for_the_clock_that_was_used(runs):
+    real = dataclasses.replace(F10, clock="real")
+    stored = [synthetic.manifest_of(real, cell) for cell in runs[0].manifest.cells]
+    assert "--clock real" in rerun_command(runs[0].manifest, stored)
+
+
+def test_buffers_are_told_from_the_smallest_whatever_the_order_of_the_plan(runs):
+    trunk = runs[0].manifest.cells[0].bottleneck
+    links = [
+        trunk.model_copy(update={"buffer_asked": f"{bdp:g} BDP", "buffer_bytes": int(bdp * trunk.bdp_bytes)})
+        for bdp in (10, 0.5, 100, 1)
+    ]
+    assert buffers(links) == ["0.5 BDP", "1 BDP", "10 BDP", "100 BDP"]
+
+
+def test_competing_groups_of_flows_are_series_of_the_page(runs, tmp_path):
+    own = runs[0].flows
+    rival = own.assign(flow=1, group="rival", cca="reno", goodput_bps=1e6, retransmits=1)
+    both = synthetic.changed(runs[0], flows=pd.concat([own, rival], ignore_index=True))
+    text = write_report([both], tmp_path).read_text(encoding="utf-8")
+    assert '"name":"reno (rival)"' in text
+
+
+def test_one_run_a_condition_gives_a_report_without_intervals(runs, tmp_path):
+    one = synthetic.changed(runs[0], runs=runs[0].runs[runs[0].runs["repetition"] == 1])
+    text = Document(write_report([one], tmp_path).read_text(encoding="utf-8")).text
+    assert "(no interval)" in text
 
 
 def test_steps_and_warm_up_reach_the_reader_of_the_conditions(runs, tmp_path):

@@ -24,12 +24,14 @@ def bandwidth_estimates(run_set: RunSet, cell_ids: Sequence[str], *, palette: Pa
 
     Cells without a BBR flow add nothing: a figure without traces means that there was none.
     """
-    columns = ["cell_id", "t_s", "side", "cca", "bbr_bw_bps"]
+    columns = ["cell_id", "flow", "t_s", "side", "bbr_bw_bps"]
     sockets = run_set.sockets(columns=columns, cell_ids=list(cell_ids))
-    warm_up = run_set.cells.set_index("cell_id")["warm_up_s"]
     seeds = dict(zip(run_set.cells["cell_id"], run_set.cells["seed"], strict=True))
     sockets = sockets[(sockets["side"] == "sender") & sockets["bbr_bw_bps"].notna()]
-    sockets = sockets[sockets["t_s"] >= sockets["cell_id"].map(warm_up)]
+    sockets = sockets.merge(run_set.cells[["cell_id", "warm_up_s"]], on="cell_id")
+    sockets = sockets[sockets["t_s"] >= sockets["warm_up_s"]]
+    # The kernel calls every BBR "bbr"; which one was asked for is in table flows.
+    sockets = sockets.merge(run_set.flows[["cell_id", "flow", "cca"]], on=["cell_id", "flow"])
     figure = canvas.empty(height=360)
     named: set[str] = set()
     for (cca, cell_id), samples in sockets.groupby(["cca", "cell_id"], sort=True):

@@ -78,9 +78,9 @@ def over_time(
     _add_queues(figure, run_set, cell_ids, palette, limit=limit)
     figure.update_layout(showlegend=len(shown) <= _MANY_FLOWS)
     for panel in (_GOODPUT, _RTT, _QUEUE):
-        figure.update_yaxes(
-            title_text=f"{panel.title} ({panel.unit})", rangemode="tozero", row=panel.row, col=1
-        )
+        # From zero, a propagation delay would flatten what the queue adds to it.
+        mode = "normal" if panel is _RTT else "tozero"
+        figure.update_yaxes(title_text=f"{panel.title} ({panel.unit})", rangemode=mode, row=panel.row, col=1)
     figure.update_xaxes(title_text="Time since the first flow started (s)", row=_QUEUE.row, col=1)
     return figure
 

@@ -250,7 +250,9 @@ def _report(document: _Document, *, whole: bool) -> Report:
         rtt_max_s=_seconds(max((end.max_rtt for end in ends if end.max_rtt), default=None)),
         max_cwnd_bytes=max((end.max_snd_cwnd for end in ends if end.max_snd_cwnd), default=None),
         intervals=intervals,
-        server=None if server is None else _report(server, whole=True),
+        server=None
+        if server is None
+        else _report(msgspec.structs.replace(server, server_output_json=None), whole=True),
     )
 
 

@@ -79,9 +79,9 @@ def parse_ss(chunks: Iterable[bytes], *, source: str) -> Iterator[pa.RecordBatch
     for text in _whole_sockets(chunks):
         if len(layouts) > _MAX_LAYOUTS:
             layouts = _Layouts()
-        joined, lines = _joined(text)
+        scan = _scan(_cleaned(text))
         try:
-            yield _parse_chunk(joined, layouts)
+            yield _batch(scan, layouts)
         except _NoSocketError as error:
             line = lines_before + _raw_line(text, error.ordinal)
             message = (
@@ -89,7 +89,7 @@ def parse_ss(chunks: Iterable[bytes], *, source: str) -> Iterator[pa.RecordBatch
                 f"no socket of ss -tinm; remove the cell and run it again"
             )
             raise ParseError(message) from None
-        lines_before += lines
+        lines_before += scan.lines
 
 
 def _keep_freed_memory() -> None:
@@ -125,16 +125,12 @@ def _whole_sockets(chunks: Iterable[bytes]) -> Iterator[bytes]:
         yield rest if rest.endswith(b"\n") else rest + b"\n"
 
 
-def _joined(text: bytes) -> tuple[bytes, int]:
-    """One line a socket; and the number of lines before joining."""
+def _cleaned(text: bytes) -> bytes:
+    """Make all blanks alike, and free the bytes that stand for something else here."""
     text = text.replace(b"\t", b" ")
-    data = np.frombuffer(text, dtype=np.uint8)
-    newlines = np.flatnonzero(data == ord("\n"))
-    if (data[newlines[:-1] + 1] == ord(" ")).any():
-        text = text.replace(b"\n ", b" ")
     for reserved in _RESERVED:
         text = text.replace(reserved, b"?")
-    return text, len(newlines)
+    return text
 
 
 def _raw_line(text: bytes, ordinal: int) -> int:
@@ -240,10 +236,15 @@ class _Scan:
     first: _Ints
     """Index of the first number at or after the start of each line."""
     skeletons: list[bytes]
+    lines: int
+    """Before the two lines of a socket were joined."""
 
 
 def _scan(text: bytes) -> _Scan:
-    data = np.frombuffer(_FRONT + text, dtype=np.uint8)
+    data, line_ends = _lines(text)
+    lines = len(line_ends) - 1
+    if (data[line_ends[1:-1] + 1] == ord(" ")).any():
+        data, line_ends = _lines(text.replace(b"\n ", b" "))
     is_digit = (data - ord("0")) < 10
     starts = np.flatnonzero(is_digit[1:] > is_digit[:-1]) + 1
     ends = np.flatnonzero(is_digit[1:] < is_digit[:-1]) + 1
@@ -257,14 +258,20 @@ def _scan(text: bytes) -> _Scan:
     shaped = np.maximum(data, is_digit * np.uint8(_PLACEHOLDER))
     np.maximum(shaped[1:], repeated * np.uint8(_DROPPED), out=shaped[1:])
     shaped[word_digits] = data[word_digits]
-    line_ends = np.flatnonzero(data == ord("\n"))[len(_FRONT) - 1 :]
     return _Scan(
         values=np.append(_values(data, ends, digits), -1),
         digits=np.append(digits, 0),
         has_long=bool((digits > MAX_DIGITS).any()),
         first=np.searchsorted(starts, line_ends[:-1]),
         skeletons=shaped.tobytes().translate(None, bytes([_DROPPED])).split(b"\n")[len(_FRONT) : -1],
+        lines=lines,
     )
+
+
+def _lines(text: bytes) -> tuple[_Bytes, _Ints]:
+    """Return the text behind its front, and where its lines end, the front's last one first."""
+    data = np.frombuffer(_FRONT + text, dtype=np.uint8)
+    return data, np.flatnonzero(data == ord("\n"))[len(_FRONT) - 1 :]
 
 
 def _spans(starts: _Ints, ends: _Ints) -> _Ints:
@@ -335,8 +342,7 @@ class _Rows:
         return digits * factors / (scale * column.per_unit), null
 
 
-def _parse_chunk(text: bytes, layouts: _Layouts) -> pa.RecordBatch:
-    scan = _scan(text)
+def _batch(scan: _Scan, layouts: _Layouts) -> pa.RecordBatch:
     ids = layouts.ids(scan.skeletons)
     is_socket = ids >= 0
     rows = _Rows(scan=scan, layouts=layouts, ids=ids[is_socket], first=scan.first[is_socket])

@@ -151,10 +151,10 @@ def _more(left_out: int, height: int) -> Markup:
 def _labels(name: str, cells: Sequence[Cell]) -> list[str]:
     links = [link for cell in cells for link in cell.links if link.name == name]
     labels = []
-    if rates := [str(link.rate) for link in links if link.rate is not None]:
-        labels.append(spread(rates))
-    if buffers := [_buffer(link) for link in links if link.buffer_bytes is not None]:
-        labels.append(f"buffer {spread(buffers)}")
+    if rates := sorted({link.rate for link in links if link.rate is not None}):
+        labels.append(spread([str(rate) for rate in rates]))
+    if sizes := buffers(links):
+        labels.append(f"buffer {spread(sizes)}")
     if delays := sorted({link.delay for link in links if link.delay is not None}):
         labels.append(f"{spread([str(delay) for delay in delays])} each way")
     if losses := sorted({link.loss.rate for link in links if link.loss is not None}):
@@ -162,5 +162,13 @@ def _labels(name: str, cells: Sequence[Cell]) -> list[str]:
     return labels
 
 
-def _buffer(link: CellLink) -> str:
-    return link.buffer_asked or str(Size(link.buffer_bytes or 0))
+def buffers(links: Sequence[CellLink]) -> list[str]:
+    """Return the buffers as asked, the smallest first: those in BDP by their multiple, others by their bytes."""
+    sizes: dict[str, float] = {}
+    for link in links:
+        if link.buffer_bytes is None:
+            continue
+        text = link.buffer_asked or str(Size(link.buffer_bytes))
+        unit = link.bdp_bytes if text.endswith("BDP") and link.bdp_bytes else 1
+        sizes[text] = link.buffer_bytes / unit
+    return sorted(sizes, key=lambda text: sizes[text])

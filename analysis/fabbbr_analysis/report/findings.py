@@ -36,7 +36,16 @@ class _Mean:
 
     def clearly_above(self, other: _Mean) -> bool:
         """Whether the intervals do not overlap."""
-        return self.low is not None and other.high is not None and self.low > other.high
+        return self.surely_over(other) > 1
+
+    def surely_over(self, other: _Mean) -> float:
+        """Return the ratio that even the near ends of both intervals have; 0 without intervals.
+
+        The ratio of the means itself is largest where a mean is small and uncertain, which is no strong result.
+        """
+        if self.low is None or other.high is None or other.high <= 0:
+            return 0.0
+        return self.low / other.high
 
 
 def findings(runs: pd.DataFrame, summary: pd.DataFrame) -> list[str]:
@@ -74,10 +83,11 @@ def _widest_gap(means: Sequence[_Mean], axes: Sequence[Axis]) -> str | None:
         here = sorted((each for each in means if each.place == place), key=lambda each: each.mean)
         worst, best = here[0], here[-1]
         if worst.mean > 0 and best.clearly_above(worst):
-            gaps.append((best.mean / worst.mean, best, worst))
+            gaps.append((best, worst))
     if not gaps:
         return None
-    ratio, best, worst = max(gaps, key=lambda gap: gap[0])
+    best, worst = max(gaps, key=lambda gap: gap[0].surely_over(gap[1]))
+    ratio = best.mean / worst.mean
     if ratio < _WORTH_SAYING:
         return None
     held = [f"{in_a_sentence(axis.title)} of {text}" for axis, text in zip(axes, best.place, strict=True)]

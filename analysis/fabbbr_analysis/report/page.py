@@ -51,6 +51,8 @@ class Experiment:
     title: str
     source: str
     created: str
+    gist: str
+    """What was run, in one line."""
     findings: tuple[str, ...]
     conditions: tuple[Fact, ...]
     path: Markup
@@ -169,6 +171,7 @@ def _experiment(
         title=str(manifest.experiment.get("title") or run_set.experiment),
         source=str(manifest.experiment.get("source") or ""),
         created=manifest.created,
+        gist=provenance.gist(manifest),
         findings=tuple(findings(run_set.runs, summary)),
         conditions=provenance.conditions(manifest),
         path=diagram.drawing(manifest.cells),
@@ -177,7 +180,7 @@ def _experiment(
         certificates=collect(manifests, [cell.id for cell in manifest.cells]),
         provenance=provenance.facts(manifest, manifests),
         clock=_clock(manifests),
-        rerun=provenance.rerun_command(manifest),
+        rerun=provenance.rerun_command(manifest, manifests),
         downloads=_downloads(run_set.path, folder),
     )
 

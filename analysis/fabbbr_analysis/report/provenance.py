@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from fabbbr.model import Cell, CellManifest, Flow, RunManifest
-from fabbbr.units import Size
-from fabbbr_analysis.report.diagram import spread
-from fabbbr_analysis.report.wording import counted, distinct
+from fabbbr_analysis.report.diagram import buffers, spread
+from fabbbr_analysis.report.wording import counted, distinct, listing, tie
 
 _SHORT_HASH = 16
 
@@ -27,11 +26,14 @@ def conditions(manifest: RunManifest) -> tuple[Fact, ...]:
     cells = manifest.cells
     first = cells[0]
     rows = [
-        Fact(name="Congestion control", value=spread(_flows(cells, lambda flow: flow.cca))),
-        Fact(name="Flows in a cell", value=spread([str(len(cell.flows)) for cell in cells])),
+        Fact(name="Congestion control", value=listing(sorted(_flows(cells, lambda flow: flow.cca)))),
+        Fact(
+            name="Flows in a cell",
+            value=spread([str(count) for count in sorted({len(cell.flows) for cell in cells})]),
+        ),
         Fact(name="Bottleneck", value=spread(_sorted(cells, lambda cell: cell.bottleneck.rate))),
         Fact(name="Propagation RTT", value=spread(_rtts(cells))),
-        Fact(name="Buffer", value=spread([_buffer(cell) for cell in cells])),
+        Fact(name="Buffer", value=spread(buffers([cell.bottleneck for cell in cells]))),
         Fact(name="Queue discipline", value=spread([cell.bottleneck.aqm for cell in cells])),
         Fact(name="Injected loss", value=_losses(cells)),
         Fact(name="Duration", value=spread(_flows(cells, _length))),
@@ -46,6 +48,13 @@ def conditions(manifest: RunManifest) -> tuple[Fact, ...]:
     if steps := first.steps:
         rows.append(Fact(name="Changes while flows run", value=counted(len(steps), "step")))
     return tuple(rows)
+
+
+def gist(manifest: RunManifest) -> str:
+    """Say in one line what was run."""
+    said = {fact.name: fact.value for fact in conditions(manifest)}
+    path = f"{said['Bottleneck']}, RTT {said['Propagation RTT']}, loss {said['Injected loss'].split(';')[0]}"
+    return tie(f"{said['Congestion control']} over {path}; {counted(int(said['Repetitions']), 'repetition')}")
 
 
 def _flows(cells: Sequence[Cell], pick: Callable[[Flow], str]) -> list[str]:
@@ -69,11 +78,6 @@ def _losses(cells: Sequence[Cell]) -> str:
     rates = [str(rate) for rate in sorted({loss.rate for loss in losses})]
     kinds = sorted({f"{loss.model.replace('_', '-')}, {loss.position.replace('_', ' ')}" for loss in losses})
     return f"{spread(rates)}; {spread(kinds)}"
-
-
-def _buffer(cell: Cell) -> str:
-    link = cell.bottleneck
-    return link.buffer_asked or str(Size(link.buffer_bytes or 0))
 
 
 def _length(flow: Flow) -> str:
@@ -109,9 +113,12 @@ def _hashes(hashes: Iterable[str | None]) -> list[str]:
     return [f"sha256 {value[:_SHORT_HASH]}…" for value in hashes if value is not None]
 
 
-def rerun_command(manifest: RunManifest) -> str:
-    """Return the command line that makes this run again, from the experiment file in the run folder."""
+def rerun_command(manifest: RunManifest, manifests: Sequence[CellManifest]) -> str:
+    """Return the command line that makes this run again."""
     profile = [] if manifest.profile == "default" else [f"--{manifest.profile}"]
     argv = ["fabbbr", "run", manifest.source_name, *profile]
-    argv += ["--backend", manifest.backend, "--seed", str(manifest.seed)]
-    return shlex.join(argv)
+    argv += ["--repeat", str(max(cell.repetition for cell in manifest.cells))]
+    argv += ["--backend", manifest.backend]
+    if manifest.backend == "guest" and any(each.provenance.clock == "real" for each in manifests):
+        argv += ["--clock", "real"]
+    return shlex.join([*argv, "--seed", str(manifest.seed)])

@@ -1,0 +1,87 @@
+"""What metrics, claims, figures and notebooks see of a run."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+import recorded_run
+from fabbbr_analysis.runset import RunSet
+
+from fabbbr.errors import AnalysisError, StoreError
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    folder = recorded_run.create(tmp_path_factory.mktemp("runs") / "run", *map(recorded_run.cell, (1, 2)))
+    recorded_run.record(folder, recorded_run.cell(1))
+    recorded_run.record(folder, recorded_run.cell(2), status="uncertified")
+    return folder.path
+
+
+@pytest.fixture(scope="module")
+def run_set(path):
+    return RunSet.open(path)
+
+
+def test_a_run_set_knows_what_it_is(run_set, path):
+    assert (run_set.path, run_set.experiment, run_set.manifest.source_name) == (path, "rivals", "rivals")
+
+
+@pytest.mark.parametrize("table", ["cells", "flows", "intervals", "runs"])
+def test_tables_are_read_once(run_set, table):
+    frame = getattr(run_set, table)
+    assert set(frame["cell_id"]) == {"rivals-r1", "rivals-r2"}
+    assert getattr(run_set, table) is frame
+
+
+def test_a_cell_without_certificate_is_shown_but_not_certified(run_set):
+    assert run_set.runs["status"].tolist() == ["certified", "uncertified"]
+    assert run_set.certified["cell_id"].tolist() == ["rivals-r1"]
+
+
+@pytest.mark.parametrize("table", ["sockets", "queues"])
+def test_samples_are_read_by_column_and_cell(run_set, table):
+    read = getattr(run_set, table)
+    everything = read()
+    assert list(read(["t_s", "cell_id"]).columns) == ["t_s", "cell_id"]
+    some = read(cell_ids=["rivals-r2"])
+    pd.testing.assert_frame_equal(
+        some, everything[everything["cell_id"] == "rivals-r2"].reset_index(drop=True)
+    )
+    assert read(["t_s"], ["rivals-r2"])["t_s"].tolist() == some["t_s"].tolist()
+    assert read(cell_ids=[]).empty
+    assert read(cell_ids=["elsewhere"]).empty
+
+
+def test_an_unknown_column_is_refused_with_those_there_are(run_set):
+    with pytest.raises(AnalysisError, match="'sockets' has no column rtt; it has cell_id, host"):
+        run_set.sockets(["rtt"])
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path):
+    with pytest.raises(StoreError, match="not a run folder"):
+        RunSet.open(tmp_path)
+
+
+def test_a_damaged_table_is_named_with_the_remedy(tmp_path):
+    folder = recorded_run.recorded(tmp_path / "run", recorded_run.cell())
+    RunSet.open(folder.path)
+    (folder.path / "tables" / "runs.parquet").write_bytes(b"PAR1")
+    with pytest.raises(AnalysisError, match=r"runs\.parquet.*remove .*tables"):
+        _ = RunSet.open(folder.path).runs
+
+
+def test_a_run_set_of_frames_behaves_like_one_on_disk(run_set):
+    names = ("cells", "flows", "intervals", "runs")
+    frames = {name: getattr(run_set, name) for name in names} | {"queues": run_set.queues()}
+    made = RunSet.from_frames(frames, experiment="rivals")
+    for name in names:
+        pd.testing.assert_frame_equal(getattr(made, name), getattr(run_set, name))
+    pd.testing.assert_frame_equal(made.certified, run_set.certified)
+    pd.testing.assert_frame_equal(made.queues(["t_s"], ["rivals-r2"]), run_set.queues(["t_s"], ["rivals-r2"]))
+    with pytest.raises(AnalysisError, match="has no column rtt"):
+        made.queues(["rtt"])
+    with pytest.raises(AnalysisError, match="no table 'sockets'"):
+        made.sockets()
+    with pytest.raises(AnalysisError, match="without a manifest"):
+        _ = made.manifest
