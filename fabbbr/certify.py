@@ -18,13 +18,15 @@ from fabbbr.cabling import Cabling, LinkEnds, lay_cables
 from fabbbr.configure import expected_offloads, expected_sysctls, stationary_loss
 from fabbbr.errors import BackendError
 from fabbbr.model import DATA_PORT, Cell, Certificate, Check, Loss
-from fabbbr.traffic import burst_fills_buffer
+from fabbbr.probes import burst_fills_buffer
 from fabbbr.units import ETHERNET_HEADER_BYTES, NANOSECONDS_PER_SECOND
 
 RTT_TOLERANCE_S = 10e-6
 """Beyond serialisation of the ping itself; ping prints microseconds."""
 REAL_CLOCK_RTT_TOLERANCE_S = 2e-3
 RATE_TOLERANCE = 0.002
+LOOK_S = 10e-6
+REAL_CLOCK_LOOK_S = 0.02
 REAL_CLOCK_RATE_TOLERANCE = 0.02
 LIMITED_SHARE = 0.02
 LIMITED_ROUNDS = 10
@@ -32,6 +34,9 @@ LIMITED_ROUNDS = 10
 whichever is longer: in slow start the window that the receiver offers grows no faster than the sender's."""
 LOSS_CONFIDENCE = 0.99
 _PING_FRAME_BYTES = 98
+_FEWEST_ARRIVALS = 5
+_TOLD_DELAY_STEP_S = 1.5e-6
+"""tc tells a delay in whole microseconds, cut off; the pings measure it finer."""
 _TICK_S = 64e-9
 """tc keeps a TBF's burst as time, in ticks of 64 ns."""
 _NETEM_STEP = 2.0**-31
@@ -180,7 +185,7 @@ def _wire_settings(ends: LinkEnds, readback: Raw) -> Iterator[Check]:
         yield Check(
             name=f"wire of {ends.link.name} at {interface.name}",
             passed=bool(told)
-            and all(abs(value - delay_s) < 1e-9 for value in told)
+            and all(abs(value - delay_s) < _TOLD_DELAY_STEP_S for value in told)
             and abs(told_loss - asked_loss) <= _NETEM_STEP,
             asked=f"delay {delay_s * 1e3:g} ms, loss {asked_loss:.9g}",
             measured=f"delay {' and '.join(f'{v * 1e3:g} ms' for v in told)}, loss {told_loss:.9g}",
@@ -220,38 +225,42 @@ def _burst(cell: Cell, preflight: Raw, *, real_clock: bool) -> Iterator[Check]:
     assert link.burst_bytes is not None
     burst = preflight["burst"]
     frame = cell.mtu_bytes + ETHERNET_HEADER_BYTES
-    rate = _drain_rate_bps(burst["arrivals"], link.burst_bytes // frame + 2, frame)
+    skip = link.burst_bytes // frame + 2
+    if burst["sent"] > burst["refills_from"]:
+        # The tail of the first burst was dropped: only among the refills do sequence numbers count departures.
+        skip = max(skip, burst["refills_from"])
+    rate = _departure_rate_bps(burst["arrivals"], skip, frame)
     tolerance = REAL_CLOCK_RATE_TOLERANCE if real_clock else RATE_TOLERANCE
     yield Check(
         name="rate",
         passed=rate is not None and abs(rate / link.rate.bps - 1) <= tolerance,
         asked=f"{link.rate}",
         measured="too few packets arrived" if rate is None else f"{rate / 1e6:.6g} Mbit/s",
-        detail=f"spacing of a burst of {burst['sent']} packets behind the bottleneck",
+        detail=f"spacing of {burst['sent']} packets behind the bottleneck",
     )
     if not burst_fills_buffer(cell):
         return
     peaks = [q for q in burst["queues_at_peak"] if q["kind"] == "tbf"]
     fullest = max(peaks, key=lambda q: int(q["backlog"]), default={"backlog": 0, "drops": 0})
     backlog, drops = int(fullest["backlog"]), int(fullest["drops"])
-    # On a real clock the queue has drained a little before it is looked at.
-    late_s = 5e-6 if not real_clock else 0.2
+    # What drains between the burst's arrival and the look; on a real clock a process start may come between.
+    late_s = REAL_CLOCK_LOOK_S if real_clock else LOOK_S
     slack = frame + int(link.rate.bps / 8 * late_s)
     yield Check(
         name="buffer",
         passed=backlog <= link.buffer_bytes < backlog + slack and drops > 0,
         asked=f"{link.buffer_bytes} B",
         measured=f"full at {backlog} B ({backlog // frame} frames), {drops} dropped",
+        detail=f"at most {slack} B below the limit: a frame that does not fit, and {late_s * 1e6:g} us of draining",
     )
 
 
-def _drain_rate_bps(arrivals: list[list[int]], skip: int, frame_bytes: int) -> float | None:
+def _departure_rate_bps(arrivals: list[list[int]], skip: int, frame_bytes: int) -> float | None:
     """Rate at which packets left the bottleneck: by sequence number, so that loss behind it does not count."""
     steady = [(sequence, ns) for sequence, ns in arrivals if sequence >= skip]
-    if len(steady) < 3:
+    if len(steady) < _FEWEST_ARRIVALS:
         return None
     (first, start), (last, end) = steady[0], steady[-1]
-    # A tail that was dropped at the full queue is missing at the end, never between two arrivals.
     return (last - first) * frame_bytes * 8 * NANOSECONDS_PER_SECOND / max(end - start, 1)
 
 

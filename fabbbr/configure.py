@@ -4,6 +4,8 @@ Rules, each with its reason:
 
 * TBF holds the bottleneck queue; ``limit`` is the buffer in bytes. With an AQM the TBF only paces and the AQM
   below it holds the queue, because TBF ignores its own limit once it has a child.
+* A bottleneck's interface stands behind a port of its own on the bridge (:func:`_port_commands`). Otherwise its frames
+  would still be charged to the sending socket, and TCP small queues would keep the queue at a few packets.
 * netem holds delay and loss on a wire node. Its packet limit is set so high that it cannot bind.
 * Injected loss hits data only: iperf3's control connection shares the path and would end the test early, which
   is a property of the tool and not of the path. Data has the top bit of its source port set.
@@ -156,12 +158,38 @@ def _queue_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
     for ends in cabling.ends:
         if ends.link.rate is not None:
             for interface in (ends.queue, *ends.reverse_queues):
+                yield from _port_commands(cell, interface)
                 yield _tc(
                     interface.node,
                     _tbf_line("add", interface, ends.link),
                     *_aqm_lines(cell, interface, ends.link),
                 )
         yield from _netem_commands("add", cell, ends, ends.link)
+
+
+def _port_commands(cell: Cell, interface: Interface) -> Iterator[Command]:
+    """Take ``interface`` off its bridge, put a port in its place and redirect between the two.
+
+    A network card frees a frame once it is sent; a veth passes it on, sending socket and all, through the bridge into
+    the queue. A redirection at an egress queues a copy, which belongs to no socket, and frees the original.
+    """
+    number = interface.name.rsplit("-eth", 1)[1]
+    port, stub = f"port{number}", f"stub{number}"
+    lines = (
+        f"link add {port} mtu {cell.mtu_bytes} type veth peer name {stub} mtu {cell.mtu_bytes}",
+        f"link set {interface.name} nomaster",
+        f"link set {port} master {interface.node}-br",
+        f"link set {stub} up",
+        f"link set {port} up",
+    )
+    yield Command(node=interface.node, argv=("ip", "-batch", "-"), stdin="\n".join(lines) + "\n")
+    yield _tc(
+        interface.node,
+        f"qdisc add dev {port} clsact",
+        f"filter add dev {port} egress matchall action mirred egress redirect dev {interface.name}",
+        f"qdisc add dev {interface.name} clsact",
+        f"filter add dev {interface.name} ingress matchall action mirred ingress redirect dev {port}",
+    )
 
 
 def _tbf_line(verb: str, interface: Interface, link: CellLink) -> str:

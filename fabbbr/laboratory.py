@@ -17,7 +17,7 @@ from fabbbr.experiment import Profile
 from fabbbr.model import Cell, RunManifest
 from fabbbr.selector import select
 from fabbbr.spec import describe
-from fabbbr.store import RunFolder
+from fabbbr.store import RunFolder, only_writer
 from fabbbr.version import __version__
 
 if TYPE_CHECKING:
@@ -91,10 +91,11 @@ def carry_out(
         identity = backend.identity()
         plan = planned(request, timer_hz=identity.timer_hz)
         cells = selected(request, plan.cells)
-        folder = open_or_create(request, plan)
         jobs = _jobs(request)
-        announce(folder, cells, jobs)
-        return folder, execute(folder, cells, backend, jobs=jobs, listen=listen)
+        with only_writer(run_folder_path(request, plan.experiment.id)):
+            folder = open_or_create(request, plan)
+            announce(folder, cells, jobs)
+            return folder, execute(folder, cells, backend, jobs=jobs, listen=listen)
 
 
 def _jobs(request: Request) -> int:

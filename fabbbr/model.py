@@ -288,12 +288,18 @@ class StepTask(Record):
 
 
 class Burst(Record):
-    """Pre-flight probe: ``packets`` UDP datagrams at one instant, received with kernel time stamps."""
+    """Pre-flight probe: ``packets`` UDP datagrams at one instant, received with kernel time stamps.
+
+    Then ``refills`` times ``refill_packets`` more, one every ``refill_every_ns`` from that instant on.
+    """
 
     sender: str
     receiver: str
     receiver_address: str
     packets: int
+    refills: int
+    refill_packets: int
+    refill_every_ns: int
     payload_bytes: int
     source_port: int
     port: int

@@ -6,10 +6,12 @@ in progress lives in ``.partial/`` and is removed when the run is entered again.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -45,6 +47,28 @@ def write_atomically(path: Path, text: str) -> None:
         partial.unlink(missing_ok=True)
         message = f"cannot write {path}: {error.strerror}; free some space or choose another --out"
         raise StoreError(message) from error
+
+
+@contextmanager
+def only_writer(path: Path) -> Iterator[None]:
+    """Hold the run folder ``path``, which is made if need be, for as long as the block lasts.
+
+    The kernel lets go of it when this process ends, however it ends. Raise StoreError when another run holds it,
+    or when nothing can be written there.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        lock = (path / ".lock").open("w")
+    except OSError as error:
+        message = f"cannot write to {path}: {error.strerror}; choose another --out"
+        raise StoreError(message) from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            message = f"another fabbbr runs in {path}: wait for it, or choose another --out"
+            raise StoreError(message) from None
+        yield
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,8 @@ def data_connections(sockets: pa.Table, flows: Sequence[Flow]) -> pa.Table:
     flow = np.where(sends, _server_index(peer, len(flows)), _server_index(local, len(flows)))
     client_port = np.where(sends, local, peer)
     stream = client_port - DATA_PORT - PORTS_PER_FLOW * flow
-    keep = (flow >= 0) & (stream >= 0) & (stream < PORTS_PER_FLOW)
+    streams = np.array([*(each.streams for each in flows), 0])[flow]
+    keep = (flow >= 0) & (stream >= 0) & (stream < streams)
     side = np.where(sends, "sender", "receiver")
     sockets = sockets.append_column("flow", pa.array(flow))
     sockets = sockets.append_column("side", pa.array(side, pa.string()))

@@ -7,6 +7,7 @@ fits leaves at exactly the bottleneck's rate, which the receiver's kernel time s
 import json
 import socket
 import struct
+import subprocess
 import time
 from typing import Any, Dict, List, Tuple
 
@@ -21,28 +22,46 @@ _TRUESIZE_BYTES = 18_000
 
 
 def burst(namespaces: Namespaces, probe: Dict[str, Any]) -> Dict[str, Any]:
-    """Send the burst and wait for it; return arrivals [[sequence, seconds], …] and the queue at its fullest."""
-    receiver = _socket(namespaces, probe["receiver"], probe["packets"])
+    """Send the burst and its refills; return arrivals [[sequence, nanoseconds], …] and the queue at its fullest."""
+    total = probe["packets"] + probe["refills"] * probe["refill_packets"]
+    receiver = _socket(namespaces, probe["receiver"], total)
     receiver.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
     receiver.bind(("", probe["port"]))
-    sender = _socket(namespaces, probe["sender"], probe["packets"])
+    sender = _socket(namespaces, probe["sender"], total)
     sender.bind(("", probe["source_port"]))
     sender.connect((probe["receiver_address"], probe["port"]))
     padding = bytes(probe["payload_bytes"] - _SEQUENCE.size)
+    # Started beforehand: starting it afterwards would take long enough for the queue to drain a little.
+    looker = namespaces.start(
+        probe["watch_node"], ["tc", "-s", "-j", "-batch", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    started = time.monotonic()
     for sequence in range(probe["packets"]):
         sender.send(_SEQUENCE.pack(sequence) + padding)
-    time.sleep(probe["watch_ns"] * 1e-9)
-    answer = namespaces.run({"node": probe["watch_node"], "argv": ["tc", "-s", "-j", "qdisc", "show"]})
+    _sleep_until(started + probe["watch_ns"] * 1e-9)
+    queues, _ = looker.communicate(b"qdisc show\n")
+    for number in range(probe["refills"]):
+        _sleep_until(started + (number + 1) * probe["refill_every_ns"] * 1e-9)
+        first = probe["packets"] + number * probe["refill_packets"]
+        for sequence in range(first, first + probe["refill_packets"]):
+            sender.send(_SEQUENCE.pack(sequence) + padding)
     time.sleep(probe["drain_ns"] * 1e-9)
     arrivals = _receive_all(receiver)
     receiver.close()
     sender.close()
     return {
-        "sent": probe["packets"],
+        "sent": total,
+        "refills_from": probe["packets"],
         "payload_bytes": probe["payload_bytes"],
         "arrivals": arrivals,
-        "queues_at_peak": json.loads(answer["stdout"]),
+        "queues_at_peak": json.loads(queues.decode() or "[]"),
     }
+
+
+def _sleep_until(instant: float) -> None:
+    pause = instant - time.monotonic()
+    if pause > 0:
+        time.sleep(pause)
 
 
 def _socket(namespaces: Namespaces, node: str, packets: int) -> socket.socket:

@@ -6,7 +6,6 @@ import hashlib
 import os
 import platform
 import re
-import signal
 import subprocess
 import threading
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from fabbbr.backends.base import HEARTBEAT, JOB, CancelledError, Identity, Report, Task
 from fabbbr.backends.guest import agent_hash, read_outcome
+from fabbbr.backends.guest.keeper import Keeper, kill_group
 from fabbbr.backends.tools import NODE_PYTHON, search_path, tool_versions
 from fabbbr.errors import BackendError, EnvironmentUnfitError
 
@@ -85,6 +85,7 @@ class MininetBackend:
             raise EnvironmentUnfitError(message)
         self._tools = tool_versions()
         self._one_at_a_time = threading.Lock()
+        self._keeper = Keeper()
 
     def identity(self) -> Identity:
         """This machine's kernel and tools."""
@@ -112,7 +113,8 @@ class MininetBackend:
         )
 
     def close(self) -> None:
-        """Nothing outlives :meth:`execute`."""
+        """End the keeper and with it whatever still runs."""
+        self._keeper.close()
 
     def _run_agent(self, task: Task) -> None:
         environment = os.environ | {"PATH": search_path(), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -126,11 +128,14 @@ class MininetBackend:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+            self._keeper.add(process.pid, str(task.work))
             try:
                 _watch(process, task)
             finally:
                 # Name spaces are held by processes of this group: they go with it.
-                _end_group(process)
+                kill_group(process.pid)
+                process.wait()
+                self._keeper.remove(process.pid)
 
 
 def _watch(process: subprocess.Popen[bytes], task: Task) -> None:
@@ -144,15 +149,6 @@ def _watch(process: subprocess.Popen[bytes], task: Task) -> None:
             raise BackendError(message)
         if heartbeat.exists():
             task.progress(float(heartbeat.read_text(encoding="ascii") or 0))
-
-
-def _end_group(process: subprocess.Popen[bytes]) -> None:
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-    finally:
-        process.wait()
 
 
 def _timer_hz(config: Path) -> int:

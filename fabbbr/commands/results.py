@@ -73,7 +73,7 @@ def _print_scoreboard(verdicts: Sequence[Verdict], *, everything: bool) -> None:
         )
     console = Console()
     console.print(table)
-    counts = Counter(verdict.verdict for verdict in verdicts)
+    counts: Counter[str] = Counter(verdict.verdict for verdict in verdicts)
     console.print(
         ", ".join(f"{counts[name]} {name}" for name in _COLOURS if counts[name])
         + ("" if everything else "  (--all lists those not run)"),

@@ -6,12 +6,16 @@
  *
  * 1. A data socket (one that is read into a large buffer) gets SO_RCVLOWAT, so a reader wakes up once per
  *    FABBBR_LOWAT bytes; and at the latest after FLUSH_US, so no interval and no total is short by more than
- *    what arrives in that time.
+ *    what arrives in that time. It never waits for more than a quarter of what came in a round trip (rcv_space):
+ *    the kernel takes what is left unread off the rate by which it lets the receive window grow.
  * 2. What arrives on a data socket is counted and not copied (MSG_TRUNC): iperf3 never looks at it.
  * 3. A select() that has reported writable sockets, which nobody then wrote to, waits without them.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <netinet/in.h>
+#include <linux/tcp.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -23,8 +27,12 @@
 #define DATA_READ_BYTES 65536
 #define FLUSH_US 10000
 #define IDLE_SELECTS 3
+#define READS_PER_LOOK 32
+#define SHARE_OF_ROUND 4
 
 static unsigned char is_data[FD_SETSIZE];
+static unsigned int reads[FD_SETSIZE];
+static int waits_for[FD_SETSIZE];
 static int idle_selects;
 
 #define REAL(name) \
@@ -44,19 +52,32 @@ static int low_water_mark(void)
 	return bytes;
 }
 
+static void wait_for_enough(int fd)
+{
+	struct tcp_info info = { 0 };
+	socklen_t length = sizeof(info);
+	int bytes = low_water_mark();
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0)
+		return;
+	if (bytes > (int)(info.tcpi_rcv_space / SHARE_OF_ROUND))
+		bytes = info.tcpi_rcv_space / SHARE_OF_ROUND;
+	if (bytes < 1 || bytes == waits_for[fd])
+		return;
+	waits_for[fd] = bytes;
+	setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
+}
+
 ssize_t read(int fd, void *buffer, size_t length)
 {
 	REAL(read);
-	if (length >= DATA_READ_BYTES && fd >= 0 && fd < FD_SETSIZE && !is_data[fd]) {
-		int bytes = low_water_mark();
-
-		is_data[fd] = 1;
-		setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
-	}
 	idle_selects = 0;
-	if (fd >= 0 && fd < FD_SETSIZE && is_data[fd])
-		return recv(fd, buffer, length, MSG_TRUNC);
-	return real(fd, buffer, length);
+	if (fd < 0 || fd >= FD_SETSIZE || (!is_data[fd] && length < DATA_READ_BYTES))
+		return real(fd, buffer, length);
+	is_data[fd] = 1;
+	if (reads[fd]++ % READS_PER_LOOK == 0)
+		wait_for_enough(fd);
+	return recv(fd, buffer, length, MSG_TRUNC);
 }
 
 ssize_t sendfile64(int to, int from, off64_t *offset, size_t length)
@@ -84,7 +105,7 @@ int close(int fd)
 {
 	REAL(close);
 	if (fd >= 0 && fd < FD_SETSIZE)
-		is_data[fd] = 0;
+		is_data[fd] = reads[fd] = waits_for[fd] = 0;
 	return real(fd);
 }
 
