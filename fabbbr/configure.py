@@ -168,7 +168,7 @@ def _queue_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
 
 
 def _port_commands(cell: Cell, interface: Interface) -> Iterator[Command]:
-    """Take ``interface`` off its bridge, put a port in its place and redirect between the two.
+    """Take ``interface`` off its bridge, put one end of a veth in its place and redirect between the two.
 
     A network card frees a frame once it is sent; a veth passes it on, sending socket and all, through the bridge into
     the queue. A redirection at an egress queues a copy, which belongs to no socket, and frees the original.
@@ -188,7 +188,7 @@ def _port_commands(cell: Cell, interface: Interface) -> Iterator[Command]:
         f"qdisc add dev {port} clsact",
         f"filter add dev {port} egress matchall action mirred egress redirect dev {interface.name}",
         f"qdisc add dev {interface.name} clsact",
-        f"filter add dev {interface.name} ingress matchall action mirred ingress redirect dev {port}",
+        f"filter add dev {interface.name} ingress matchall action mirred egress redirect dev {stub}",
     )
 
 

@@ -126,6 +126,7 @@ def open_or_create(request: Request, plan: Planned) -> RunFolder:
         profile=request.profile,
         seed=request.seed,
         backend=request.backend,
+        overrides=request.overrides,
         claims=tuple(plan.experiment.claims),
         cells=tuple(cells.values()),
         created=dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds"),

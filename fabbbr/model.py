@@ -230,6 +230,8 @@ class RunManifest(Record):
     profile: Literal["default", "quick", "full"]
     seed: int
     backend: str
+    overrides: tuple[str, ...] = ()
+    """What ``--set`` changed, as given."""
     claims: tuple[str, ...]
     cells: tuple[Cell, ...]
     """The plan, in the order of execution."""

@@ -18,6 +18,9 @@ _SOURCE_PORT = 65_535
 _FILL_PACKETS = 20_000
 _MEASURED_PACKETS = 1_000
 _AQM_DRAIN_S = 0.05
+_FEWEST_STANDING = 8
+_RED_LIMIT_PER_THRESHOLD = 12
+"""tc's default: the upper threshold is a quarter of the limit, the lower one a third of that."""
 _AFTER_ARRIVAL_NS = 2_000
 """A look at the very instant of the arrival could come just before it."""
 
@@ -104,7 +107,11 @@ def _first_packets(cell: Cell, queue: _Queue) -> int:
     if cell.bottleneck.aqm == "taildrop":
         return packets
     # An AQM must not start to drop: keep the standing time of the burst below CoDel's interval.
-    standing = max(8, int(_AQM_DRAIN_S * NANOSECONDS_PER_SECOND / queue.frame_ns))
+    standing = int(_AQM_DRAIN_S * NANOSECONDS_PER_SECOND / queue.frame_ns)
+    if cell.bottleneck.aqm == "red":
+        # And RED's mean below its lower threshold: it forgets slowly, and would drop the first packets of the flows.
+        standing = min(standing, queue.fits // _RED_LIMIT_PER_THRESHOLD)
+    standing = max(standing, _FEWEST_STANDING)
     return min(packets, queue.tokens + standing)
 
 

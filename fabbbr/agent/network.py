@@ -126,6 +126,8 @@ def _hold_a_namespace(writable: int) -> None:
     """Run in the forked child: never returns."""
     libc = ctypes.CDLL(None, use_errno=True)
     failed = libc.unshare(_CLONE_NEWNET)
+    if not failed:
+        _switch_off_ipv6()
     os.write(writable, os.strerror(ctypes.get_errno()).encode() if failed else b"ok")
     os.close(writable)
     # A parent that dies must not leave name spaces behind.
@@ -133,6 +135,15 @@ def _hold_a_namespace(writable: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
         signal.pause()
+
+
+def _switch_off_ipv6() -> None:
+    """Neighbour discovery would send packets that no flow sent, and conservation would not add up."""
+    for scope in ("all", "default"):
+        path = "/proc/sys/net/ipv6/conf/%s/disable_ipv6" % scope
+        if os.path.exists(path):
+            with open(path, "w") as file:
+                file.write("1")
 
 
 def _cable_lines(net: Mininet, job: Dict[str, Any]) -> List[str]:

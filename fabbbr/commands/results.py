@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from fabbbr.errors import StoreError
@@ -59,20 +59,17 @@ def _claims(arguments: argparse.Namespace) -> int:
 
 
 def _print_scoreboard(verdicts: Sequence[Verdict], *, everything: bool) -> None:
-    """The verdicts as a table for a terminal: the judged ones, and how many could not be."""
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
-    for name in ("claim", "verdict", "measured (95 % interval)", "band"):
-        table.add_column(name, no_wrap=name != "claim")
-    judged = [verdict for verdict in verdicts if everything or verdict.verdict != "not run"]
-    for verdict in judged:
-        table.add_row(
-            f"[bold]{verdict.id}[/] {verdict.predicate}",
-            f"[{_COLOURS[verdict.verdict]}]{verdict.verdict}[/]",
-            _measured(verdict),
-            verdict.band,
-        )
+    """A line per verdict and its claim below it, which fits a terminal of 80 columns."""
     console = Console()
-    console.print(table)
+    for verdict in verdicts:
+        if everything or verdict.verdict != "not run":
+            console.print(
+                f"[{_COLOURS[verdict.verdict]}]{verdict.verdict:14}[/] [bold]{verdict.id:6}[/] {_measured(verdict)}"
+                f"[dim], band {verdict.band}[/]",
+                highlight=False,
+                soft_wrap=True,
+            )
+            console.print(f"{'':21} [dim]{escape(verdict.predicate)}[/]", highlight=False, soft_wrap=True)
     counts: Counter[str] = Counter(verdict.verdict for verdict in verdicts)
     console.print(
         ", ".join(f"{counts[name]} {name}" for name in _COLOURS if counts[name])

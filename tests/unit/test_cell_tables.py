@@ -7,11 +7,11 @@ import json
 import pandas as pd
 import pytest
 import recorded_run
-from fabbbr_analysis.cell_tables import as_frames, read_cell
-from fabbbr_analysis.columns import FLOWS, INTERVALS, QUEUES, SOCKETS
 
 from fabbbr.errors import ParseError
 from fabbbr.model import DATA_PORT, PORTS_PER_FLOW, SERVER_PORT
+from fabbbr_analysis.cell_tables import as_frames, read_cell
+from fabbbr_analysis.columns import FLOWS, INTERVALS, QUEUES, SOCKETS
 
 
 @pytest.fixture

@@ -5,15 +5,15 @@ import types
 import numpy as np
 import pandas as pd
 import pytest
-from fabbbr_analysis.claims import Band, judge
-from fabbbr_analysis.claims.knit6_queue import steps_of
-from fabbbr_analysis.claims.rule import decide
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up_runs import Runs, run_rows, verdicts
 
 from fabbbr import model
 from fabbbr.units import Duration, Rate
+from fabbbr_analysis.claims import Band, judge
+from fabbbr_analysis.claims.knit6_queue import steps_of
+from fabbbr_analysis.claims.rule import decide
 
 AT_LEAST = Band(low=0.9)
 BETWEEN = Band(low=0.3, high=0.6)

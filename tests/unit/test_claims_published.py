@@ -5,6 +5,7 @@ A published series is a sample with one run a condition. It enters where our run
 
 import numpy as np
 import pytest
+
 from fabbbr_analysis import models, references
 from fabbbr_analysis.claims import Arithmetic, all_claims
 from fabbbr_analysis.claims.sample import Means, Sample, key_of

@@ -3,9 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from made_up_runs import Runs, run_rows, verdicts
+
 from fabbbr_analysis.claims import traces
 from fabbbr_analysis.claims.knit6_queue import long_flow_share
-from made_up_runs import Runs, run_rows, verdicts
 
 RUN = pd.Series({"rtt_s": 0.04})
 

@@ -7,6 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import synthetic
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from fabbbr.errors import AnalysisError
 from fabbbr_analysis import figures
 from fabbbr_analysis.figures import catalogue, published, sweep, timeline
 from fabbbr_analysis.figures.canvas import ticks_at
@@ -16,11 +21,6 @@ from fabbbr_analysis.figures.sampling import keep_extremes
 from fabbbr_analysis.figures.style import Palette, flow_dash, shade
 from fabbbr_analysis.figures.sweep import Sweep
 from fabbbr_analysis.summary import summarise
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
-
-from fabbbr.errors import AnalysisError
 
 SMALL_F10 = dataclasses.replace(
     synthetic.CARDWELL_F10,

@@ -6,12 +6,12 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from fabbbr_analysis import metrics
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fabbbr import model
 from fabbbr.units import Duration, Rate
+from fabbbr_analysis import metrics
 
 NAN = float("nan")
 

@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from fabbbr_analysis import models, references
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fabbbr.errors import AnalysisError
+from fabbbr_analysis import models, references
 
 PRINTED_DIGITS = 6e-5
 """The grids print four decimals of a Mbit/s."""

@@ -7,11 +7,11 @@ import json
 from pathlib import Path
 
 import pytest
-from fabbbr_analysis.parse.iperf3 import Transferred, parse_iperf3
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fabbbr.errors import ParseError
+from fabbbr_analysis.parse.iperf3 import Transferred, parse_iperf3
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 CAPTURES = sorted(GOLDEN.glob("iperf3-*.json"))

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from fabbbr_analysis.parse.ss import SCHEMA, parse_ss
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fabbbr.errors import ParseError
+from fabbbr_analysis.parse.ss import SCHEMA, parse_ss
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 CAPTURES = sorted(GOLDEN.glob("sockets.*.txt"))

@@ -7,11 +7,11 @@ import json
 from pathlib import Path
 
 import pytest
-from fabbbr_analysis.parse.tc import parse_tc
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fabbbr.errors import ParseError
+from fabbbr_analysis.parse.tc import parse_tc
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 CAPTURES = sorted(GOLDEN.glob("queues.*.json"))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from fabbbr_analysis.parse.times import parse_times
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fabbbr.errors import ParseError
+from fabbbr_analysis.parse.times import parse_times
 
 
 @given(st.lists(st.tuples(st.floats(-10, 1e6), st.integers(0, 1000))).map(sorted))

@@ -4,11 +4,11 @@ import json
 from importlib import resources
 
 import pytest
+
+from fabbbr.errors import AnalysisError
 from fabbbr_analysis import references
 from fabbbr_analysis.references.published import _SERIES
 from fabbbr_analysis.references.registry import check
-
-from fabbbr.errors import AnalysisError
 
 
 def test_every_file_is_registered_and_every_entry_has_its_file():

@@ -12,6 +12,12 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 import synthetic
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from fabbbr.errors import AnalysisError, StoreError
+from fabbbr.model import CellManifest, Certificate, Check
+from fabbbr.units import Duration
 from fabbbr_analysis.report import write_comparison, write_report
 from fabbbr_analysis.report.bands import Band, drawing
 from fabbbr_analysis.report.certificates import collect
@@ -22,12 +28,6 @@ from fabbbr_analysis.report.provenance import rerun_command
 from fabbbr_analysis.report.slots import embed
 from fabbbr_analysis.report.wording import interval, limits, mean, number
 from fabbbr_analysis.summary import summarise
-from hypothesis import assume, given
-from hypothesis import strategies as st
-
-from fabbbr.errors import AnalysisError, StoreError
-from fabbbr.model import CellManifest, Certificate, Check
-from fabbbr.units import Duration
 
 BROKEN = "cca=cubic,loss=0.1%,r2"
 F10 = dataclasses.replace(

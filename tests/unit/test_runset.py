@@ -5,9 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 import recorded_run
-from fabbbr_analysis.runset import RunSet
 
 from fabbbr.errors import AnalysisError, StoreError
+from fabbbr_analysis.runset import RunSet
 
 
 @pytest.fixture(scope="module")

@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from fabbbr_analysis import stats
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu
 
 from fabbbr.errors import AnalysisError
+from fabbbr_analysis import stats
 
 runs = st.lists(st.floats(-1e6, 1e6).map(lambda x: round(x, 3)), min_size=2, max_size=8)
 

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import pytest
+
 from fabbbr_analysis import stats, summary
 
 

@@ -7,10 +7,10 @@ import json
 import pyarrow.parquet as pq
 import pytest
 import recorded_run
-from fabbbr_analysis import tables
-from fabbbr_analysis.tables import build_tables, table_path
 
 from fabbbr.errors import AnalysisError, ParseError
+from fabbbr_analysis import tables
+from fabbbr_analysis.tables import build_tables, table_path
 
 NAMES = ("cells", "flows", "intervals", "sockets", "queues", "runs")
 TWO = (recorded_run.cell(1), recorded_run.cell(2))

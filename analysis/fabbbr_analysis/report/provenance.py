@@ -121,4 +121,6 @@ def rerun_command(manifest: RunManifest, manifests: Sequence[CellManifest]) -> s
     argv += ["--backend", manifest.backend]
     if manifest.backend == "guest" and any(each.provenance.clock == "real" for each in manifests):
         argv += ["--clock", "real"]
+    for override in manifest.overrides:
+        argv += ["--set", override]
     return shlex.join([*argv, "--seed", str(manifest.seed)])

@@ -11,7 +11,8 @@ from typing import Any
 from fabbbr.backends.base import HEARTBEAT, JOB, OUTCOME, Identity, Report, Task
 from fabbbr.backends.guest import wakeups
 from fabbbr.backends.guest.keeper import Keeper
-from fabbbr.backends.guest.kernel.build import cached_kernel
+from fabbbr.backends.guest.kernel.build import GuestKernel, cached_kernel
+from fabbbr.backends.guest.kernel.prebuilt import PrebuiltKernel, prebuilt_kernel
 from fabbbr.backends.guest.machine import Machine, Watch, boot, cpu_for_slot
 from fabbbr.backends.tools import tool_versions
 from fabbbr.errors import BackendError, EnvironmentUnfitError
@@ -31,11 +32,7 @@ class GuestBackend:
     """Boots guests from the cached kernel."""
 
     def __init__(self, *, virtual: bool = True) -> None:
-        kernel = cached_kernel()
-        if kernel is None:
-            message = "the guest kernel is not built yet; build it once with: fabbbr kernel build"
-            raise EnvironmentUnfitError(message)
-        self._kernel = kernel
+        self._kernel = _kernel(virtual=virtual)
         self._virtual = virtual
         self._tools = tool_versions()
         self._keeper = Keeper()
@@ -87,6 +84,9 @@ class GuestBackend:
             cpu=cpu_for_slot(task.slot),
             clock_limit_s=job.end_ns * 1e-9 + _SET_UP_S,
             virtual=self._virtual,
+            environment={"FABBBR_MODULES": str(self._kernel.modules)}
+            if isinstance(self._kernel, PrebuiltKernel)
+            else {},
             extra_mounts={"preload": wakeups.library_folder()},
         )
 
@@ -99,6 +99,17 @@ class GuestBackend:
             if job.environment
             else None,
         }
+
+
+def _kernel(*, virtual: bool) -> GuestKernel | PrebuiltKernel:
+    """Our own kernel; on a real clock the distribution's will do."""
+    kernel = cached_kernel() or (None if virtual else prebuilt_kernel())
+    if kernel is None:
+        message = "the guest kernel is not built yet; build it once with: fabbbr kernel build"
+        if not virtual or prebuilt_kernel() is not None:
+            message += "; or run in real time: --clock real, after apt-get install user-mode-linux kmod"
+        raise EnvironmentUnfitError(message)
+    return kernel
 
 
 def agent_hash() -> str:

@@ -209,7 +209,7 @@ def _require_tools() -> None:
     if missing:
         message = (
             f"building the guest kernel needs {', '.join(missing)}: apt-get install {' '.join(missing)}; "
-            "or use Debian's prebuilt guest in real time: apt-get install user-mode-linux, "
+            "or use Debian's prebuilt guest in real time: apt-get install user-mode-linux kmod, "
             "then fabbbr run … --clock real"
         )
         raise KernelBuildError(message)

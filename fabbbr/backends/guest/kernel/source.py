@@ -39,7 +39,7 @@ def newest_source(work: Path) -> SourcePackage:
         message = (
             "no Linux source package (linux-source-6.12 or newer) is offered by this machine's package sources; "
             "run apt-get update, or use Debian's prebuilt guest in real time: "
-            "apt-get install user-mode-linux, then fabbbr run … --clock real"
+            "apt-get install user-mode-linux kmod, then fabbbr run … --clock real"
         )
         raise KernelBuildError(message)
     return max(found, key=lambda offer: _numbers(offer.name))
