@@ -21,9 +21,7 @@ from fabbbr.model import Cell
 from fabbbr.store import RunFolder, StoredCell
 from fabbbr.units import Duration, Rate
 
-SMALLEST = Load(
-    rate=Rate.parse("1 Mbit/s"), rtt=Duration.parse("20 ms"), seconds=1, buffer="10 packets"
-)
+SMALLEST = Load(rate=Rate.parse("1 Mbit/s"), rtt=Duration.parse("20 ms"), seconds=1, buffer="10 packets")
 """Hardly a packet: what a cell costs before it carries anything."""
 
 
@@ -34,7 +32,7 @@ id: benchmark
 title: {load.name}
 slice: {slice_}
 path: {{rate: {load.rate}, rtt: {load.rtt}, mtu: {load.mtu_bytes}, buffer: {load.buffer}}}
-flows: [{{cca: {load.cca}, count: {load.flows}, duration: {load.seconds} s}}]
+flows: [{{cca: {load.cca}, count: {load.flows}, duration: {load.seconds:g} s}}]
 repeat: 1
 """
 

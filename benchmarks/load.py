@@ -14,7 +14,7 @@ class Load:
 
     rate: Rate
     rtt: Duration
-    seconds: int
+    seconds: float
     """Of the flows, on the clock of the path."""
     cca: str = "cubic"
     mtu_bytes: int = 1500

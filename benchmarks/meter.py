@@ -6,6 +6,7 @@ runs in a process of its own that adopts orphans (prctl(2), PR_SET_CHILD_SUBREAP
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import multiprocessing
 import os
@@ -39,11 +40,10 @@ class Meter:
     def stop(self) -> Cost:
         """Wait for all descendants, adopted ones too, and add them up. Everything must have been told to end."""
         wall_s = time.monotonic() - self._wall
-        while True:
-            try:
+        with contextlib.suppress(ChildProcessError):
+            while True:
                 os.waitpid(-1, 0)
-            except ChildProcessError:
-                return Cost(cpu_s=_children_cpu_s() - self._cpu, wall_s=wall_s)
+        return Cost(cpu_s=_children_cpu_s() - self._cpu, wall_s=wall_s)
 
 
 def in_own_process(work: Callable[[Meter], _Result]) -> _Result:

@@ -7,6 +7,7 @@ a sender nor the bottleneck's own queue ever holds the netem qdisc.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fabbbr.model import Cable, Cell, CellLink, Interface, Node
@@ -20,6 +21,8 @@ class LinkEnds:
     """Where the qdiscs of one link go."""
 
     link: CellLink
+    far: Interface
+    """The interface of ``link.b``."""
     queue: Interface
     """Egress of ``link.a`` in the data direction: the bottleneck queue of a link with a rate."""
     reverse_queues: tuple[Interface, ...]
@@ -27,6 +30,16 @@ class LinkEnds:
     wire_forward: Interface | None
     """Egress of the wire in the data direction: delay and loss."""
     wire_backward: Interface | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hop:
+    """A neighbouring host or switch: wires between do not count, they only pass frames on."""
+
+    node: str
+    out: Interface
+    mac: str
+    """Of the neighbour's interface."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +54,27 @@ class Cabling:
         """The interfaces of ``node``, in order."""
         both = (side for cable in self.cables for side in (cable.a, cable.b))
         return tuple(side for side in both if side.node == node)
+
+    def next_hop(self, node: str, host: str) -> Hop:
+        """Where ``node`` sends what is for ``host``; the network is a tree, so there is one way."""
+        return next(hop for hop, beyond in self._branches(node) if host in beyond)
+
+    def _branches(self, node: str) -> Iterator[tuple[Hop, set[str]]]:
+        """Each neighbour of ``node`` with all that lies behind it."""
+        for hop in self._hops(node):
+            beyond, edge = {hop.node}, [hop.node]
+            while edge:
+                further = {next_.node for at in edge for next_ in self._hops(at)} - beyond - {node}
+                beyond |= further
+                edge = list(further)
+            yield hop, beyond
+
+    def _hops(self, node: str) -> Iterator[Hop]:
+        for ends in self.ends:
+            if ends.link.a == node:
+                yield Hop(node=ends.link.b, out=ends.queue, mac=ends.far.mac)
+            elif ends.link.b == node:
+                yield Hop(node=ends.link.a, out=ends.far, mac=ends.queue.mac)
 
     def address(self, host: str) -> str:
         """IPv4 address of a host, without prefix length."""
@@ -106,6 +140,7 @@ def _ends(
         reverse = (far,) if far.node in switches else tuple(side for side in at_switch if side != first.a)
     return LinkEnds(
         link=link,
+        far=far,
         queue=first.a,
         reverse_queues=reverse,
         wire_forward=second.a if second is not None else None,

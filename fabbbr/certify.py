@@ -393,7 +393,7 @@ _LIMITS = re.compile(r" busy:(\d+)ms(?: rwnd_limited:(\d+)ms)?(?:\([^)]*\))?(?: 
 
 def _unlimited(cell: Cell, sockets: Mapping[str, str]) -> Iterator[Check]:
     """From the last sample in which each data connection was seen."""
-    worst = {"receive window": (0.0, "no flow"), "send buffer": (0.0, "no flow")}
+    worst = {"receive window": (-1.0, "no flow"), "send buffer": (-1.0, "no flow")}
     allowed_s = LIMITED_ROUNDS * max(flow.rtt.seconds for flow in cell.flows)
     for host in dict.fromkeys(flow.sender for flow in cell.flows):
         last: dict[str, re.Match[str]] = {}

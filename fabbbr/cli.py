@@ -18,6 +18,7 @@ from types import FrameType
 from fabbbr.errors import FabbbrError
 from fabbbr.version import __version__
 
+UNEXPECTED = 1
 INTERRUPTED = 130
 
 
@@ -39,6 +40,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 0
+    except OSError as error:
+        print(f"fabbbr: unexpected: {error}", file=sys.stderr)  # noqa: T201
+        return UNEXPECTED
 
 
 def _as_interrupt(_signal: int, _frame: FrameType | None) -> None:

@@ -4,8 +4,9 @@ Rules, each with its reason:
 
 * TBF holds the bottleneck queue; ``limit`` is the buffer in bytes. With an AQM the TBF only paces and the AQM
   below it holds the queue, because TBF ignores its own limit once it has a child.
-* A bottleneck's interface stands behind a port of its own on the bridge (:func:`_port_commands`). Otherwise its frames
-  would still be charged to the sending socket, and TCP small queues would keep the queue at a few packets.
+* Switches route, and do not bridge. A veth passes a frame on, sending socket and all, where a network card would have freed
+  it; through a bridge it stays charged to the sender even in the bottleneck, and TCP small queues keep the queue at
+  a few packets. IP forwarding lets go of the socket.
 * netem holds delay and loss on a wire node. Its packet limit is set so high that it cannot bind.
 * Injected loss hits data only: iperf3's control connection shares the path and would end the test early, which
   is a property of the tool and not of the path. Data has the top bit of its source port set.
@@ -28,6 +29,7 @@ _OFFLOADS = ("tso", "gso", "gro", "lro")
 _HOST_OFFLOADS = ("tso", "gro", "lro")
 _KERNEL_NAMES = {"bbr1": "bbr"}
 _MINIMUM_WINDOW_BYTES = 4 << 20
+_LARGEST_WINDOW_BYTES = (1 << 31) - 1
 _EPHEMERAL_PORTS = "10000 29999"
 
 
@@ -37,7 +39,11 @@ def kernel_name(cca: str) -> str:
 
 
 def window_bytes(cell: Cell) -> int:
-    """Socket buffer limit of every host: 2 × (2 BDP + buffer), since Linux counts memory and not payload."""
+    """Socket buffer limit of every host: 4 × (2 BDP + buffer), or the largest that the kernel takes.
+
+    Twice, since Linux counts memory and not payload; and twice again, since under heavy loss what arrived waits at
+    the receiver for round trips until the holes before it are filled.
+    """
     largest = 0
     for link in cell.links:
         if link.rate is not None:
@@ -45,8 +51,8 @@ def window_bytes(cell: Cell) -> int:
             rtts = [*(flow.rtt for flow in cell.flows), *(s.rtt for s in cell.steps if s.rtt is not None)]
             buffers = [link.buffer_bytes or 0, *(s.buffer_bytes or 0 for s in cell.steps)]
             bdp = bdp_bytes(max(rates), max(rtts))
-            largest = max(largest, int(2 * (2 * bdp + max(buffers))))
-    return max(largest, _MINIMUM_WINDOW_BYTES)
+            largest = max(largest, int(4 * (2 * bdp + max(buffers))))
+    return min(max(largest, _MINIMUM_WINDOW_BYTES), _LARGEST_WINDOW_BYTES)
 
 
 def configure_commands(cell: Cell, cabling: Cabling) -> tuple[Command, ...]:
@@ -56,6 +62,7 @@ def configure_commands(cell: Cell, cabling: Cabling) -> tuple[Command, ...]:
         *_wire_commands(cabling),
         *_queue_commands(cell, cabling),
         *_host_commands(cell, cabling),
+        *_switch_commands(cell, cabling),
     )
 
 
@@ -158,38 +165,12 @@ def _queue_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
     for ends in cabling.ends:
         if ends.link.rate is not None:
             for interface in (ends.queue, *ends.reverse_queues):
-                yield from _port_commands(cell, interface)
                 yield _tc(
                     interface.node,
                     _tbf_line("add", interface, ends.link),
                     *_aqm_lines(cell, interface, ends.link),
                 )
         yield from _netem_commands("add", cell, ends, ends.link)
-
-
-def _port_commands(cell: Cell, interface: Interface) -> Iterator[Command]:
-    """Take ``interface`` off its bridge, put one end of a veth in its place and redirect between the two.
-
-    A network card frees a frame once it is sent; a veth passes it on, sending socket and all, through the bridge into
-    the queue. A redirection at an egress queues a copy, which belongs to no socket, and frees the original.
-    """
-    number = interface.name.rsplit("-eth", 1)[1]
-    port, stub = f"port{number}", f"stub{number}"
-    lines = (
-        f"link add {port} mtu {cell.mtu_bytes} type veth peer name {stub} mtu {cell.mtu_bytes}",
-        f"link set {interface.name} nomaster",
-        f"link set {port} master {interface.node}-br",
-        f"link set {stub} up",
-        f"link set {port} up",
-    )
-    yield Command(node=interface.node, argv=("ip", "-batch", "-"), stdin="\n".join(lines) + "\n")
-    yield _tc(
-        interface.node,
-        f"qdisc add dev {port} clsact",
-        f"filter add dev {port} egress matchall action mirred egress redirect dev {interface.name}",
-        f"qdisc add dev {interface.name} clsact",
-        f"filter add dev {interface.name} ingress matchall action mirred egress redirect dev {stub}",
-    )
 
 
 def _tbf_line(verb: str, interface: Interface, link: CellLink) -> str:
@@ -270,20 +251,35 @@ def _host_sysctls(cell: Cell) -> dict[str, str]:
 
 
 def _host_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
-    hosts = [node for node in cabling.nodes if node.kind == "host"]
+    hosts = [node.name for node in cabling.nodes if node.kind == "host"]
     settings = tuple(f"{key}={value}" for key, value in _host_sysctls(cell).items())
     for host in hosts:
-        yield Command(node=host.name, argv=("sysctl", "-q", "-w", *settings))
-        own = cabling.interfaces(host.name)[0]
-        # Permanent neighbours: a lost ARP packet would show as a second of silence.
-        lines = [
-            f"neigh replace {cabling.address(other.name)} lladdr {cabling.interfaces(other.name)[0].mac} "
-            f"dev {own.name} nud permanent"
-            for other in hosts
-            if other != host and _talk(cell, host.name, other.name)
-        ]
-        if lines:
-            yield Command(node=host.name, argv=("ip", "-batch", "-"), stdin="\n".join(lines) + "\n")
+        yield Command(node=host, argv=("sysctl", "-q", "-w", *settings))
+        others = [other for other in hosts if _talk(cell, host, other)]
+        if others:
+            yield _ip(host, [_neighbour(cabling, host, other) for other in others])
+
+
+def _switch_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
+    hosts = dict.fromkeys(name for flow in cell.flows for name in (flow.sender, flow.receiver))
+    for switch in (node.name for node in cabling.nodes if node.kind == "switch"):
+        ports = [interface.name for interface in cabling.interfaces(switch)]
+        filters = (f"net.ipv4.conf.{port}.rp_filter=0" for port in ("all", *ports))
+        yield Command(node=switch, argv=("sysctl", "-q", "-w", "net.ipv4.ip_forward=1", *filters))
+        lines = []
+        for host in hosts:
+            out = cabling.next_hop(switch, host).out.name
+            lines += [
+                f"route add {cabling.address(host)}/32 dev {out}",
+                _neighbour(cabling, switch, host),
+            ]
+        yield _ip(switch, lines)
+
+
+def _neighbour(cabling: Cabling, node: str, host: str) -> str:
+    """A permanent neighbour: a lost ARP packet would show as a second of silence."""
+    hop = cabling.next_hop(node, host)
+    return f"neigh replace {cabling.address(host)} lladdr {hop.mac} dev {hop.out.name} nud permanent"
 
 
 def _talk(cell: Cell, one: str, other: str) -> bool:
@@ -310,6 +306,10 @@ def _after(cell: Cell, link: CellLink, step: Step) -> CellLink:
 def _with_wire(ends: LinkEnds, link: str) -> LinkEnds:
     assert ends.wire_forward is not None, f"link {link} has no wire to change the RTT of"
     return ends
+
+
+def _ip(node: str, lines: list[str]) -> Command:
+    return Command(node=node, argv=("ip", "-batch", "-"), stdin="\n".join(lines) + "\n")
 
 
 def _tc(node: str, *lines: str) -> Command:

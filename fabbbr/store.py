@@ -127,7 +127,7 @@ class RunFolder:
         """Open a run folder; raise StoreError when it is none, damaged, or from a newer fabbbr."""
         file = path / "run.json"
         try:
-            text = file.read_text(encoding="utf-8")
+            text = file.read_bytes()
         except FileNotFoundError:
             message = f"{path} is not a run folder: it has no run.json"
             raise StoreError(message) from None
@@ -150,7 +150,7 @@ class RunFolder:
         folder = self.path / "cells" / cell_id
         file = folder / "manifest.json"
         try:
-            text = file.read_text(encoding="utf-8")
+            text = file.read_bytes()
         except OSError as error:
             message = f"cell {cell_id}: cannot read {file}: {error.strerror}; remove the folder and run again"
             raise StoreError(message) from error
@@ -199,7 +199,7 @@ def hashes_of_raw_files(work: Path) -> dict[str, str]:
     }
 
 
-def _validated(kind: type[_Manifest], text: str, file: Path) -> _Manifest:
+def _validated(kind: type[_Manifest], text: bytes, file: Path) -> _Manifest:
     try:
         manifest = kind.model_validate_json(text)
     except ValidationError as error:

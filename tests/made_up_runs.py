@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pandas as pd
+
 from fabbbr_analysis.claims import judge
 
 

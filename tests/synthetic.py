@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from fabbbr_analysis.runset import RunSet
 
 from fabbbr.model import (
     Cell,
@@ -31,6 +30,7 @@ from fabbbr.model import (
 )
 from fabbbr.store import RunFolder
 from fabbbr.units import Duration, Rate, Ratio, bdp_bytes
+from fabbbr_analysis.runset import RunSet
 
 CAPACITY_SHARE = 0.956
 SEGMENT_BYTES = 1448

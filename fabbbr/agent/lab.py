@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import time
+import traceback
 from typing import Any, Dict, List
 
 from . import probe
@@ -43,11 +44,14 @@ def main(argv: List[str]) -> int:
         from . import network
 
         net = network.build(job)
-        namespaces = Namespaces({node["name"]: net[node["name"]].pid for node in job["nodes"]})
+        namespaces = Namespaces({node["name"]: net[node["name"]].namespace for node in job["nodes"]})
         _run(job, namespaces, results, raw, stage)
         outcome: Dict[str, Any] = {"ok": True}
-    except (OSError, StageError, subprocess.SubprocessError, ValueError, ImportError) as error:
+    except (OSError, StageError, subprocess.SubprocessError, ImportError) as error:
         outcome = {"ok": False, "stage": stage[0], "error": str(error)}
+    except Exception as error:  # noqa: BLE001 - whatever it is, the runner must hear of it; the console has the rest
+        traceback.print_exc()
+        outcome = {"ok": False, "stage": stage[0], "error": repr(error)}
     finally:
         if net is not None:
             for host in net.hosts:
@@ -93,7 +97,7 @@ def _run(job: Dict[str, Any], namespaces: Namespaces, results: str, raw: str, st
 
 
 def _await_carrier(job: Dict[str, Any], namespaces: Namespaces) -> None:
-    """Wait until every interface is up: the kernel tells a bridge of a carrier up to a second late."""
+    """Wait until every interface is up: the kernel tells of a carrier up to a second late."""
     down = [node["name"] for node in job["nodes"]]
     for _ in range(_CARRIER_TRIES):
         time.sleep(_CARRIER_PAUSE_S)

@@ -4,18 +4,32 @@ import contextlib
 import ctypes
 import os
 import subprocess
-from typing import Any, Dict, Iterator, Optional
+from typing import Any, Dict, Iterator, NoReturn, Optional
 
 _CLONE_NEWNET = 0x40000000
+_OWN = "/proc/self/ns/net"
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Namespaces:
-    """Node name → the network name space of a process of that node."""
+def new() -> int:
+    """A network name space that lives as long as the file descriptor returned, and with this process at the latest."""
+    home = os.open(_OWN, os.O_RDONLY)
+    try:
+        if _libc.unshare(_CLONE_NEWNET) != 0:
+            _fail()
+        made = os.open(_OWN, os.O_RDONLY)
+        _enter(home)
+    finally:
+        os.close(home)
+    return made
 
-    def __init__(self, pids: Dict[str, int]) -> None:
-        self._home = os.open("/proc/self/ns/net", os.O_RDONLY)
-        self._files = {name: os.open("/proc/%d/ns/net" % pid, os.O_RDONLY) for name, pid in pids.items()}
+
+class Namespaces:
+    """Node name → the file descriptor of its network name space."""
+
+    def __init__(self, descriptors: Dict[str, int]) -> None:
+        self._home = os.open(_OWN, os.O_RDONLY)
+        self._files = descriptors
 
     @contextlib.contextmanager
     def inside(self, node: Optional[str]) -> Iterator[None]:
@@ -60,5 +74,9 @@ class Namespaces:
 
 def _enter(descriptor: int) -> None:
     if _libc.setns(descriptor, _CLONE_NEWNET) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
+        _fail()
+
+
+def _fail() -> NoReturn:
+    number = ctypes.get_errno()
+    raise OSError(number, os.strerror(number))

@@ -2,12 +2,10 @@
 
 Mininet starts a shell per node and runs a handful of processes per link. On a machine where starting a process
 takes milliseconds (a guest) that is most of the set-up time, so the classes here keep Mininet's interface but
-give a node a process without a shell, and make all links in one ``ip -batch``.
+give a node no process at all, and make all links in one ``ip -batch``.
 """
 
-import ctypes
 import os
-import signal
 import subprocess
 from typing import Any, Dict, List, Optional
 
@@ -15,34 +13,30 @@ from mininet.link import Intf, Link
 from mininet.net import Mininet
 from mininet.node import Node
 
-_CLONE_NEWNET = 0x40000000
+from . import namespace
+from .namespace import Namespaces
 
-
-class _Shell:
-    """Stands where Mininet keeps the shell of a node."""
-
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
-        self.stdin = self.stdout = None
+_CABLES_AT_ONCE = 200
+"""ip keeps the name spaces of a batch open, two per cable."""
 
 
 class LabNode(Node):
-    """A network name space held by a process that only waits."""
+    """A network name space that this process holds open, without a process of its own."""
+
+    namespace: int
+    """File descriptor."""
 
     def startShell(self, mnopts: Any = None) -> None:
-        """Fork the process that holds the name space, and wait until it is there."""
-        readable, writable = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            _hold_a_namespace(writable)
-        os.close(writable)
-        answer = os.read(readable, 64).decode()
-        os.close(readable)
-        if answer != "ok":
-            raise OSError("no network name space for %s: %s" % (self.name, answer))
-        self.shell: Optional[_Shell] = _Shell(pid)
-        self.pid = pid
+        """Make the name space; there is no shell in it."""
+        self.namespace = namespace.new()
+        self.shell: Optional[bool] = True
+        self.pid = os.getpid()
         self.lastCmd, self.lastPid, self.waiting = None, None, False
+
+    @property
+    def path(self) -> str:
+        """Where other processes find the name space."""
+        return "/proc/%d/fd/%d" % (os.getpid(), self.namespace)
 
     def cmd(self, *args: Any, **kwargs: Any) -> str:
         """Run one command in the node, as Mininet's ``cmd`` does, but without a shell that stays."""
@@ -51,7 +45,7 @@ class LabNode(Node):
         else:
             argv = [str(word) for word in (args[0] if len(args) == 1 else args)]
         process = subprocess.run(
-            ["mnexec", "-a", str(self.pid)] + argv,
+            ["nsenter", "--net=" + self.path] + argv,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             universal_newlines=True,
@@ -60,10 +54,9 @@ class LabNode(Node):
         return str(process.stdout)
 
     def terminate(self) -> None:
-        """End the holding process; its name space goes with it."""
-        if self.shell is not None:
-            os.kill(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0)
+        """Let go of the name space."""
+        if self.shell:
+            os.close(self.namespace)
             self.shell = None
 
     def cleanup(self) -> None:
@@ -116,25 +109,16 @@ def build(job: Dict[str, Any]) -> Mininet:
             addr1=a["mac"],
             addr2=b["mac"],
         )
-    _batch("ip", None, _cable_lines(net, job))
+    inside = Namespaces({node["name"]: net[node["name"]].namespace for node in job["nodes"]})
     for node in job["nodes"]:
-        _batch("ip", net[node["name"]].pid, _node_lines(node, job))
+        with inside.inside(node["name"]):
+            _switch_off_ipv6()
+    lines = _cable_lines(net, job)
+    for start in range(0, len(lines), _CABLES_AT_ONCE):
+        _batch(inside, None, lines[start : start + _CABLES_AT_ONCE])
+    for node in job["nodes"]:
+        _batch(inside, node["name"], _node_lines(node, job))
     return net
-
-
-def _hold_a_namespace(writable: int) -> None:
-    """Run in the forked child: never returns."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    failed = libc.unshare(_CLONE_NEWNET)
-    if not failed:
-        _switch_off_ipv6()
-    os.write(writable, os.strerror(ctypes.get_errno()).encode() if failed else b"ok")
-    os.close(writable)
-    # A parent that dies must not leave name spaces behind.
-    libc.prctl(1, signal.SIGKILL)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    while True:
-        signal.pause()
 
 
 def _switch_off_ipv6() -> None:
@@ -151,16 +135,16 @@ def _cable_lines(net: Mininet, job: Dict[str, Any]) -> List[str]:
     for cable in job["cables"]:
         a, b = cable["a"], cable["b"]
         lines.append(
-            "link add %s mtu %d address %s netns %d type veth peer name %s mtu %d address %s netns %d"
+            "link add %s mtu %d address %s netns %s type veth peer name %s mtu %d address %s netns %s"
             % (
                 a["name"],
                 job["mtu_bytes"],
                 a["mac"],
-                net[a["node"]].pid,
+                net[a["node"]].path,
                 b["name"],
                 job["mtu_bytes"],
                 b["mac"],
-                net[b["node"]].pid,
+                net[b["node"]].path,
             )
         )
     return lines
@@ -174,28 +158,12 @@ def _node_lines(node: Dict[str, Any], job: Dict[str, Any]) -> List[str]:
         if side["node"] == node["name"]
     ]
     lines = ["link set lo up"]
-    if node["kind"] == "switch":
-        lines.append(
-            "link add %s-br mtu %d type bridge stp_state 0 mcast_snooping 0 forward_delay 0"
-            % (node["name"], job["mtu_bytes"])
-        )
-        lines += ["link set %s master %s-br" % (port, node["name"]) for port in ports]
-        lines.append("link set %s-br up" % node["name"])
     if node["kind"] == "host":
         lines.append("addr add %s dev %s" % (node["address"], ports[0]))
     return lines + ["link set %s up" % port for port in ports]
 
 
-def _batch(tool: str, pid: Any, lines: List[str]) -> None:
-    argv = [tool, "-batch", "-"]
-    if pid is not None:
-        argv = ["nsenter", "--net=/proc/%d/ns/net" % pid] + argv
-    done = subprocess.run(
-        argv,
-        input="\n".join(lines) + "\n",
-        stderr=subprocess.PIPE,
-        universal_newlines=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise OSError("%s refused a line: %s" % (tool, done.stderr.strip()))
+def _batch(inside: Namespaces, node: Optional[str], lines: List[str]) -> None:
+    answer = inside.run({"node": node, "argv": ["ip", "-batch", "-"], "stdin": "\n".join(lines) + "\n"})
+    if answer["exit"] != 0:
+        raise OSError("ip refused a line: %s" % answer["stderr"].strip())

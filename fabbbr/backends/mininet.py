@@ -118,9 +118,11 @@ class MininetBackend:
 
     def _run_agent(self, task: Task) -> None:
         environment = os.environ | {"PATH": search_path(), "PYTHONDONTWRITEBYTECODE": "1"}
-        with (task.work / "raw" / "console.log").open("wb") as console:
+        # The agent has another current folder.
+        work = task.work.resolve()
+        with (work / "raw" / "console.log").open("wb") as console:
             process = subprocess.Popen(
-                (NODE_PYTHON, "-m", "agent.lab", str(task.work / JOB), str(task.work)),
+                (NODE_PYTHON, "-m", "agent.lab", str(work / JOB), str(work)),
                 cwd=_PACKAGE,
                 env=environment,
                 stdin=subprocess.DEVNULL,
@@ -128,7 +130,7 @@ class MininetBackend:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-            self._keeper.add(process.pid, str(task.work))
+            self._keeper.add(process.pid, str(work))
             try:
                 _watch(process, task)
             finally:

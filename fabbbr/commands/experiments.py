@@ -72,6 +72,10 @@ def _copy(source: Path, target: Path) -> int:
     if target.exists():
         message = f"{target} is there already; name another file with --to"
         raise UsageError(message)
-    target.write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
+    try:
+        target.write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
+    except OSError as error:
+        message = f"cannot write {target}: {error.strerror}; name another file with --to"
+        raise UsageError(message) from error
     print(target)
     return 0

@@ -111,6 +111,9 @@ def _verify(arguments: argparse.Namespace) -> int:
     whole = 0
     for path in arguments.runs:
         folder = RunFolder.open(path)
+        if not (path / "cells").is_dir():
+            message = f"{path} has no cells folder: what is left of the run cannot be verified"
+            raise StoreError(message)
         for file in sorted((path / "cells").iterdir()):
             try:
                 found = folder.cell(file.name).damage()

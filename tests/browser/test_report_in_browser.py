@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import synthetic
+
 from fabbbr_analysis.report import write_comparison, write_report
 
 pytestmark = pytest.mark.browser

@@ -22,7 +22,7 @@ _AGENT = Path(__file__).parent.parent.parent / "agent"
 _INIT = Path(__file__).parent / "init.sh"
 _TIMER_HZ = 1000
 _MEMORY_BYTES = 2 << 30
-_MEMORY_SHARE = 12
+_MEMORY_SHARE = 6
 """Guest memory per byte of socket window: a byte in flight stands in several buffers at once."""
 _STALL_LIMIT_S = 120.0
 _SET_UP_S = 120

@@ -14,7 +14,7 @@ from fabbbr.model import Job
 
 _SOURCE = Path(__file__).parent / "iperf3_wakeups.c"
 _LIBRARY = "iperf3_wakeups.so"
-_LOW_WATER_S = 0.001
+_LOW_WATER_S = 0.008
 _HIGHEST_LOW_WATER_BYTES = 65_536
 _FIRST_WITH_THREADS = (3, 16)
 """From then on a thread per stream reads and writes, which neither spins nor selects."""
@@ -50,7 +50,7 @@ def library_folder() -> Path:
 def environment(job: Job, iperf3_version: str) -> dict[str, str]:
     """What to add to iperf3's environment: nothing for a version that needs no help.
 
-    A reader wakes up once per millisecond of its share of the bottleneck, and per 64 kB at most: from 128 kB on
+    A reader wakes up once per eight milliseconds of its share of the bottleneck, and per 64 kB at most: from 128 kB on
     the receive window would be throttled.
     """
     match = re.search(r"iperf (\d+)\.(\d+)", iperf3_version)

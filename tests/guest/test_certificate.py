@@ -1,0 +1,154 @@
+"""A certificate fails when the emulator did something else than the cell says."""
+
+import threading
+from contextlib import closing
+
+import pytest
+from guest.cells import WALL_LIMIT_S, experiment
+
+from fabbbr.backends.base import Task
+from fabbbr.backends.guest import GuestBackend
+from fabbbr.catalogue import open_plan
+from fabbbr.certify import Evidence, certify
+from fabbbr.model import Loss
+from fabbbr.traffic import job
+from fabbbr.units import Duration, Rate, Ratio
+
+pytestmark = [pytest.mark.guest, pytest.mark.xdist_group("guest-2")]
+
+TEXT = experiment(
+    "tampered",
+    path="rate: 20 Mbit/s, rtt: 20 ms, buffer: 2 BDP, loss: 1 %",
+    flows="{cca: bbr1, duration: 3 s}",
+)
+
+
+@pytest.fixture(scope="module")
+def cell(tmp_path_factory):
+    file = tmp_path_factory.mktemp("plan") / "tampered.yaml"
+    file.write_text(TEXT, encoding="utf-8")
+    (one,) = open_plan(str(file), seed=2).cells
+    return one
+
+
+def changed(cell, link="trunk", **changes):
+    """The cell with one link changed."""
+    links = tuple(each.model_copy(update=changes) if each.name == link else each for each in cell.links)
+    return cell.model_copy(update={"links": links})
+
+
+def carry_out(planned, seed, work):
+    """What a guest leaves that does this job."""
+    (work / "raw").mkdir()
+    with closing(GuestBackend()) as backend:
+        backend.execute(
+            Task(
+                job=planned,
+                work=work,
+                seed=seed,
+                slot=0,
+                wall_limit_s=WALL_LIMIT_S,
+                cancelled=threading.Event(),
+                progress=lambda _: None,
+            )
+        )
+    return Evidence.read(work / "raw")
+
+
+def failed(cell, evidence):
+    """The checks that a cell fails, by name."""
+    certificate = certify(cell, evidence, real_clock=False, lossy_cells=1)
+    return {check.name for check in certificate.checks if not check.passed}
+
+
+@pytest.fixture(scope="module")
+def honest(cell, tmp_path_factory):
+    """The evidence of the cell as it was asked for."""
+    return carry_out(job(cell), cell.seed, tmp_path_factory.mktemp("honest"))
+
+
+def test_what_was_asked_for_passes_every_check(cell, honest):
+    assert failed(cell, honest) == set()
+
+
+@pytest.mark.parametrize(
+    ("changes", "caught_by"),
+    [
+        ({"rate": Rate.parse("20.1 Mbit/s")}, {"bottleneck trunk at s1-eth1", "rate"}),
+        ({"rate": Rate.parse("10 Mbit/s")}, {"bottleneck trunk at s1-eth1", "rate"}),
+        ({"buffer_bytes": 90_000}, {"bottleneck trunk at s1-eth1", "buffer"}),
+        ({"buffer_bytes": 110_000}, {"bottleneck trunk at s1-eth1", "buffer"}),
+        ({"burst_bytes": 30_000}, {"bottleneck trunk at s1-eth1"}),
+        ({"delay": Duration.parse("10.1 ms")}, {"wire of trunk at w1-eth0", "wire of trunk at w1-eth1"}),
+        ({"loss": Loss(rate=Ratio.parse("3 %"))}, {"wire of trunk at w1-eth1", "injected loss on trunk"}),
+        ({"loss": Loss(rate=Ratio.parse("1.1 %"))}, {"wire of trunk at w1-eth1"}),
+        ({"aqm": "fq_codel"}, {"bottleneck trunk at s1-eth1"}),
+    ],
+)  # fmt: skip
+def test_a_link_that_is_not_what_the_cell_says_is_caught(cell, honest, changes, caught_by):
+    assert caught_by <= failed(changed(cell, **changes), honest)
+
+
+def test_a_longer_round_trip_than_the_path_has_is_caught_by_the_pings(cell, honest):
+    flows = tuple(flow.model_copy(update={"rtt": Duration.parse("20.2 ms")}) for flow in cell.flows)
+    assert failed(cell.model_copy(update={"flows": flows}), honest) == {"RTT h1–h2"}
+
+
+@pytest.mark.parametrize(("key", "value"), [("mtu_bytes", 9000), ("ecn", True)])
+def test_hosts_that_are_not_what_the_cell_says_are_caught(cell, honest, key, value):
+    assert failed(cell.model_copy(update={key: value}), honest)
+
+
+def without_offload_commands(planned):
+    kept = tuple(each for each in planned.configure if each.argv[0] != "ethtool")
+    return planned.model_copy(update={"configure": kept})
+
+
+def with_another_setting(planned, asked, instead):
+    """The job whose commands, but not its cell, say something else."""
+
+    def edit(each):
+        stdin = each.stdin and each.stdin.replace(asked, instead)
+        return each.model_copy(
+            update={"argv": tuple(word.replace(asked, instead) for word in each.argv), "stdin": stdin}
+        )
+
+    commands = tuple(edit(each) for each in planned.configure)
+    assert commands != planned.configure
+    return planned.model_copy(update={"configure": commands})
+
+
+def test_offloads_left_on_are_read_back_and_miscount_packets(cell, tmp_path):
+    evidence = carry_out(without_offload_commands(job(cell)), cell.seed, tmp_path)
+    assert {"host settings", "packets of s1"} <= failed(cell, evidence)
+
+
+def test_a_receive_window_that_limits_the_flow_is_caught_by_what_the_flow_did(cell, tmp_path):
+    """Even if the setting read back were believed."""
+    window = str(job(cell).window_bytes)
+    small = with_another_setting(job(cell), f"tcp_rmem=4096 {window} {window}", "tcp_rmem=4096 16384 16384")
+    evidence = carry_out(small, cell.seed, tmp_path)
+    assert {"host settings", "not limited by the receive window"} <= failed(cell, evidence)
+
+
+def test_a_send_buffer_that_limits_the_flow_is_caught_by_what_the_flow_did(cell, tmp_path):
+    window = str(job(cell).window_bytes)
+    small = with_another_setting(job(cell), f"tcp_wmem=4096 16384 {window}", "tcp_wmem=4096 16384 16384")
+    evidence = carry_out(small, cell.seed, tmp_path)
+    assert {"host settings", "not limited by the send buffer"} <= failed(cell, evidence)
+
+
+@pytest.mark.parametrize(
+    ("asked", "instead", "caught_by"),
+    [
+        ("rate 20000000bit", "rate 19800000bit", {"bottleneck trunk at s1-eth1", "rate"}),
+        ("limit 100000", "limit 97000", {"bottleneck trunk at s1-eth1", "buffer"}),
+        ("delay 10000us", "delay 10050us", {"wire of trunk at w1-eth0", "RTT h1–h2"}),
+        ("loss random 1%", "loss random 4%", {"wire of trunk at w1-eth1", "injected loss on trunk"}),
+    ],
+)  # fmt: skip
+def test_a_command_that_sets_something_else_is_caught_by_read_back_and_by_physics(
+    cell, tmp_path, asked, instead, caught_by
+):
+    evidence = carry_out(with_another_setting(job(cell), asked, instead), cell.seed, tmp_path)
+    assert caught_by <= failed(cell, evidence)

@@ -1,0 +1,340 @@
+"""What a guest emulates is what physics says it must be."""
+
+import re
+
+import numpy as np
+import pytest
+from guest.cells import experiment, run
+
+pytestmark = [pytest.mark.guest, pytest.mark.xdist_group("guest-1")]
+
+ETHERNET_BYTES = 14
+TCP_IP_BYTES = 52
+"""IPv4, TCP and its time stamps."""
+SPAN = """warm_up: $warm
+vary:
+  - zip:
+      rate: [1 Mbit/s, 2 Mbit/s, 5 Mbit/s, 10 Mbit/s, 20 Mbit/s, 50 Mbit/s, 100 Mbit/s, 200 Mbit/s, 500 Mbit/s, 1 Gbit/s]
+      rtt: [200 ms, 100 ms, 50 ms, 150 ms, 1 ms, 20 ms, 10 ms, 40 ms, 5 ms, 2 ms]
+      buffer: [2 BDP, 1 BDP, 1 BDP, 1 BDP, 20 BDP, 1 BDP, 1 BDP, 1 BDP, 1 BDP, 1 BDP]
+      duration: [20 s, 9 s, 9 s, 9 s, 6 s, 6 s, 5 s, 5 s, 4 s, 4 s]
+      warm: [9 s, 3 s, 3 s, 3 s, 2 s, 2 s, 2 s, 2 s, 1 s, 1 s]
+"""
+RATES_MBIT = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+
+
+def ceiling_bps(rate_bps, mtu_bytes=1500):
+    """Payload rate of a link that is full of full frames."""
+    return rate_bps * (mtu_bytes - TCP_IP_BYTES) / (mtu_bytes + ETHERNET_BYTES)
+
+
+def of_bottleneck(ran, cell_id=None):
+    """The samples of the bottleneck's queue, in order."""
+    queues = ran.set.queues(cell_ids=None if cell_id is None else [cell_id])
+    return queues[queues["role"] == "bottleneck"].sort_values("t_s").reset_index(drop=True)
+
+
+def departure_rate_bps(samples):
+    """Rate at which bytes left a queue, over those samples between which it was never seen empty."""
+    between = samples.diff().iloc[1:]
+    standing = np.minimum(
+        samples["backlog_packets"].to_numpy()[1:], samples["backlog_packets"].to_numpy()[:-1]
+    )
+    busy = between[standing > 1]
+    assert busy["t_s"].sum() > 0.4, "the queue was never busy for long enough to tell"
+    return 8 * busy["sent_bytes"].sum() / busy["t_s"].sum()
+
+
+def numbers(samples):
+    return samples[["t_s", "sent_bytes", "backlog_bytes", "backlog_packets", "drops", "ecn_marks"]]
+
+
+def grown(ran, node, device, key):
+    """Growth of a link's packet counter over the flows."""
+    counts = []
+    for name in ("counters.before.json", "counters.after.json"):
+        links = {link["ifname"]: link["stats64"] for link in ran.json(name)[node]["links"]}
+        counts.append(links[device][key]["packets"])
+    return counts[1] - counts[0]
+
+
+def dropped(ran, node, device, kind):
+    """Growth of the drop counters of all qdiscs of a kind on a device."""
+    told = [
+        sum(
+            qdisc["drops"]
+            for qdisc in ran.json(name)[node]["qdiscs"]
+            if qdisc["dev"] == device and qdisc["kind"] == kind
+        )
+        for name in ("counters.before.json", "counters.after.json")
+    ]
+    return told[1] - told[0]
+
+
+@pytest.fixture(scope="module")
+def span(tmp_path_factory):
+    """One CUBIC flow over three orders of rate and two of RTT."""
+    text = experiment(
+        "span",
+        path="rate: $rate, rtt: $rtt, buffer: $buffer",
+        flows="{cca: cubic, duration: $duration}",
+        more=SPAN,
+    )
+    return run(tmp_path_factory.mktemp("span"), text)
+
+
+def test_every_path_from_1_mbit_to_1_gbit_and_1_to_200_ms_is_certified(span):
+    assert span.wrong() == {}
+    assert len(span.summary.certified) == len(RATES_MBIT)
+
+
+@pytest.mark.parametrize("mbit", RATES_MBIT)
+def test_a_busy_link_sends_at_its_rate_and_delivers_the_payload_of_full_frames(span, mbit):
+    (cell_id,) = span.set.runs.loc[span.set.runs["rate_bps"] == mbit * 1e6, "cell_id"]
+    assert departure_rate_bps(numbers(of_bottleneck(span, cell_id))) == pytest.approx(mbit * 1e6, rel=0.002)
+    (goodput_bps,) = span.set.runs.loc[span.set.runs["cell_id"] == cell_id, "goodput_steady_bps"]
+    assert goodput_bps == pytest.approx(ceiling_bps(mbit * 1e6), rel=0.002)
+
+
+@pytest.fixture(scope="module")
+def deep_buffer(tmp_path_factory):
+    text = experiment(
+        "deep", path="rate: 20 Mbit/s, rtt: 20 ms, buffer: 4 BDP", flows="{cca: cubic, duration: 10 s}"
+    )
+    return run(tmp_path_factory.mktemp("deep"), text)
+
+
+def test_cubic_fills_a_buffer_of_4_bdp_to_its_last_frame(deep_buffer):
+    """Its frames must not be charged to the sender while they stand there: TCP small queues would hold it back."""
+    queue = of_bottleneck(deep_buffer)
+    buffer_bytes = deep_buffer.cell().manifest.cell.bottleneck.buffer_bytes
+    assert queue["backlog_bytes"].max() > buffer_bytes - 4 * 1514
+    assert queue["drops"].iloc[-1] > queue["drops"].iloc[0]
+
+
+def test_a_full_buffer_adds_its_bytes_over_the_rate_to_the_round_trip(deep_buffer):
+    sockets = deep_buffer.set.sockets(["side", "rtt_s"])
+    longest_s = sockets.loc[sockets["side"] == "sender", "rtt_s"].max()
+    assert longest_s == pytest.approx(0.020 + 4 * 50_000 * 8 / 20e6, rel=0.03)
+
+
+def test_a_sender_is_charged_for_no_packet_that_has_left_it(deep_buffer):
+    charged = re.findall(
+        r"10\.77\.0\.1:32768 .*?skmem:\(r\d+,rb\d+,t(\d+),", deep_buffer.raw("sockets.h1.txt")
+    )
+    assert len(charged) > 50
+    assert set(charged) == {"0"}
+
+
+AQM = """warm_up: 2 s
+vary:
+  - zip:
+      aqm: [taildrop, fq_codel, fq_codel, cake, cake, red, red, pie, pie]
+      ecn: [false, false, true, false, true, false, true, false, true]
+"""
+
+
+@pytest.fixture(scope="module")
+def aqms(tmp_path_factory):
+    text = experiment(
+        "aqms",
+        path="rate: 20 Mbit/s, rtt: 20 ms, buffer: 4 BDP, aqm: $aqm, ecn: $ecn",
+        flows="{cca: cubic, duration: 6 s, count: 2}",
+        more=AQM,
+    )
+    return run(tmp_path_factory.mktemp("aqms"), text)
+
+
+def test_every_aqm_is_certified_and_leaves_the_link_full(aqms):
+    assert aqms.wrong() == {}
+    assert aqms.set.runs["goodput_steady_bps"].tolist() == pytest.approx([ceiling_bps(20e6)] * 9, rel=0.005)
+
+
+@pytest.mark.parametrize("aqm", ["fq_codel", "cake", "red", "pie"])
+def test_an_aqm_drops_without_ecn_and_marks_with_it(aqms, aqm):
+    def told(ecn):
+        queue = of_bottleneck(aqms, f"aqm={aqm},ecn={ecn},r1")
+        return queue["drops"].iloc[-1] - queue["drops"].iloc[0], queue["ecn_marks"].iloc[-1]
+
+    drops, marks = told("false")
+    assert (drops > 0, marks) == (True, 0)
+    drops, marks = told("true")
+    assert (drops, marks > 0) == (0, True)
+
+
+@pytest.mark.parametrize("aqm", ["fq_codel", "cake", "red", "pie"])
+def test_an_aqm_keeps_less_standing_than_tail_drop(aqms, aqm):
+    def mean(name):
+        return of_bottleneck(aqms, f"aqm={name},ecn=false,r1").query("t_s > 2")["backlog_bytes"].mean()
+
+    assert mean(aqm) < 0.7 * mean("taildrop")
+
+
+def test_five_hops_of_20_ms_make_a_round_trip_of_100_ms(tmp_path):
+    text = experiment(
+        "lot",
+        path="rate: 20 Mbit/s, rtt: 20 ms",
+        flows="{cca: cubic, duration: 3 s}",
+        slice_="{name: parking_lot, hops: 5}",
+    )
+    ran = run(tmp_path, text)
+    assert ran.wrong() == {}
+    (ping,) = ran.json("preflight.json")["pings"].values()
+    low_ms, high_ms = map(float, re.search(r"= ([\d.]+)/[\d.]+/([\d.]+)/", ping["stdout"]).groups())
+    serialisation_ms = 5 * 98 * 8 / 20e6 * 1e3
+    assert 100.0 <= low_ms <= high_ms <= 100.0 + serialisation_ms + 0.005
+    assert ran.set.flows["rtt_propagation_s"].tolist() == [0.1]
+
+
+LOSS = """vary:
+  - zip:
+      loss: [1 %, 20 %, 1 %, 20 %]
+      position: [after_bottleneck, after_bottleneck, before_bottleneck, before_bottleneck]
+"""
+
+
+@pytest.fixture(scope="module")
+def losses(tmp_path_factory):
+    text = experiment(
+        "losses",
+        path="rate: 20 Mbit/s, rtt: 20 ms, buffer: 4 BDP, loss: {rate: $loss, position: $position}",
+        flows="{cca: bbr1, duration: 5 s}",
+        more=LOSS,
+    )
+    return run(tmp_path_factory.mktemp("losses"), text)
+
+
+def test_loss_of_1_and_20_percent_on_either_side_of_the_bottleneck_is_certified(losses):
+    assert losses.wrong() == {}
+
+
+@pytest.mark.parametrize("position", ["after_bottleneck", "before_bottleneck"])
+def test_injected_loss_falls_where_it_was_asked_for(losses, position):
+    queues = losses.set.queues(["role", "link", "drops"], [f"loss=20%,position={position},r1"])
+    lossy = queues[queues["role"] == "loss"]
+    assert set(lossy["link"]) == {"trunk" if position == "after_bottleneck" else "access"}
+    assert lossy["drops"].max() > 100
+
+
+def test_bursty_loss_of_the_gilbert_elliott_model_is_certified_and_conserves_packets(tmp_path):
+    text = experiment(
+        "bursty",
+        path="rate: 20 Mbit/s, rtt: 20 ms, buffer: 1 BDP, "
+        "loss: {rate: 0.5 %, model: gilbert_elliott, recovery: 30 %}",
+        flows="{cca: bbr1, duration: 6 s}",
+    )
+    ran = run(tmp_path, text)
+    assert ran.wrong() == {}
+    injected, congested = dropped(ran, "w1", "w1-eth1", "netem"), dropped(ran, "s1", "s1-eth1", "tbf")
+    assert injected > 50
+    assert grown(ran, "h1", "h1-eth0", "tx") == grown(ran, "h2", "h2-eth0", "rx") + injected + congested
+
+
+def test_jumbo_frames_carry_their_larger_share_of_payload(tmp_path):
+    text = experiment(
+        "jumbo",
+        path="rate: 100 Mbit/s, rtt: 10 ms, buffer: 2 BDP, mtu: 9000",
+        flows="{cca: cubic, duration: 4 s}",
+        more="warm_up: 1 s",
+    )
+    ran = run(tmp_path, text)
+    assert ran.wrong() == {}
+    (goodput_bps,) = ran.set.runs["goodput_steady_bps"]
+    assert goodput_bps == pytest.approx(ceiling_bps(100e6, 9000), rel=0.002)
+
+
+def test_steps_of_rate_rtt_and_buffer_take_effect_at_their_instants(tmp_path):
+    text = experiment(
+        "steps",
+        path="rate: 20 Mbit/s, rtt: 20 ms, buffer: 100 kB",
+        flows="{cca: cubic, duration: 9 s}",
+        more="steps: [{at: 3 s, rate: 10 Mbit/s}, {at: 5 s, rtt: 200 ms}, {at: 7 s, buffer: 20 kB}]\n"
+        "sample_period: 10 ms",
+    )
+    ran = run(tmp_path, text)
+    assert ran.wrong() == {}
+    for step in ran.json("steps.json"):
+        assert step["done_s"] == pytest.approx(step["at_s"], abs=0.001)
+    queue = numbers(of_bottleneck(ran))
+    assert departure_rate_bps(queue.query("1 < t_s < 3.0")) == pytest.approx(20e6, rel=0.005)
+    assert departure_rate_bps(queue.query("3.0 < t_s < 5")) == pytest.approx(10e6, rel=0.005)
+    sockets = ran.set.sockets(["t_s", "side", "rtt_s"])
+    rtt = sockets[sockets["side"] == "sender"]
+    assert rtt.query("1 < t_s < 5")["rtt_s"].max() < 0.020 + 100_000 * 8 / 10e6 + 0.005
+    assert rtt.query("6 < t_s < 7")["rtt_s"].min() > 0.2
+    assert queue.query("1 < t_s < 5")["backlog_bytes"].max() > 20_000
+    assert queue.query("7.2 < t_s < 9")["backlog_bytes"].max() <= 20_000
+
+
+def test_a_mahimahi_trace_sets_the_rate_of_each_tenth_of_a_second(tmp_path):
+    """12 Mbit/s in one half of every second and 6 Mbit/s in the other."""
+    opportunities = [*range(1, 501), *range(502, 1001, 2)]
+    (tmp_path / "halves.up").write_text("".join(f"{at}\n" for at in opportunities), encoding="ascii")
+    text = experiment(
+        "trace",
+        path="trace: halves.up, rtt: 20 ms, buffer: 100 packets",
+        flows="{cca: cubic, duration: 6 s}",
+        more="sample_period: 10 ms",
+    )
+    ran = run(tmp_path, text)
+    assert ran.wrong() == {}
+    queue = numbers(of_bottleneck(ran)).query("1 < t_s < 6")
+    phase = queue["t_s"] % 1.0
+    for low, high, rate_bps in ((0.01, 0.49, 12e6), (0.51, 0.99, 6e6)):
+        runs = [part for _, part in queue[(phase > low) & (phase < high)].groupby(queue["t_s"] // 1)]
+        told = [departure_rate_bps(part) for part in runs if len(part) > 40]
+        assert told == pytest.approx([rate_bps] * len(told), rel=0.02)
+        assert len(told) >= 3
+
+
+@pytest.fixture(scope="module")
+def both_ways(tmp_path_factory):
+    text = experiment(
+        "both",
+        path="rate: 20 Mbit/s, rtt: 20 ms",
+        flows="{cca: cubic, duration: 4 s}, {cca: bbr1, duration: 4 s, direction: reverse}",
+        more="sample_period: 1 ms\nwarm_up: 1 s",
+    )
+    return run(tmp_path_factory.mktemp("both"), text)
+
+
+def test_flows_in_both_directions_each_get_most_of_a_link_of_their_own(both_ways):
+    assert both_ways.wrong() == {}
+    flows = both_ways.set.flows
+    assert flows["sender"].tolist() == ["h1", "h2"]
+    assert flows["goodput_steady_bps"].min() > 0.85 * ceiling_bps(20e6)
+    assert flows["goodput_steady_bps"].max() < 1.002 * ceiling_bps(20e6)
+
+
+def test_samples_asked_for_every_millisecond_come_every_millisecond(both_ways):
+    for name in ("sockets.h1.times", "queues.s1.times"):
+        times = [float(line.split()[0]) for line in both_ways.raw(name).splitlines()]
+        during = np.array([t for t in times if 0 < t < 4])
+        assert len(during) >= 3_998
+        assert np.abs(np.diff(during) - 0.001).max() < 50e-6
+
+
+def test_segmentation_offloads_break_the_count_of_packets_and_the_certificate_says_so(tmp_path):
+    text = experiment(
+        "offloads",
+        path="rate: 100 Mbit/s, rtt: 20 ms, offloads: true",
+        flows="{cca: cubic, duration: 2 s}",
+    )
+    ran = run(tmp_path, text)
+    (wrong,) = ran.wrong().values()
+    assert [line for line in wrong if line.startswith("packets of s1") and "unexplained" in line]
+    assert not [line for line in wrong if line.startswith("host settings")]
+
+
+def test_a_flow_paced_below_the_rate_of_the_link_keeps_its_pace(tmp_path):
+    text = experiment(
+        "paced",
+        path="rate: 20 Mbit/s, rtt: 20 ms",
+        flows="{cca: cubic, duration: 4 s, pacing: 4 Mbit/s}",
+        more="warm_up: 1 s",
+    )
+    ran = run(tmp_path, text)
+    assert ran.wrong() == {}
+    (goodput_bps,) = ran.set.runs["goodput_steady_bps"]
+    # Linux paces the payload of a packet, without its headers.
+    assert goodput_bps == pytest.approx(4e6, rel=0.002)

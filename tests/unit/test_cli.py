@@ -1,0 +1,216 @@
+"""The command line: statuses, JSON, completion, and no traceback whatever is typed."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+from synthetic import CARDWELL_F10, run_set
+
+from fabbbr import cli, errors
+from fabbbr.errors import CellsFailedError, FabbbrError
+
+HEAVY = {"pandas", "numpy", "scipy", "pyarrow", "plotly", "pydantic", "yaml", "rich", "jinja2"}
+
+
+@pytest.fixture
+def fabbbr(capsys, monkeypatch):
+    """Run a command in this process: its exit status, what it printed and what it complained."""
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+
+    def call(*words):
+        try:
+            status = cli.main([str(word) for word in words])
+        except SystemExit as left:
+            status = left.code
+        told = capsys.readouterr()
+        return status, told.out, told.err
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cli") / "run"
+    run_set(CARDWELL_F10, path)
+    return path
+
+
+def every_class(base=FabbbrError):
+    return {base} | {sub for child in base.__subclasses__() for sub in every_class(child)}
+
+
+def test_every_status_of_an_error_is_documented_and_every_documented_one_is_raised():
+    documented = {
+        int(number) for number in re.findall(r"(?:: |; )(\d+) ", (cli.__doc__ or "").replace("\n", " "))
+    }
+    raised = {kind.exit_status for kind in every_class() if kind.__module__ == errors.__name__}
+    assert documented == raised | {0, 1, cli.INTERRUPTED}
+    assert CellsFailedError.exit_status == 10
+
+
+@pytest.mark.parametrize("kind", sorted(every_class(), key=lambda kind: kind.__name__))
+def test_the_exit_status_is_that_of_the_error(fabbbr, monkeypatch, kind):
+    def fail(_):
+        raise kind("what is wrong, and the remedy")
+
+    monkeypatch.setattr("fabbbr.commands.doctor.main", fail)
+    assert fabbbr("doctor") == (kind.exit_status, "", "fabbbr: what is wrong, and the remedy\n")
+
+
+def test_an_interrupt_ends_with_130_and_says_how_to_go_on(fabbbr, monkeypatch):
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("fabbbr.commands.doctor.main", interrupt)
+    status, _, told = fabbbr("doctor")
+    assert status == 130
+    assert "the same command continues" in told
+
+
+BAD = [
+    ((), 2, "COMMAND"),
+    (("rnu",), 2, "invalid choice"),
+    (("run",), 2, "EXP"),
+    (("run", "cardwel_f10"), 2, "did you mean 'cardwell_f10'"),
+    (("plan", "cardwell_f10", "--set", "path.rat=1 Gbit/s"), 3, "rate"),
+    (("plan", "cardwell_f10", "--set", "path.rate=1 Gbps"), 3, "Gbps"),
+    (("plan", "cardwell_f10", "--set", "path.rate=fast"), 3, "fast"),
+    (("plan", "cardwell_f10", "--set", "nonsense"), 2, "nonsense"),
+    (("plan", "cardwell_f10", "--only", "los=1%"), 2, "loss"),
+    (("plan", "cardwell_f10", "--only", "loss=3%"), 2, "3%"),
+    (("plan", "cardwell_f10", "--only", "nothing-like-it"), 2, "no cell matches"),
+    (("plan", "cardwell_f10", "--repeat", "0"), 3, "repeat"),
+    (("plan", "cardwell_f10", "--repeat", "-1"), 3, "repeat"),
+    (("plan", "cardwell_f10", "--repeat", "many"), 2, "many"),
+    (("plan", "cardwell_f10", "--seed", "one"), 2, "one"),
+    (("plan", "cardwell_f10", "--quick", "--full"), 2, "not allowed with"),
+    (("plan", "./missing.yaml"), 2, "missing.yaml"),
+    (("plan", "."), 2, "no experiment file"),
+    (("plan", "/dev/null"), 2, "/dev/null"),
+    (("run", "cardwell_f10", "--backend", "fabrik"), 2, "fabrik"),
+    (("experiments", "show"), 2, "needs a name"),
+    (("experiments", "show", "knit6_e"), 2, "did you mean"),
+    (("experiments", "copy", "knit6_e1", "--to", "/proc/none/file.yaml"), 2, "/proc/none/file.yaml"),
+    (("report", "/nowhere"), 7, "/nowhere"),
+    (("claims", "/nowhere"), 7, "/nowhere"),
+    (("compare", "/nowhere", "/nowhere"), 7, "/nowhere"),
+    (("compare", "/nowhere"), 2, "DIR"),
+    (("verify", "/nowhere"), 7, "/nowhere"),
+    (("verify", "/dev/null"), 7, "/dev/null"),
+    (("completion", "csh"), 2, "csh"),
+    (("kernel", "brew"), 2, "brew"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "told"), BAD, ids=[" ".join(words) or "nothing" for words, _, _ in BAD]
+)
+def test_a_bad_command_line_is_refused_with_its_status_and_names_what_is_wrong(
+    fabbbr, tmp_path, monkeypatch, words, status, told
+):
+    monkeypatch.chdir(tmp_path)
+    got, _, complaint = fabbbr(*words)
+    assert got == status, complaint
+    assert told in complaint
+    assert "Traceback" not in complaint
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_folder_whose_cells_are_gone_is_verified_without_a_traceback(fabbbr, run_folder, tmp_path):
+    (tmp_path / "run.json").write_bytes((run_folder / "run.json").read_bytes())
+    status, _, complaint = fabbbr("verify", tmp_path)
+    assert status == 7
+    assert "has no cells" in complaint
+
+
+def test_verify_names_every_damaged_file(fabbbr, run_folder, tmp_path):
+    import shutil
+
+    copy = tmp_path / "run"
+    shutil.copytree(run_folder, copy)
+    one, two, *_ = sorted((copy / "cells").iterdir())
+    (one / "raw" / "extra").write_text("x", encoding="utf-8")
+    (two / "manifest.json").write_text("{", encoding="utf-8")
+    status, out, complaint = fabbbr("verify", copy, "--json")
+    told = json.loads(out)
+    assert status == 7
+    assert [one.name in told["problems"][0], two.name in told["problems"][1]] == [True, True]
+    assert len(told["problems"]) == 2
+    assert told["whole_cells"] == len(list((copy / "cells").iterdir())) - 2
+    assert "2 problems" in complaint
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("experiments", "--json"),
+        ("spec", "schema"),
+        ("plan", "cardwell_f10", "--quick", "--repeat", "1", "--json"),
+        ("plan", "knit6_e1", "--quick", "--repeat", "1", "--only", "*cca=cubic*", "--commands", "--json"),
+        ("run", "cardwell_f10", "--quick", "--repeat", "1", "--dry-run", "--json"),
+    ],
+    ids=" ".join,
+)
+def test_json_on_standard_output_is_json_and_nothing_else(fabbbr, words):
+    status, out, _ = fabbbr(*words)
+    assert status == 0
+    assert json.loads(out)
+
+
+def test_verify_prints_json_of_an_undamaged_run(fabbbr, run_folder):
+    status, out, _ = fabbbr("verify", run_folder, "--json")
+    assert (status, json.loads(out)) == (0, {"whole_cells": 80, "problems": []})
+
+
+def test_a_dry_run_makes_no_folder(fabbbr, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert fabbbr("run", "cardwell_f10", "--quick", "--repeat", "1", "--dry-run")[0] == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_experiment_that_is_copied_is_planned_like_the_bundled_one(fabbbr, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert fabbbr("experiments", "copy", "cardwell_f10")[0] == 0
+    bundled = json.loads(fabbbr("plan", "cardwell_f10", "--quick", "--json")[1])
+    own = json.loads(fabbbr("plan", "./cardwell_f10.yaml", "--quick", "--json")[1])
+    assert own == bundled
+    status, _, complaint = fabbbr("experiments", "copy", "cardwell_f10")
+    assert status == 2
+    assert "is there already" in complaint
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_lines_that_name_the_command(fabbbr, shell):
+    status, out, _ = fabbbr("completion", shell)
+    assert status == 0
+    assert "fabbbr" in out
+
+
+@pytest.mark.parametrize("words", [("--help",), ("run", "--help"), ("--version",)], ids=" ".join)
+def test_help_imports_nothing_heavy(words):
+    code = (
+        "import sys\nfrom fabbbr.cli import main\n"
+        f"try:\n    main({list(words)!r})\nexcept SystemExit:\n    pass\n"
+        "print(','.join(sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run((sys.executable, "-c", code), capture_output=True, text=True, check=True)
+    assert HEAVY & set(done.stderr.strip().splitlines()[-1].split(",")) == set()
+
+
+def test_help_lists_the_exit_statuses(fabbbr):
+    _, out, _ = fabbbr("--help")
+    assert "130 interrupted" in out
+    assert "10 some cells failed" in out
+
+
+def test_an_error_that_nobody_foresaw_is_one_line_with_status_1(fabbbr, monkeypatch):
+    def fail(_):
+        raise PermissionError(13, "Permission denied", "/some/place")
+
+    monkeypatch.setattr("fabbbr.commands.doctor.main", fail)
+    status, _, complaint = fabbbr("doctor")
+    assert status == 1
+    assert "/some/place" in complaint
+    assert len(complaint.splitlines()) == 1

@@ -1,0 +1,189 @@
+"""The loop over cells, with a stand-in backend: what is kept, put aside, skipped and tried again."""
+
+import errno
+import threading
+
+import pytest
+from synthetic import CARDWELL_F10, run_set
+
+from fabbbr import execute as loop
+from fabbbr.backends.base import CancelledError, Identity, Report
+from fabbbr.errors import BackendError, GuestError, StoreError
+from fabbbr.execute import execute
+from fabbbr.model import Certificate, Check
+from fabbbr.store import RunFolder
+
+CELLS = 6
+
+
+class StandIn:
+    """Leaves one raw file per cell, unless told to do something else with it."""
+
+    def __init__(self, act=lambda task: None):
+        self.act = act
+        self.seeds = []
+        self.at_once = self.most = 0
+        self.lock = threading.Lock()
+
+    def identity(self):
+        return Identity(
+            name="guest", clock="virtual", kernel_release="0", kernel_config_sha256=None,
+            kernel_sha256=None, timer_hz=1000, tools={},
+        )  # fmt: skip
+
+    def execute(self, task):
+        with self.lock:
+            self.seeds.append(task.seed)
+            self.at_once += 1
+            self.most = max(self.most, self.at_once)
+        try:
+            (task.work / "raw" / "file").write_text(str(task.seed), encoding="utf-8")
+            task.progress(1.0)
+            self.act(task)
+        finally:
+            with self.lock:
+                self.at_once -= 1
+        return Report(wall_s=0.5, clock_s=2.0)
+
+    def close(self):
+        pass
+
+
+@pytest.fixture(scope="module")
+def manifest(tmp_path_factory):
+    path = tmp_path_factory.mktemp("plan") / "run"
+    return run_set(CARDWELL_F10, path).manifest
+
+
+@pytest.fixture
+def folder(manifest, tmp_path, monkeypatch):
+    passing = Certificate(checks=(Check(name="rate", passed=True, asked="1", measured="1"),))
+    monkeypatch.setattr(loop.Evidence, "read", classmethod(lambda *_: None))
+    monkeypatch.setattr(loop, "certify", lambda *_, **__: passing)
+    return RunFolder.create(tmp_path / "run", manifest, "id: x\n")
+
+
+def run(folder, backend, cells=None, jobs=1, listen=lambda _: None):
+    return execute(folder, cells or folder.manifest.cells[:CELLS], backend, jobs=jobs, listen=listen)
+
+
+def ids(folder):
+    return [cell.id for cell in folder.manifest.cells[:CELLS]]
+
+
+def test_every_cell_is_kept_with_its_own_seed_and_hashed_files(folder):
+    backend = StandIn()
+    summary = run(folder, backend)
+    assert sorted(summary.certified) == sorted(ids(folder))
+    assert backend.seeds == [cell.seed for cell in folder.manifest.cells[:CELLS]]
+    for stored in folder.cells():
+        assert stored.damage() == []
+        assert stored.raw("file").read_text(encoding="utf-8") == str(stored.manifest.cell.seed)
+    assert not folder.partial.exists()
+
+
+def test_cells_that_are_there_are_never_run_again(folder):
+    run(folder, StandIn(), cells=folder.manifest.cells[:2])
+    backend = StandIn()
+    summary = run(folder, backend)
+    assert sorted(summary.skipped) == sorted(ids(folder)[:2])
+    assert len(backend.seeds) == CELLS - 2
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3])
+def test_no_more_cells_run_at_once_than_asked(folder, jobs):
+    together = threading.Barrier(jobs)
+    backend = StandIn(lambda _: together.wait(timeout=10))
+    run(folder, backend, jobs=jobs)
+    assert backend.most == jobs
+
+
+@pytest.mark.parametrize("error", [BackendError("the tool broke"), GuestError("the guest died")])
+def test_a_broken_cell_is_put_aside_with_its_reason_and_the_others_go_on(folder, error):
+    bad = folder.manifest.cells[1]
+
+    def act(task):
+        if task.seed == bad.seed:
+            raise error
+
+    summary = run(folder, StandIn(act))
+    assert summary.failed == {bad.id: str(error)}
+    assert len(summary.certified) == CELLS - 1
+    aside = folder.path / "failed" / bad.id
+    assert (aside / "reason.txt").read_text(encoding="utf-8") == f"{error}\n"
+    assert (aside / "raw" / "file").exists()
+    assert not folder.has(bad.id)
+    again = run(folder, StandIn())
+    assert again.certified == [bad.id]
+
+
+def test_a_cell_that_is_not_certified_is_kept_with_what_was_wrong(folder, monkeypatch):
+    wrong = Certificate(checks=(Check(name="rate", passed=False, asked="10", measured="9"),))
+    monkeypatch.setattr(loop, "certify", lambda *_, **__: wrong)
+    summary = run(folder, StandIn(), cells=folder.manifest.cells[:1])
+    assert summary.uncertified == {folder.manifest.cells[0].id: "rate: 9 (asked: 10)"}
+    (stored,) = folder.cells()
+    assert (stored.manifest.status, stored.manifest.reason) == ("uncertified", "rate: 9 (asked: 10)")
+
+
+def test_a_full_disk_stops_the_run_and_keeps_what_is_whole(folder):
+    full = folder.manifest.cells[2]
+
+    def act(task):
+        if task.seed == full.seed:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(StoreError, match="No space left on device; free some space"):
+        run(folder, StandIn(act))
+    # How many of the cells after it were begun before the stop is a matter of threads; none is half there.
+    assert {cell.id for cell in folder.cells()} >= set(ids(folder)[:2])
+    assert not folder.has(full.id)
+    assert not folder.partial.exists()
+
+
+def test_an_interrupt_stops_every_cell_and_leaves_none_half_done(folder):
+    begun = threading.Barrier(3)
+
+    def act(task):
+        begun.wait(timeout=10)
+        assert task.cancelled.wait(10)
+        raise CancelledError
+
+    def interrupt(event):
+        if event.kind == "progress":
+            return
+
+    backend = StandIn(act)
+
+    def press_ctrl_c():
+        begun.wait(timeout=10)
+        import _thread
+
+        _thread.interrupt_main()
+
+    pressing = threading.Thread(target=press_ctrl_c)
+    pressing.start()
+    with pytest.raises(KeyboardInterrupt):
+        run(folder, backend, jobs=2, listen=interrupt)
+    pressing.join()
+    assert list(folder.cells()) == []
+    assert not folder.partial.exists()
+    assert not (folder.path / "failed").exists()
+    assert len(backend.seeds) == 2
+
+
+def test_events_tell_of_every_cell_its_start_progress_and_end(folder):
+    events = []
+    run(folder, StandIn(), listen=events.append)
+    for cell in folder.manifest.cells[:CELLS]:
+        assert [event.kind for event in events if event.cell.id == cell.id] == [
+            "started",
+            "progress",
+            "certified",
+        ]
+
+
+def test_what_an_earlier_run_left_half_done_is_swept_away(folder):
+    (folder.partial / "old" / "raw").mkdir(parents=True)
+    run(folder, StandIn(), cells=folder.manifest.cells[:1])
+    assert not folder.partial.exists()
