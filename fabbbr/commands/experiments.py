@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
+from rich.markup import escape
 
 from fabbbr import bundled
 from fabbbr.errors import UsageError
@@ -55,16 +55,18 @@ def _list(*, as_json: bool) -> int:
     if as_json:
         print(json.dumps(rows))
         return 0
-    table = Table("experiment", "title", "source", "claims", "quick", header_style="bold")
+    console = Console()
     for row in rows:
-        table.add_row(
-            str(row["name"]),
-            str(row["title"]),
-            str(row["source"]),
-            " ".join(row["claims"]),  # type: ignore[arg-type]
-            f"{row['quick_cells']} cells, {float(str(row['quick_wall_s_on_one_core'])) / 60:.0f} min",
+        minutes = float(str(row["quick_wall_s_on_one_core"])) / 60
+        console.print(
+            f"[bold]{row['name']:14}[/] {escape(str(row['title']))}", highlight=False, soft_wrap=True
         )
-    Console().print(table)
+        console.print(
+            f"{'':14} [dim]{escape(str(row['source']))}; --quick: {row['quick_cells']} cells, "
+            f"about {minutes:.0f} min on one core[/]",
+            highlight=False,
+            soft_wrap=True,
+        )
     return 0
 
 

@@ -7,6 +7,7 @@ import json
 import shlex
 from collections.abc import Sequence
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -14,6 +15,8 @@ from fabbbr.estimate import estimate
 from fabbbr.laboratory import Request, planned, selected
 from fabbbr.model import Cell, Command, Job
 from fabbbr.traffic import job
+
+_TABLE_WIDTH = 132
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -57,7 +60,8 @@ def print_plan(cells: Sequence[Cell], *, commands: bool, as_json: bool) -> int:
         )
         return 0
     console = Console()
-    console.print(_table(cells))
+    # An id that is cut off is of no use for --only: rather let a narrow terminal wrap.
+    Console(width=max(console.width, _TABLE_WIDTH)).print(_table(cells))
     if commands:
         for cell in cells:
             _print_commands(console, cell)
@@ -69,7 +73,9 @@ def print_plan(cells: Sequence[Cell], *, commands: bool, as_json: bool) -> int:
 
 
 def _table(cells: Sequence[Cell]) -> Table:
-    table = Table("cell", "bottleneck", "RTT", "buffer", "loss", "flows", "duration", header_style="bold")
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    for name in ("cell", "bottleneck", "RTT", "buffer", "loss", "flows", "duration"):
+        table.add_column(name, no_wrap=True)
     for cell in cells:
         link = cell.bottleneck
         loss = next((entry.loss for entry in cell.links if entry.loss is not None), None)

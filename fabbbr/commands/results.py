@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from fabbbr.errors import StoreError
 from fabbbr.laboratory import open_runs
 from fabbbr.store import RunFolder
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from fabbbr_analysis.claims import Verdict
 
 _COLOURS = {
@@ -94,16 +95,31 @@ def _compare(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(frame.to_json(orient="records"))
     else:
-        table = Table(*map(str, frame.columns), header_style="bold")
-        for row in frame.itertuples(index=False):
-            table.add_row(*(f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row))
-        Console().print(table)
+        _print_comparison(frame)
     if arguments.to is not None:
         from fabbbr_analysis.report import write_comparison
 
         path = write_comparison(first, second, arguments.to)
         Console(stderr=arguments.json).print(f"report: {path}", soft_wrap=True)
     return 0
+
+
+def _print_comparison(frame: pd.DataFrame) -> None:
+    """What changed, condition by condition; what did not is only counted."""
+    console = Console()
+    for condition, rows in frame.groupby("condition", sort=False):
+        counts: Counter[str] = Counter(rows["verdict"])
+        console.print(
+            f"[bold]{escape(str(condition))}[/]  [dim]{', '.join(f'{n} {verdict}' for verdict, n in counts.items())}[/]",
+            highlight=False,
+        )
+        for row in rows[rows["verdict"].isin(["changed", "unclear"])].itertuples():
+            console.print(
+                f"  {row.verdict:8} {row.metric}: {row.mean_a:.5g} → {row.mean_b:.5g}"
+                f"[dim], a − b {row.difference:.4g} ({row.difference_low:.4g} to {row.difference_high:.4g})[/]",
+                highlight=False,
+                soft_wrap=True,
+            )
 
 
 def _verify(arguments: argparse.Namespace) -> int:

@@ -1,0 +1,74 @@
+"""How a rate is read from arrivals behind a bottleneck, and how much loss is believed."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabbbr.certify import _departure_rate_bps, _loss_check, correlated_spread
+from fabbbr.model import Loss
+from fabbbr.units import Ratio
+
+FRAME_BYTES = 1514
+RATE_BPS = 20_000_000
+GAP_NS = FRAME_BYTES * 8 * 10**9 // RATE_BPS
+
+
+def behind_the_queue(kept):
+    """Arrivals of a back-to-back train of which the queue sent all and the wire kept these."""
+    return [[number, number * GAP_NS] for number, arrives in enumerate(kept) if arrives]
+
+
+def before_the_queue(kept):
+    """Arrivals of a train of which only these reached the queue: no time passes for the others."""
+    there = [number for number, arrives in enumerate(kept) if arrives]
+    return [[number, place * GAP_NS] for place, number in enumerate(there)]
+
+
+KEPT = st.lists(st.booleans(), min_size=200, max_size=400).filter(
+    lambda kept: sum(a and b for a, b in itertools.pairwise(kept)) >= 5
+)
+
+
+@given(kept=KEPT, lose=st.sampled_from([behind_the_queue, before_the_queue]))
+def test_the_rate_is_right_wherever_packets_were_lost(kept, lose):
+    assert _departure_rate_bps(lose(kept), FRAME_BYTES) == pytest.approx(RATE_BPS, rel=1e-5)
+
+
+@pytest.mark.parametrize("count", [0, 1, 5])
+def test_too_few_arrivals_are_no_rate(count):
+    assert _departure_rate_bps(behind_the_queue([True] * count), FRAME_BYTES) is None
+
+
+def test_arrivals_without_neighbours_are_no_rate():
+    assert _departure_rate_bps(behind_the_queue([True, False] * 100), FRAME_BYTES) is None
+
+
+@pytest.mark.parametrize(
+    ("dropped", "passed"), [(100, True), (90, True), (130, False), (70, False), (0, False)]
+)
+def test_loss_far_from_what_was_asked_is_not_believed(dropped, passed):
+    """10 000 packets at 1 %: 100, give or take 10 (one standard deviation)."""
+    assert _loss_check(Loss(rate=Ratio.parse("1 %")), "trunk", dropped, 10_000, 1).passed is passed
+
+
+def test_the_more_cells_are_judged_the_more_a_single_one_may_stray():
+    loss = Loss(rate=Ratio.parse("1 %"))
+    strays = [
+        dropped
+        for dropped in range(100, 160)
+        if _loss_check(loss, "trunk", dropped, 10_000, 100).passed
+        and not _loss_check(loss, "trunk", dropped, 10_000, 1).passed
+    ]
+    assert strays
+
+
+def test_losses_in_bursts_spread_wider_than_independent_ones():
+    """A two-state chain with p + r < 1 is positively correlated; with p + r = 1 it has no memory."""
+
+    def chain(p, r):
+        return Loss(rate=Ratio.parse(p), recovery=Ratio.parse(r), model="gilbert_elliott")
+
+    assert correlated_spread(chain("1 %", "10 %")) > correlated_spread(chain("1 %", "50 %")) > 1
+    assert correlated_spread(chain("40 %", "60 %")) == pytest.approx(1, abs=1e-4)

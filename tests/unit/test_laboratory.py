@@ -1,0 +1,106 @@
+"""Requests: what they plan, where they go, and what a run folder may take."""
+
+from pathlib import Path
+
+import pytest
+
+from fabbbr.errors import PlanError, SpecError, StoreError, UsageError
+from fabbbr.laboratory import Request, carry_out, open_or_create, planned, run_folder_path, selected
+
+TEXT = """id: small
+title: t
+slice: two_site
+path: {rate: 10 Mbit/s, rtt: 20 ms, loss: $loss}
+flows: [{cca: cubic, duration: 1 s}]
+vary: {loss: [1 %, 2 %]}
+repeat: 2
+"""
+
+
+@pytest.fixture
+def ask(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.yaml").write_text(TEXT, encoding="utf-8")
+
+    def request(**more):
+        return Request(**({"experiment": "./small.yaml", "out": tmp_path / "run"} | more))
+
+    return request
+
+
+@pytest.mark.parametrize(
+    ("more", "folder"),
+    [
+        ({}, "runs/small"),
+        ({"profile": "quick"}, "runs/small-quick"),
+        ({"real_clock": True}, "runs/small-guest-real"),
+        ({"backend": "mininet"}, "runs/small-mininet-real"),
+        ({"backend": "mininet", "profile": "full"}, "runs/small-full-mininet-real"),
+        ({"out": Path("mine")}, "mine"),
+    ],
+)  # fmt: skip
+def test_runs_that_do_not_mix_have_folders_of_their_own(more, folder):
+    assert run_folder_path(Request(**({"experiment": "small"} | more)), "small") == Path(folder)
+
+
+def test_picking_cells_shortens_this_call_and_not_the_plan(ask):
+    request = ask(only="loss=1%")
+    plan = planned(request)
+    assert len(plan.cells) == 4
+    assert [cell.axes["loss"] for cell in selected(request, plan.cells)] == ["1 %", "1 %"]
+
+
+def opened(request):
+    return open_or_create(request, planned(request))
+
+
+def test_a_folder_grows_by_repetitions_and_values_and_forgets_no_cell(ask):
+    first = opened(ask())
+    more = opened(ask(repeat=3))
+    fewer = opened(ask(repeat=1, overrides=("loss=1 %,3 %",)))
+    ids = [{cell.id for cell in folder.manifest.cells} for folder in (first, more, fewer)]
+    assert ids[0] < ids[1] < ids[2]
+    assert [len(each) for each in ids] == [4, 6, 7]
+
+
+@pytest.mark.parametrize(
+    ("more", "what"),
+    [
+        ({"seed": 2}, "seed"),
+        ({"backend": "mininet"}, "backend"),
+        ({"overrides": ("path.rate=20 Mbit/s",)}, "cell loss="),
+    ],
+)  # fmt: skip
+def test_a_folder_refuses_what_would_mix_and_stays_as_it_was(ask, tmp_path, more, what):
+    opened(ask())
+    before = (tmp_path / "run" / "run.json").read_bytes()
+    with pytest.raises(StoreError, match=f"another .*{what}"):
+        opened(ask(**more))
+    assert (tmp_path / "run" / "run.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("jobs", [0, -1])
+def test_less_than_one_cell_at_a_time_is_refused_before_anything_is_written(ask, tmp_path, jobs, monkeypatch):
+    class Nowhere:
+        def identity(self):
+            from fabbbr.backends.base import Identity
+
+            return Identity(
+                name="guest", clock="virtual", kernel_release="0", kernel_config_sha256=None,
+                kernel_sha256=None, timer_hz=1000, tools={},
+            )  # fmt: skip
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr("fabbbr.laboratory.make_backend", lambda _: Nowhere())
+    with pytest.raises(UsageError, match="--jobs"):
+        carry_out(ask(jobs=jobs), announce=lambda *_: None, listen=lambda _: None)
+    assert not (tmp_path / "run").exists()
+
+
+def test_mistakes_in_the_file_reach_the_caller_as_what_they_are(ask):
+    with pytest.raises(SpecError, match="rate"):
+        planned(ask(overrides=("path.rate=fast",)))
+    with pytest.raises((PlanError, SpecError)):
+        planned(ask(overrides=("path.buffer=1 B",)))
