@@ -166,6 +166,7 @@ class _Run:
         status, reason = _status(certificate)
         manifest = self._manifest(cell, certificate, report)
         self._folder.commit(cell.id, manifest)
+        shutil.rmtree(self._aside(cell), ignore_errors=True)
         return Event(
             kind=status,
             cell=cell,
@@ -206,9 +207,12 @@ class _Run:
             files=hashes_of_raw_files(self._folder.partial / cell.id),
         )
 
+    def _aside(self, cell: Cell) -> Path:
+        return self._folder.path / "failed" / cell.id
+
     def _put_aside(self, cell: Cell, reason: str) -> None:
         """Keep what a broken cell left, for whoever looks for the cause; the next run tries the cell again."""
-        aside = self._folder.path / "failed" / cell.id
+        aside = self._aside(cell)
         shutil.rmtree(aside, ignore_errors=True)
         aside.parent.mkdir(exist_ok=True)
         (self._folder.partial / cell.id).rename(aside)

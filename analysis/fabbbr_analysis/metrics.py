@@ -69,12 +69,14 @@ def of_cell(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
 def utilisation(goodput_bps: float | None, cell: Cell) -> float | None:
     """Goodput over what TCP payload can fill of the bottleneck: rate × (MTU - 52) / (MTU + 14).
 
-    A ratio; None when the rate changes while the flows run.
+    A ratio; None when the rate changes while the flows run, or when flows in both directions have a queue each.
     """
-    rate = cell.bottleneck.rate
-    if goodput_bps is None or rate is None or any(step.rate is not None for step in cell.steps):
+    link = cell.bottleneck
+    if goodput_bps is None or link.rate is None or link.both_directions:
         return None
-    capacity_bps = rate.bps * goodput_ceiling(cell.mtu_bytes)
+    if any(step.rate is not None for step in cell.steps):
+        return None
+    capacity_bps = link.rate.bps * goodput_ceiling(cell.mtu_bytes)
     return float(goodput_bps / capacity_bps)
 
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabbbr.certify import _departure_rate_bps, _loss_check, correlated_spread
+from fabbbr.catalogue import open_plan
+from fabbbr.certify import _burst, _departure_rate_bps, _loss_check, correlated_spread
 from fabbbr.model import Loss
 from fabbbr.units import Ratio
 
@@ -72,3 +73,22 @@ def test_losses_in_bursts_spread_wider_than_independent_ones():
 
     assert correlated_spread(chain("1 %", "10 %")) > correlated_spread(chain("1 %", "50 %")) > 1
     assert correlated_spread(chain("40 %", "60 %")) == pytest.approx(1, abs=1e-4)
+
+
+ONE_FRAME = """id: one
+title: Room for a single frame
+slice: two_site
+path: {rate: 5 Mbit/s, rtt: 10 ms, buffer: 1 packets}
+flows: [{cca: cubic, duration: 1 s}]
+repeat: 1
+"""
+
+
+@pytest.mark.parametrize(("buffer", "passed"), [("1 packets", True), ("50 packets", False)])
+def test_a_rate_that_could_not_be_measured_passes_only_where_a_queue_must_run_dry(tmp_path, buffer, passed):
+    file = tmp_path / "one.yaml"
+    file.write_text(ONE_FRAME.replace("1 packets", buffer), encoding="utf-8")
+    (cell,) = open_plan(str(file), seed=1).cells
+    probe = {"arrivals": [], "sent": 40, "queues_at_peak": [{"kind": "tbf", "backlog": 1514, "drops": 5}]}
+    rate = next(check for check in _burst(cell, {"burst": probe}, real_clock=False) if check.name == "rate")
+    assert rate.passed is passed

@@ -364,3 +364,12 @@ def test_completion_is_known_when_every_flow_completed():
 def test_all_metrics_are_finite_or_none(rates, seconds):
     found = of(flow_rows(*rates, seconds=seconds))
     assert all(value is None or math.isfinite(value) for value in found.values())
+
+
+def test_utilisation_is_unknown_when_each_direction_has_a_queue():
+    one_way = cell()
+    links = tuple(
+        link.model_copy(update={"both_directions": link.rate is not None}) for link in one_way.links
+    )
+    found = of(flow_rows(3e6), of_cell=one_way.model_copy(update={"links": links}))
+    assert found["utilisation"] is None
