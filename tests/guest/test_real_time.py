@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 from guest.cells import WALL_LIMIT_S, experiment, fabbbr
@@ -60,9 +61,10 @@ def test_probing_for_mininet_leaves_no_name_space_behind():
     assert "fabbbr-probe" not in listed
 
 
-def outside_of_root_and_temp(path):
-    """A guest's own file systems hide these folders of the host."""
-    return path and not path.startswith(("/root", "/tmp", "/var"))  # noqa: S108
+def packages():
+    """Name → folder of Python's path, to be mounted: a guest's own file systems hide some of the host's folders."""
+    folders = dict.fromkeys(Path(entry).resolve() for entry in sys.path if Path(entry).is_dir())
+    return {f"path{number}": folder for number, folder in enumerate(folders)}
 
 
 @pytest.fixture(scope="module")
@@ -77,12 +79,13 @@ def inside(kernel, tmp_path_factory):
     (work / "short.yaml").write_text(SHORT, encoding="utf-8")
     init = work / "init.sh"
     init.write_text(
-        HOST_MININET.format(path=os.pathsep.join(filter(outside_of_root_and_temp, sys.path))),
+        HOST_MININET.format(path=os.pathsep.join(f"/run/fabbbr/{name}" for name in packages())),
         encoding="utf-8",
     )
     machine = Machine(
         kernel=kernel.binary, seccomp=kernel.seccomp, seed=1, memory_bytes=1 << 30,
         cpu=min(os.sched_getaffinity(0)), clock_limit_s=100, virtual=False, init=init,
+        extra_mounts=packages(),
     )  # fmt: skip
     watch = Watch(
         wall_limit_s=WALL_LIMIT_S,
