@@ -87,6 +87,7 @@ def certify(cell: Cell, evidence: Evidence, *, real_clock: bool, lossy_cells: in
             *_conservation(cabling, evidence),
             *_loss(cabling, evidence, lossy_cells),
             *_unlimited(cell, evidence.sockets),
+            _kept_by_receivers(cell, evidence.sockets),
         )
     )
 
@@ -391,6 +392,7 @@ def correlated_spread(loss: Loss) -> float:
 
 # What limited the flows
 
+_SOCKET_DROPS = re.compile(r"skmem:\([^)]*,d(\d+)\)")
 _LIMITS = re.compile(r" busy:(\d+)ms(?: rwnd_limited:(\d+)ms)?(?:\([^)]*\))?(?: sndbuf_limited:(\d+)ms)?")
 
 
@@ -419,5 +421,23 @@ def _unlimited(cell: Cell, sockets: Mapping[str, str]) -> Iterator[Check]:
         )
 
 
-def _is_data(line: str) -> bool:
-    return int(line.split()[3].rsplit(":", 1)[1]) >= DATA_PORT
+def _kept_by_receivers(cell: Cell, sockets: Mapping[str, str]) -> Check:
+    """A receiver short of memory drops what the path has delivered: loss that nobody injected."""
+    dropped: dict[str, int] = {}
+    for host in dict.fromkeys(flow.receiver for flow in cell.flows):
+        for line in sockets.get(host, "").splitlines():
+            match = _SOCKET_DROPS.search(line)
+            if match is not None and _is_data(line, end=4):
+                dropped[f"{host} {line.split()[4]}"] = int(match[1])
+    worst = max(dropped, key=lambda name: dropped[name], default="no socket")
+    return Check(
+        name="nothing dropped by receivers",
+        passed=not any(dropped.values()),
+        asked="0 packets",
+        measured=f"{dropped.get(worst, 0)} packets ({worst})",
+    )
+
+
+def _is_data(line: str, end: int = 3) -> bool:
+    """Whether column ``end`` of an ss line, 3 for the local and 4 for the peer address, is a client's data port."""
+    return int(line.split()[end].rsplit(":", 1)[1]) >= DATA_PORT

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabbbr.catalogue import open_plan
-from fabbbr.certify import _burst, _departure_rate_bps, _loss_check, correlated_spread
+from fabbbr.certify import _burst, _departure_rate_bps, _kept_by_receivers, _loss_check, correlated_spread
 from fabbbr.model import Loss
 from fabbbr.units import Ratio
 
@@ -92,3 +92,15 @@ def test_a_rate_that_could_not_be_measured_passes_only_where_a_queue_must_run_dr
     probe = {"arrivals": [], "sent": 40, "queues_at_peak": [{"kind": "tbf", "backlog": 1514, "drops": 5}]}
     rate = next(check for check in _burst(cell, {"burst": probe}, real_clock=False) if check.name == "rate")
     assert rate.passed is passed
+
+
+@pytest.mark.parametrize(("dropped", "passed"), [(0, True), (3, False)])
+def test_packets_that_a_receiver_drops_are_noticed(tmp_path, dropped, passed):
+    file = tmp_path / "one.yaml"
+    file.write_text(ONE_FRAME, encoding="utf-8")
+    (cell,) = open_plan(str(file), seed=1).cells
+    line = (
+        "ESTAB 0 0 10.77.0.2:5201 10.77.0.1:32768 "
+        f"skmem:(r0,rb300000000,t124,tb332800,f0,w0,o0,bl0,d{dropped}) cubic rto:204\n"
+    )
+    assert _kept_by_receivers(cell, {"h2": line}).passed is passed
