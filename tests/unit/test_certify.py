@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabbbr.catalogue import open_plan
-from fabbbr.certify import _burst, _departure_rate_bps, _kept_by_receivers, _loss_check, correlated_spread
+from fabbbr.certify import _burst, _departure_rate_bps, _loss_check, correlated_spread
+from fabbbr.hosts import kept_by_receivers
 from fabbbr.model import Loss
 from fabbbr.units import Ratio
 
@@ -103,4 +104,4 @@ def test_packets_that_a_receiver_drops_are_noticed(tmp_path, dropped, passed):
         "ESTAB 0 0 10.77.0.2:5201 10.77.0.1:32768 "
         f"skmem:(r0,rb300000000,t124,tb332800,f0,w0,o0,bl0,d{dropped}) cubic rto:204\n"
     )
-    assert _kept_by_receivers(cell, {"h2": line}).passed is passed
+    assert kept_by_receivers(cell, {"h2": line}).passed is passed
