@@ -84,7 +84,7 @@ def certify(cell: Cell, evidence: Evidence, *, real_clock: bool, lossy_cells: in
             *_conservation(cabling, evidence),
             *_loss(cabling, evidence, lossy_cells),
             *unlimited(cell, evidence.sockets),
-            kept_by_receivers(cell, evidence.sockets),
+            kept_by_receivers(cell, evidence.before, evidence.after),
         )
     )
 

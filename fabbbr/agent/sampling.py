@@ -6,6 +6,7 @@ file named in TCPDIAG_FILE. ``tc`` stays open in batch mode and is asked again f
 """
 
 import errno
+import json
 import os
 import socket
 import struct
@@ -120,12 +121,11 @@ class QueueSampler:
 
 
 def counters(namespaces: Namespaces, nodes: List[str]) -> Dict[str, Any]:
-    """Interface and qdisc counters of every node, as ip and tc print them."""
-    import json
-
+    """Counters of every node: interfaces and qdiscs as ip and tc print them, TCP as /proc/net/netstat does."""
     found = {}
     for node in nodes:
-        answers = {}
+        with namespaces.inside(node), open("/proc/thread-self/net/netstat") as netstat:
+            answers: Dict[str, Any] = {"netstat": netstat.read()}
         for key, argv in (
             ("links", ["ip", "-s", "-j", "link"]),
             ("qdiscs", ["tc", "-s", "-j", "qdisc", "show"]),

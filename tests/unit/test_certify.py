@@ -95,13 +95,17 @@ def test_a_rate_that_could_not_be_measured_passes_only_where_a_queue_must_run_dr
     assert rate.passed is passed
 
 
-@pytest.mark.parametrize(("dropped", "passed"), [(0, True), (3, False)])
-def test_packets_that_a_receiver_drops_are_noticed(tmp_path, dropped, passed):
+@pytest.mark.parametrize(("pruned", "passed"), [(7, True), (8, False)])
+def test_packets_that_a_receiver_drops_for_want_of_memory_are_noticed(tmp_path, pruned, passed):
     file = tmp_path / "one.yaml"
     file.write_text(ONE_FRAME, encoding="utf-8")
     (cell,) = open_plan(str(file), seed=1).cells
-    line = (
-        "ESTAB 0 0 10.77.0.2:5201 10.77.0.1:32768 "
-        f"skmem:(r0,rb300000000,t124,tb332800,f0,w0,o0,bl0,d{dropped}) cubic rto:204\n"
+    before, after = (
+        {
+            "h2": {
+                "netstat": f"TcpExt: SyncookiesSent OfoPruned\nTcpExt: 5 {count}\nIpExt: InOctets\nIpExt: 1\n"
+            }
+        }
+        for count in (7, pruned)
     )
-    assert kept_by_receivers(cell, {"h2": line}).passed is passed
+    assert kept_by_receivers(cell, before, after).passed is passed
