@@ -105,9 +105,10 @@ def _kernel(*, virtual: bool) -> GuestKernel | PrebuiltKernel:
     """Our own kernel; on a real clock the distribution's will do."""
     kernel = cached_kernel() or (None if virtual else prebuilt_kernel())
     if kernel is None:
-        message = "the guest kernel is not built yet; build it once with: fabbbr kernel build"
-        if not virtual or prebuilt_kernel() is not None:
-            message += "; or run in real time: --clock real, after apt-get install user-mode-linux kmod"
+        message = (
+            "the guest kernel is not built yet; build it once with: fabbbr kernel build; or run in real time: "
+            "apt-get install user-mode-linux kmod, then --clock real"
+        )
         raise EnvironmentUnfitError(message)
     return kernel
 
