@@ -38,13 +38,19 @@ def burst(namespaces: Namespaces, probe: Dict[str, Any]) -> Dict[str, Any]:
     started = time.monotonic()
     for sequence in range(probe["packets"]):
         sender.send(_SEQUENCE.pack(sequence) + padding)
-    _sleep_until(started + probe["watch_ns"] * 1e-9)
-    queues, _ = looker.communicate(b"qdisc show\n")
+    look_at = started + probe["watch_ns"] * 1e-9
+    queues = None
     for number in range(probe["refills"]):
-        _sleep_until(started + (number + 1) * probe["refill_every_ns"] * 1e-9)
+        due = started + (number + 1) * probe["refill_every_ns"] * 1e-9
+        # Where a delay lies ahead of the queue, refills must be on their way before the burst has arrived.
+        if queues is None and due > look_at:
+            queues = _look(looker, look_at)
+        _sleep_until(due)
         first = probe["packets"] + number * probe["refill_packets"]
         for sequence in range(first, first + probe["refill_packets"]):
             sender.send(_SEQUENCE.pack(sequence) + padding)
+    if queues is None:
+        queues = _look(looker, look_at)
     time.sleep(probe["drain_ns"] * 1e-9)
     arrivals = _receive_all(receiver)
     receiver.close()
@@ -54,8 +60,15 @@ def burst(namespaces: Namespaces, probe: Dict[str, Any]) -> Dict[str, Any]:
         "refills_from": probe["packets"],
         "payload_bytes": probe["payload_bytes"],
         "arrivals": arrivals,
-        "queues_at_peak": json.loads(queues.decode() or "[]"),
+        "queues_at_peak": queues,
     }
+
+
+def _look(looker: "subprocess.Popen[bytes]", instant: float) -> Any:
+    """The queues at ``instant``, as tc tells them."""
+    _sleep_until(instant)
+    told, _ = looker.communicate(b"qdisc show\n")
+    return json.loads(told.decode() or "[]")
 
 
 def _sleep_until(instant: float) -> None:

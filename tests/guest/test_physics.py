@@ -340,3 +340,14 @@ def test_a_flow_paced_below_the_rate_of_the_link_keeps_its_pace(tmp_path):
     sent_bps = 8 * (last["sent_bytes"] - first["sent_bytes"]) / (last["t_s"] - first["t_s"])
     # Linux paces the payload of a packet, without its headers.
     assert sent_bps == pytest.approx(4e6 * (1500 + ETHERNET_BYTES) / (1500 - TCP_IP_BYTES), rel=0.002)
+
+
+def test_a_small_queue_behind_delays_is_measured_at_its_rate(tmp_path):
+    """The probe's refills must be on their way before its burst has arrived, else the queue runs dry between."""
+    text = experiment(
+        "pair",
+        slice_="rtt_pair",
+        path="rate: 100 Mbit/s, rtt: {h1: 61 ms, h2: 113 ms}, buffer: 0.1 BDP",
+        flows="{cca: bbr1, count: 2, duration: 2 s}",
+    )
+    assert run(tmp_path, text).wrong() == {}
