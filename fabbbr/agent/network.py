@@ -65,7 +65,12 @@ class LabNode(Node):
 
 
 class LabInterface(Intf):
-    """An interface that ``ip -batch`` has made or will make: nothing to run per interface."""
+    """An interface that ``ip -batch`` makes in its name space: nothing to run or to move per interface."""
+
+    def __init__(
+        self, name: str, node: Any = None, port: Any = None, link: Any = None, mac: Any = None, **params: Any
+    ) -> None:
+        super().__init__(name, node=node, port=port, link=link, mac=mac, moveIntfFn=lambda *a, **k: True)
 
     def config(self, *args: Any, **kwargs: Any) -> Dict[str, Any]:
         """Configured by the batches of :func:`build`."""
@@ -87,16 +92,9 @@ class LabLink(Link):
         """Made by the batch."""
 
 
-class _LabInterfaceInPlace(LabInterface):
-    def __init__(
-        self, name: str, node: Any = None, port: Any = None, link: Any = None, mac: Any = None, **params: Any
-    ) -> None:
-        super().__init__(name, node=node, port=port, link=link, mac=mac, moveIntfFn=lambda *a, **k: True)
-
-
 def build(job: Dict[str, Any]) -> Mininet:
     """Make all nodes and cables of ``job`` and bring them up; return the Mininet network."""
-    net = Mininet(build=False, cleanup=False, topo=None, link=LabLink, intf=_LabInterfaceInPlace)
+    net = Mininet(build=False, cleanup=False, topo=None, link=LabLink, intf=LabInterface)
     for node in job["nodes"]:
         net.addHost(node["name"], cls=LabNode, ip=node["address"], inNamespace=True)
     for cable in job["cables"]:
