@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from fabbbr.backends.guest.kernel.edits import SEEDED_RANDOM, edit
+from fabbbr.backends.guest.kernel.edits import SEEDED_RANDOM, bbr_sources, edit
 from fabbbr.backends.guest.kernel.source import newest_source, unpack
 from fabbbr.errors import KernelBuildError
 from fabbbr.store import sha256_of, write_atomically
@@ -27,7 +27,7 @@ _BUILD_TOOLS = {
     "gcc": "build-essential", "make": "build-essential", "flex": "flex", "bison": "bison",
     "bc": "bc", "xz": "xz-utils", "dpkg-deb": "dpkg",
 }  # fmt: skip
-_EXPECTED_LINES = 830
+_EXPECTED_LINES = 833
 """Of make's output, for the progress bar only."""
 _SPACE_BYTES = 3_000_000_000
 Progress = Callable[[str, float], None]
@@ -63,7 +63,7 @@ def cache_folder() -> Path:
 def recipe_hash() -> str:
     """Digest of all that decides the kernel beside its source: configuration, edits and build steps."""
     digest = hashlib.sha256()
-    for file in _INGREDIENTS:
+    for file in (*_INGREDIENTS, *bbr_sources()):
         digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -164,7 +164,7 @@ def _compile(tree: Path, jobs: int, progress: Progress) -> None:
     log = tree / "build.log"
     with log.open("w", encoding="utf-8") as file:
         process = subprocess.Popen(
-            ("make", "ARCH=um", f"-j{jobs}", "linux"),
+            ("make", "ARCH=um", "FAB_BBR_AS=y", f"-j{jobs}", "linux"),
             cwd=tree,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -1,4 +1,4 @@
-"""The changes to the kernel source: a seed for all randomness, and a finer timer tick."""
+"""The changes to the kernel source: a seed for all randomness, a finer timer tick, and BBR versions 2 and 3."""
 
 from __future__ import annotations
 
@@ -6,13 +6,20 @@ import re
 import shutil
 from pathlib import Path
 
+from fabbbr.bundled import folder
 from fabbbr.errors import KernelBuildError
 
 SEEDED_RANDOM = Path(__file__).parent / "fabbbr_random.h"
 
 
+def bbr_sources() -> tuple[Path, ...]:
+    """The files of the module ``fab_bbr`` that the kernel takes in; the same files that nodes get through DKMS."""
+    names = ("Kbuild", "fab_bbr_core.c", "fab_bbr_core.h", "fab_bbr_module.c")
+    return tuple(folder("playbooks") / "roles/bbr/files" / name for name in names)
+
+
 def edit(tree: Path) -> None:
-    """The three changes to the source; each must find its place exactly once."""
+    """The changes to the source; each must find its place exactly once."""
     util = tree / "arch/um/os-Linux/util.c"
     shutil.copy(SEEDED_RANDOM, util.parent)
     _substitute(util, r"^(ssize_t os_getrandom\()", r'#include "fabbbr_random.h"\n\n\1')
@@ -22,6 +29,14 @@ def edit(tree: Path) -> None:
     _substitute(random, r"^\t_mix_pool_bytes\(init_utsname\(\).*\n\t_mix_pool_bytes\(command_line,.*\n", "")
     # TCP counts its timers in ticks: at 100 Hz an RTO would move in steps of 10 ms.
     _substitute(tree / "arch/um/Kconfig", r"(config HZ\n\tint\n\tdefault) 100$", r"\1 1000")
+    _take_in_bbr(tree / "net/ipv4")
+
+
+def _take_in_bbr(place: Path) -> None:
+    (place / "fab_bbr").mkdir(exist_ok=True)
+    for file in bbr_sources():
+        shutil.copy(file, place / "fab_bbr")
+    _substitute(place / "Makefile", r"^(obj-\$\(CONFIG_TCP_CONG_BBR\) .*)$", r"\1\nobj-y += fab_bbr/")
 
 
 def _substitute(file: Path, pattern: str, replacement: str) -> None:
