@@ -4,6 +4,9 @@
  * draft-ietf-ccwg-bbr (2026), written from these texts. A shim includes this file and calls fab_bbr_init() once,
  * fab_bbr_on_ack() for every ACK, and the fab_bbr_on_*() of what else happens to the connection.
  *
+ * Version 1 (draft -00 of 2017) is here for comparison only: told to be version 1, all that is around the state machine
+ * of version 2 must behave as the kernel's own bbr does.
+ *
  * Where a function does what one of the drafts names, its comment gives that name.
  */
 #include "fab_bbr_core.h"
@@ -26,12 +29,11 @@
 #define FAB_SECOND_US 1000000ULL
 #define FAB_MS_US 1000U
 #define FAB_MIN_RTT_WINDOW_US (10 * FAB_SECOND_US)
-#define FAB_PROBE_RTT_INTERVAL_US (5 * FAB_SECOND_US)
 #define FAB_PROBE_RTT_DURATION_US (200 * FAB_MS_US)
-#define FAB_PROBE_RTT_CWND_GAIN (FAB_GAIN_UNIT / 2)
 #define FAB_STEADY_CWND_GAIN (2 * FAB_GAIN_UNIT)
 #define FAB_UP_PACING_GAIN (5 * FAB_GAIN_UNIT / 4)
 #define FAB_FULL_BW_ROUNDS 3
+#define FAB_V1_PHASES 8 /* one above the bandwidth, one below, six at it */
 #define FAB_RENO_ROUNDS 63
 #define FAB_PROBE_WAIT_US (2 * FAB_SECOND_US)
 #define FAB_PROBE_WAIT_SPREAD_US (1 * FAB_SECOND_US)
@@ -50,6 +52,9 @@ struct fab_profile {
 	u16 drain_pacing_gain;
 	u16 down_pacing_gain;
 	u16 up_cwnd_gain;
+	u16 probe_rtt_cwnd_gain;
+	u8 probe_rtt_interval_s;
+	u8 bw_rounds;		/* max_bw is that of so many rounds; 0: of two probing cycles */
 	u8 startup_loss_events; /* loss events in a round of recovery that end Startup */
 	u8 extra_acked_rounds;
 	u8 startup_extra_acked_rounds;
@@ -62,6 +67,8 @@ struct fab_profile {
 	bool loss_exit_by_latest; /* at the loss exit of Startup: max of BDP and what was delivered */
 	bool undo_state;	  /* a spurious loss also gives the state back */
 	bool slow_single_packets;
+	bool quanta_on_top; /* room for bursts is added to the BDP; else the BDP contains it */
+	bool gain_cycle; /* version 1: eight phases of one min_rtt each, and no model of loss */
 };
 
 static const struct fab_profile fab_v2alpha = {
@@ -70,6 +77,8 @@ static const struct fab_profile fab_v2alpha = {
 	.drain_pacing_gain = 89, /* ln 2/2 */
 	.down_pacing_gain = 192,
 	.up_cwnd_gain = FAB_STEADY_CWND_GAIN,
+	.probe_rtt_cwnd_gain = FAB_GAIN_UNIT / 2,
+	.probe_rtt_interval_s = 5,
 	.startup_loss_events = 8,
 	.extra_acked_rounds = 10,
 	.startup_extra_acked_rounds = 10,
@@ -85,6 +94,8 @@ static const struct fab_profile fab_draft01 = {
 	.drain_pacing_gain = 128,
 	.down_pacing_gain = 192,
 	.up_cwnd_gain = FAB_STEADY_CWND_GAIN,
+	.probe_rtt_cwnd_gain = FAB_GAIN_UNIT / 2,
+	.probe_rtt_interval_s = 5,
 	.startup_loss_events = 3,
 	.extra_acked_rounds = 10,
 	.startup_extra_acked_rounds = 10,
@@ -100,6 +111,8 @@ static const struct fab_profile fab_v3 = {
 	.drain_pacing_gain = 128,
 	.down_pacing_gain = 230,
 	.up_cwnd_gain = 9 * FAB_GAIN_UNIT / 4,
+	.probe_rtt_cwnd_gain = FAB_GAIN_UNIT / 2,
+	.probe_rtt_interval_s = 5,
 	.startup_loss_events = 6,
 	.extra_acked_rounds = 10,
 	.startup_extra_acked_rounds = 1,
@@ -109,6 +122,23 @@ static const struct fab_profile fab_v3 = {
 	.precautionary = true,
 	.loss_exit_by_latest = true,
 	.undo_state = true,
+};
+
+static const struct fab_profile fab_v1 = {
+	.startup_pacing_gain = 739,
+	.startup_cwnd_gain = 739,
+	.drain_pacing_gain = 89,
+	.down_pacing_gain = 192,
+	.up_cwnd_gain = FAB_STEADY_CWND_GAIN,
+	.probe_rtt_cwnd_gain = 0, /* the least pipe */
+	.probe_rtt_interval_s = 10,
+	.bw_rounds = 10,
+	.extra_acked_rounds = 10,
+	.startup_extra_acked_rounds = 10,
+	.conserve_packets = true,
+	.slow_single_packets = true,
+	.quanta_on_top = true,
+	.gain_cycle = true,
 };
 
 /* What one ACK says, with what the history adds to it. */
@@ -123,6 +153,8 @@ FAB_CALL const struct fab_profile *fab_profile_of(const struct fab_bbr *b)
 {
 	if (b->profile == FAB_PROFILE_V3)
 		return &fab_v3;
+	if (b->profile == FAB_PROFILE_V1)
+		return &fab_v1;
 	return b->profile == FAB_PROFILE_DRAFT01 ? &fab_draft01 : &fab_v2alpha;
 }
 
@@ -213,7 +245,8 @@ FAB_CALL void fab_history_close(struct fab_history *h, struct fab_epoch *slots, 
 }
 
 /* The last entry at or before C.delivered = `delivered`, or the oldest that is left. */
-FAB_CALL const struct fab_epoch *fab_history_at(const struct fab_history *h, const struct fab_epoch *slots, u32 delivered)
+FAB_CALL const struct fab_epoch *fab_history_at(const struct fab_history *h, const struct fab_epoch *slots,
+						u32 delivered)
 {
 	u32 oldest = h->next - h->filled;
 	u32 low = 0, high = h->filled, step;
@@ -256,7 +289,9 @@ FAB_CALL u32 fab_quantum(const struct fab_bbr *b)
 /* BBRQuantizationBudget: room for bursts at both ends. */
 FAB_CALL u32 fab_quantize(const struct fab_bbr *b, u32 volume)
 {
-	volume = fab_max(volume, 3 * fab_quantum(b));
+	u32 budget = 3 * fab_quantum(b);
+
+	volume = fab_profile_of(b)->quanta_on_top ? volume + budget : fab_max(volume, budget);
 	volume = fab_max(volume, FAB_MIN_PIPE_CWND);
 	return b->state == FAB_PROBE_BW_UP ? volume + 2 : volume;
 }
@@ -282,7 +317,7 @@ FAB_CALL u32 fab_target_inflight(const struct fab_bbr *b)
 /* BBRProbeRTTCwnd. */
 FAB_CALL u32 fab_probe_rtt_cwnd(const struct fab_bbr *b)
 {
-	return fab_max(fab_bdp(b, b->bw, FAB_PROBE_RTT_CWND_GAIN), FAB_MIN_PIPE_CWND);
+	return fab_max(fab_bdp(b, b->bw, fab_profile_of(b)->probe_rtt_cwnd_gain), FAB_MIN_PIPE_CWND);
 }
 
 /* ---- Parts of the state machine that several states share ---- */
@@ -419,7 +454,7 @@ FAB_CALL void fab_enter_probe_rtt(struct fab_bbr *b, const struct fab_ack *a)
 	fab_save_cwnd(b);
 	b->state = FAB_PROBE_RTT;
 	b->pacing_gain = FAB_GAIN_UNIT;
-	b->cwnd_gain = FAB_PROBE_RTT_CWND_GAIN;
+	b->cwnd_gain = fab_profile_of(b)->probe_rtt_cwnd_gain;
 	b->probe_rtt_done_stamp_us = 0;
 	b->ack_phase = FAB_ACKS_PROBE_STOPPING;
 	fab_start_round(b, a->delivered);
@@ -445,13 +480,13 @@ FAB_CALL void fab_handle_too_high(struct fab_bbr *b, const struct fab_ack *a, u3
 }
 
 /*
- * BBRHandleLostPacket, for all packets marked lost since the last ACK. The lost packet's own P.tx_in_flight is not to be
- * had; that of the packet whose delivery revealed the loss was sent within the reordering window after it. With packets
- * of one segment BBRInflightAtLoss() is what was in flight before the packet that crossed the threshold.
+ * BBRHandleLostPacket, for all packets marked lost since the last ACK. The lost packet's own P.tx_in_flight is not to
+ * be had; that of the packet whose delivery revealed the loss was sent within the reordering window after it. With
+ * packets of one segment BBRInflightAtLoss() is what was in flight before the packet that crossed the threshold.
  */
 FAB_CALL void fab_handle_losses(struct fab_bbr *b, const struct fab_ack *a, const struct fab_sample *s)
 {
-	if (!s->newly_lost)
+	if (!s->newly_lost || fab_profile_of(b)->gain_cycle)
 		return;
 	b->loss_events_in_round++;
 	if (!b->loss_in_round) {
@@ -492,32 +527,8 @@ FAB_CALL void fab_update_latest(struct fab_bbr *b, const struct fab_ack *a, u64 
 	}
 }
 
-/* BBRUpdateMaxBw with BBRUpdateRound. */
-FAB_CALL void fab_update_max_bw(struct fab_bbr *b, const struct fab_ack *a, u64 rate)
-{
-	b->round_start = rate && fab_reached(a->prior_delivered, b->next_round_delivered);
-	if (b->round_start) {
-		fab_start_round(b, a->delivered);
-		b->round_count++;
-		b->rounds_since_bw_probe++;
-		if (fab_reached(a->prior_delivered, b->recovery_round_delivered))
-			b->packet_conservation = false;
-	}
-	if (rate && (rate >= fab_max_bw(b) || !a->app_limited))
-		b->max_bw_of_cycle[1] = fab_max64(b->max_bw_of_cycle[1], rate);
-}
-
-/* BBRAdvanceMaxBwFilter; a cycle that saw no sample keeps what is known. */
-FAB_CALL void fab_advance_max_bw(struct fab_bbr *b)
-{
-	if (!b->max_bw_of_cycle[1])
-		return;
-	b->max_bw_of_cycle[0] = b->max_bw_of_cycle[1];
-	b->max_bw_of_cycle[1] = 0;
-}
-
 /* Windowed maximum after K. Nichols: the best of the window, of what came after it, and of what came after that. */
-FAB_CALL void fab_filter_update(struct fab_max_filter *f, u32 round, u32 value, u32 window)
+FAB_CALL void fab_filter_update(struct fab_max_filter *f, u32 round, u64 value, u32 window)
 {
 	if (value >= f->value[0] || round - f->round[2] > window) {
 		f->value[0] = f->value[1] = f->value[2] = value;
@@ -539,6 +550,38 @@ FAB_CALL void fab_filter_update(struct fab_max_filter *f, u32 round, u32 value, 
 		f->value[2] = value;
 		f->round[2] = round;
 	}
+}
+
+/* BBRUpdateMaxBw with BBRUpdateRound. */
+FAB_CALL void fab_update_max_bw(struct fab_bbr *b, const struct fab_ack *a, u64 rate)
+{
+	u32 bw_rounds = fab_profile_of(b)->bw_rounds;
+
+	b->round_start = rate && fab_reached(a->prior_delivered, b->next_round_delivered);
+	if (b->round_start) {
+		fab_start_round(b, a->delivered);
+		b->round_count++;
+		b->rounds_since_bw_probe++;
+	}
+	if (rate && fab_reached(a->prior_delivered, b->recovery_round_delivered))
+		b->packet_conservation = false;
+	if (!rate || (rate < fab_max_bw(b) && a->app_limited))
+		return;
+	if (bw_rounds) {
+		fab_filter_update(&b->recent_bw, b->round_count, rate, bw_rounds);
+		b->max_bw_of_cycle[1] = b->recent_bw.value[0];
+	} else {
+		b->max_bw_of_cycle[1] = fab_max64(b->max_bw_of_cycle[1], rate);
+	}
+}
+
+/* BBRAdvanceMaxBwFilter; a cycle that saw no sample keeps what is known. */
+FAB_CALL void fab_advance_max_bw(struct fab_bbr *b)
+{
+	if (!b->max_bw_of_cycle[1])
+		return;
+	b->max_bw_of_cycle[0] = b->max_bw_of_cycle[1];
+	b->max_bw_of_cycle[1] = 0;
 }
 
 /* BBRUpdateACKAggregation. */
@@ -585,7 +628,7 @@ FAB_CALL void fab_check_startup_loss(struct fab_bbr *b, const struct fab_ack *a,
 	const struct fab_profile *p = fab_profile_of(b);
 	u32 bdp;
 
-	if (b->state != FAB_STARTUP || b->full_bw_reached || !b->loss_round_start || !b->in_recovery)
+	if (b->state != FAB_STARTUP || b->full_bw_reached || !b->loss_round_start || !b->in_recovery || p->gain_cycle)
 		return;
 	if (!fab_reached(a->prior_delivered, b->recovery_round_delivered) || !fab_too_high(a, s))
 		return;
@@ -692,9 +735,64 @@ FAB_CALL bool fab_time_to_go_down(struct fab_bbr *b, const struct fab_ack *a, u6
 	return b->full_bw_now;
 }
 
+/* BBRAdvanceCyclePhase of version 1. */
+FAB_CALL void fab_v1_advance(struct fab_bbr *b, const struct fab_ack *a)
+{
+	b->cycle_index = (u8)((b->cycle_index + 1U) % FAB_V1_PHASES);
+	b->cycle_stamp_us = a->now_us;
+	b->phase_lost = a->lost;
+	if (b->cycle_index == 0) {
+		b->state = FAB_PROBE_BW_UP;
+		b->pacing_gain = FAB_UP_PACING_GAIN;
+	} else if (b->cycle_index == 1) {
+		b->state = FAB_PROBE_BW_DOWN;
+		b->pacing_gain = fab_profile_of(b)->down_pacing_gain;
+	} else {
+		b->state = FAB_PROBE_BW_CRUISE;
+		b->pacing_gain = FAB_GAIN_UNIT;
+	}
+	b->cwnd_gain = FAB_STEADY_CWND_GAIN;
+}
+
+/* BBREnterProbeBW of version 1: any phase but the draining one, at random. */
+FAB_CALL void fab_v1_enter_probe_bw(struct fab_bbr *b, const struct fab_ack *a)
+{
+	b->cycle_index = (u8)(FAB_V1_PHASES - 1 - fab_random(b) % (FAB_V1_PHASES - 1));
+	fab_v1_advance(b, a);
+}
+
+/* BBRCheckCyclePhase of version 1. */
+FAB_CALL void fab_v1_update_cycle(struct fab_bbr *b, const struct fab_ack *a)
+{
+	bool elapsed = a->now_us > b->cycle_stamp_us + b->min_rtt_us;
+
+	if (!fab_in_probe_bw(b))
+		return;
+	if (b->state == FAB_PROBE_BW_UP)
+		elapsed = elapsed && (a->lost != b->phase_lost ||
+				      a->prior_in_flight >= fab_inflight(b, fab_max_bw(b), FAB_UP_PACING_GAIN));
+	else if (b->state == FAB_PROBE_BW_DOWN)
+		elapsed = elapsed || a->prior_in_flight <= fab_inflight(b, fab_max_bw(b), FAB_GAIN_UNIT);
+	if (elapsed)
+		fab_v1_advance(b, a);
+}
+
+/* BBREnterProbeBW. */
+FAB_CALL void fab_enter_probe_bw(struct fab_bbr *b, const struct fab_ack *a)
+{
+	if (fab_profile_of(b)->gain_cycle)
+		fab_v1_enter_probe_bw(b, a);
+	else
+		fab_start_down(b, a);
+}
+
 /* BBRUpdateProbeBWCyclePhase. */
 FAB_CALL void fab_update_cycle(struct fab_bbr *b, const struct fab_ack *a, const struct fab_sample *s)
 {
+	if (fab_profile_of(b)->gain_cycle) {
+		fab_v1_update_cycle(b, a);
+		return;
+	}
 	if (!b->full_bw_reached || fab_adapt_upper_bounds(b, a, s))
 		return;
 	switch (b->state) {
@@ -733,7 +831,7 @@ FAB_CALL void fab_check_drain(struct fab_bbr *b, const struct fab_ack *a)
 		return;
 	if (a->in_flight <= fab_inflight(b, fab_max_bw(b), FAB_GAIN_UNIT) ||
 	    (limit && b->round_count - b->drain_start_round > limit))
-		fab_start_down(b, a);
+		fab_enter_probe_bw(b, a);
 }
 
 /* ---- ProbeRTT ---- */
@@ -741,7 +839,9 @@ FAB_CALL void fab_check_drain(struct fab_bbr *b, const struct fab_ack *a)
 /* BBRUpdateMinRTT. */
 FAB_CALL void fab_update_min_rtt(struct fab_bbr *b, const struct fab_ack *a)
 {
-	b->probe_rtt_expired = a->now_us > b->probe_rtt_min_stamp_us + FAB_PROBE_RTT_INTERVAL_US;
+	u64 interval_us = fab_profile_of(b)->probe_rtt_interval_s * FAB_SECOND_US;
+
+	b->probe_rtt_expired = a->now_us > b->probe_rtt_min_stamp_us + interval_us;
 	if (a->rtt_us != FAB_UNKNOWN &&
 	    (a->rtt_us < b->probe_rtt_min_us || (b->probe_rtt_expired && !a->ack_delayed))) {
 		b->probe_rtt_min_us = a->rtt_us;
@@ -761,7 +861,9 @@ FAB_CALL void fab_try_leave_probe_rtt(struct fab_bbr *b, const struct fab_ack *a
 	b->probe_rtt_min_stamp_us = a->now_us;
 	fab_restore_cwnd(b);
 	fab_reset_short_term(b);
-	if (b->full_bw_reached) {
+	if (b->full_bw_reached && fab_profile_of(b)->gain_cycle) {
+		fab_v1_enter_probe_bw(b, a);
+	} else if (b->full_bw_reached) {
 		fab_start_down(b, a);
 		fab_start_cruise(b);
 	} else {
@@ -840,10 +942,10 @@ FAB_CALL bool fab_modulate_for_recovery(struct fab_bbr *b, const struct fab_ack 
 /* BBRSetCwnd. */
 FAB_CALL void fab_set_cwnd(struct fab_bbr *b, const struct fab_ack *a, u32 newly_lost)
 {
-	u32 most = fab_bdp(b, b->bw, b->cwnd_gain) + b->extra_acked.value[0];
+	u64 wanted = (u64)fab_bdp(b, b->bw, b->cwnd_gain) + b->extra_acked.value[0];
+	u32 most = fab_quantize(b, (u32)fab_min64(wanted, FAB_LARGEST_CWND));
 	u32 grown = (u32)fab_min64((u64)b->cwnd + a->newly_acked, FAB_LARGEST_CWND);
 
-	most = fab_quantize(b, fab_min(most, FAB_LARGEST_CWND));
 	if (!fab_modulate_for_recovery(b, a, newly_lost)) {
 		if (b->full_bw_reached)
 			b->cwnd = fab_min(grown, most);
@@ -917,7 +1019,7 @@ FAB_CALL void fab_take_sample(struct fab_bbr *b, struct fab_epoch *slots, const 
 	fab_history_record(&b->history, slots, a->delivered, a->lost, a->in_flight);
 }
 
-/* BBRUpdateOnACK. `slots` is the memory of the history; b->cwnd, b->pacing_rate and b->mark_app_limited are the answer. */
+/* BBRUpdateOnACK. `slots` is the memory of the history. The answer: b->cwnd, b->pacing_rate, b->mark_app_limited. */
 FAB_CALL void fab_bbr_on_ack(struct fab_bbr *b, struct fab_epoch *slots, const struct fab_ack *a)
 {
 	struct fab_sample s;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
 /*
- * BBR versions 2 and 3, written from the IETF drafts: state, inputs and outputs of the core.
+ * BBR versions 1, 2 and 3, written from the IETF drafts: state, inputs and outputs of the core.
  *
- * The core is freestanding: unsigned integers only, no allocation, no pointer but those of its arguments. Three shims use
- * it: the kernel module (fab_bbr_module.c), the BPF program (bpf/fab_bbr.bpf.c) and the unit harness in user space.
+ * The core is freestanding: unsigned integers only, no allocation, no pointer but those of its arguments. Three shims
+ * use it: the kernel module (fab_bbr_module.c), the BPF program (bpf/fab_bbr.bpf.c) and the unit harness in user space.
  *
  * Units: volumes are packets, rates are bytes per second, times are microseconds, gains are 1/256.
  */
@@ -35,6 +35,7 @@ enum fab_profile_id {
 	FAB_PROFILE_V2ALPHA, /* published constants of the BBRv2 alpha that the papers measured */
 	FAB_PROFILE_DRAFT01, /* draft-cardwell-iccrg-bbr-congestion-control-01, November 2021 */
 	FAB_PROFILE_V3,	     /* draft-ietf-ccwg-bbr as of 2026 */
+	FAB_PROFILE_V1,	     /* draft -00 of 2017, to compare with the kernel's own bbr */
 	FAB_PROFILES
 };
 
@@ -88,9 +89,9 @@ struct fab_epoch {
 
 /*
  * A stock kernel does not keep with each packet what was in flight and lost when it left (P.tx_in_flight, P.lost). All
- * packets sent between two ACKs saw the same C.delivered, and RS.prior_delivered returns with each sample: a ring of one
- * entry per ACK, searched by C.delivered, gives both back. Where a window has more ACKs than the ring has slots, one
- * entry stands for `spacing` delivered packets.
+ * packets sent between two ACKs saw the same C.delivered, and RS.prior_delivered returns with each sample: a ring of
+ * one entry per ACK, searched by C.delivered, gives both back. Where a window has more ACKs than the ring has slots, an
+ * entry stands for several delivered packets.
  */
 struct fab_history {
 	u32 capacity; /* slots, a power of two */
@@ -101,7 +102,7 @@ struct fab_history {
 /* The greatest of what was seen in the last `window` rounds, and the two runners-up that will follow it. */
 struct fab_max_filter {
 	u32 round[3];
-	u32 value[3];
+	u64 value[3];
 };
 
 /* What a connection is opened with. */
@@ -157,7 +158,9 @@ struct fab_bbr {
 	u32 last_lost;
 	u32 loss_events_in_round;
 	u32 full_bw_count;
+	u32 phase_lost; /* C.lost when this phase of version 1's gain cycle began */
 	struct fab_max_filter extra_acked;
+	struct fab_max_filter recent_bw; /* version 1: of the last ten rounds */
 	struct fab_history history;
 
 	u16 pacing_gain;
@@ -166,6 +169,7 @@ struct fab_bbr {
 	u8 state;
 	u8 undo_state;
 	u8 ack_phase;
+	u8 cycle_index; /* phase of version 1's gain cycle */
 	bool full_bw_reached; /* ever, in this connection */
 	bool full_bw_now;     /* in this probe */
 	bool round_start;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause
 /*
- * The kernel module: fab_bbr2 and fab_bbr3 for a stock kernel. It hands what TCP knows to the core and what the core
- * says back to TCP. Differences between kernels are found by compiling (here and in Kbuild), never by version.
+ * The kernel module: fab_bbr2 and fab_bbr3 for a stock kernel, and fab_bbr1 to compare with its own bbr. It hands what
+ * TCP knows to the core, and to TCP what the core says back. Differences between kernels are found by compiling (here
+ * and in Kbuild), never by version.
  */
 #define pr_fmt(fmt) "fab_bbr: " fmt
 
@@ -33,6 +34,7 @@ static const char *const fab_profile_names[FAB_PROFILES] = {
 	[FAB_PROFILE_V2ALPHA] = "v2alpha",
 	[FAB_PROFILE_DRAFT01] = "draft01",
 	[FAB_PROFILE_V3] = "v3",
+	[FAB_PROFILE_V1] = "v1",
 };
 
 static u8 fab_profile_of_bbr2 = FAB_PROFILE_V2ALPHA;
@@ -205,6 +207,11 @@ static void fab_open(struct sock *sk, u8 profile)
 	cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED);
 }
 
+static void fab_open_bbr1(struct sock *sk)
+{
+	fab_open(sk, FAB_PROFILE_V1);
+}
+
 static void fab_open_bbr2(struct sock *sk)
 {
 	fab_open(sk, READ_ONCE(fab_profile_of_bbr2));
@@ -310,37 +317,39 @@ static size_t fab_get_info(struct sock *sk, u32 ext, int *attr, union tcp_cc_inf
 		.min_tso_segs = fab_min_tso_segs, .get_info = fab_get_info,                                            \
 	}
 
-static struct tcp_congestion_ops fab_bbr2 __read_mostly = FAB_CONGESTION_OPS("fab_bbr2", fab_open_bbr2);
-static struct tcp_congestion_ops fab_bbr3 __read_mostly = FAB_CONGESTION_OPS("fab_bbr3", fab_open_bbr3);
+static struct tcp_congestion_ops fab_ops[] __read_mostly = {
+	FAB_CONGESTION_OPS("fab_bbr2", fab_open_bbr2),
+	FAB_CONGESTION_OPS("fab_bbr3", fab_open_bbr3),
+	FAB_CONGESTION_OPS("fab_bbr1", fab_open_bbr1),
+};
 
-static int __init fab_register(struct tcp_congestion_ops *ops)
+static void fab_unregister(size_t count)
 {
-	int error = tcp_register_congestion_control(ops);
-
-	if (error)
-		pr_err("%s cannot be registered (%d)%s\n", ops->name, error,
-		       error == -EEXIST ? ": this kernel has one already; unload or unregister that first" : "");
-	return error;
+	while (count--)
+		tcp_unregister_congestion_control(&fab_ops[count]);
 }
 
 static int __init fab_load(void)
 {
+	size_t k;
 	int error;
 
 	BUILD_BUG_ON(sizeof(struct fab_conn *) > ICSK_CA_PRIV_SIZE);
-	error = fab_register(&fab_bbr2);
-	if (error)
-		return error;
-	error = fab_register(&fab_bbr3);
-	if (error)
-		tcp_unregister_congestion_control(&fab_bbr2);
-	return error;
+	for (k = 0; k < ARRAY_SIZE(fab_ops); k++) {
+		error = tcp_register_congestion_control(&fab_ops[k]);
+		if (error) {
+			pr_err("%s cannot be registered (%d)%s\n", fab_ops[k].name, error,
+			       error == -EEXIST ? ": this kernel has one already; unregister that first" : "");
+			fab_unregister(k);
+			return error;
+		}
+	}
+	return 0;
 }
 
 static void __exit fab_unload(void)
 {
-	tcp_unregister_congestion_control(&fab_bbr3);
-	tcp_unregister_congestion_control(&fab_bbr2);
+	fab_unregister(ARRAY_SIZE(fab_ops));
 }
 
 module_init(fab_load);
