@@ -26,6 +26,8 @@
 #define FAB_SLOT(history, index) ((index) & ((history)->capacity - 1))
 #endif
 
+#define FAB_ROUND_SLOT(round) ((round) & (FAB_FILTER_ROUNDS - 1))
+
 #define FAB_SECOND_US 1000000ULL
 #define FAB_MS_US 1000U
 #define FAB_MIN_RTT_WINDOW_US (10 * FAB_SECOND_US)
@@ -45,6 +47,13 @@
 #define FAB_LARGEST_CWND (1U << 30)
 #define FAB_HISTORY_SEARCH_STEPS 20
 
+/* What the loss that ends Startup leaves as inflight_hi. */
+enum fab_startup_loss_bound {
+	FAB_BOUND_NONE,
+	FAB_BOUND_BDP,
+	FAB_BOUND_DELIVERED /* the BDP, or what was delivered in the round if that is more */
+};
+
 /* Constants in which the texts differ; what is not here they share. */
 struct fab_profile {
 	u16 startup_pacing_gain;
@@ -59,12 +68,14 @@ struct fab_profile {
 	u8 extra_acked_rounds;
 	u8 startup_extra_acked_rounds;
 	u8 drain_rounds;	  /* Drain ends at the latest after so many; 0: no limit */
+	u8 startup_loss_bound;	  /* enum fab_startup_loss_bound */
 	bool note_loss;		  /* the first loss of a round restarts the loss round */
 	bool conserve_packets;	  /* first round of fast recovery */
 	bool up_ends_at_plateau;  /* else: after one min_rtt with 1.25 BDP in flight */
 	bool precautionary;	  /* a probe after a lossy one stops at inflight_hi */
 	bool react_to_samples;	  /* a rate sample alone may say that inflight was too high */
-	bool loss_exit_by_latest; /* at the loss exit of Startup: max of BDP and what was delivered */
+	bool plateau_of_samples;  /* full_bw is compared with the sample that starts a round; else with max_bw */
+	bool cruise_after_min_rtt;
 	bool undo_state;	  /* a spurious loss also gives the state back */
 	bool slow_single_packets;
 	bool quanta_on_top; /* room for bursts is added to the BDP; else the BDP contains it */
@@ -82,9 +93,11 @@ static const struct fab_profile fab_v2alpha = {
 	.startup_loss_events = 8,
 	.extra_acked_rounds = 10,
 	.startup_extra_acked_rounds = 10,
+	.startup_loss_bound = FAB_BOUND_BDP,
 	.note_loss = true,
 	.conserve_packets = true,
 	.react_to_samples = true,
+	.cruise_after_min_rtt = true,
 	.slow_single_packets = true,
 };
 
@@ -99,9 +112,10 @@ static const struct fab_profile fab_draft01 = {
 	.startup_loss_events = 3,
 	.extra_acked_rounds = 10,
 	.startup_extra_acked_rounds = 10,
+	.startup_loss_bound = FAB_BOUND_NONE,
 	.conserve_packets = true,
 	.react_to_samples = true,
-	.loss_exit_by_latest = true,
+	.cruise_after_min_rtt = true,
 	.slow_single_packets = true,
 };
 
@@ -117,10 +131,11 @@ static const struct fab_profile fab_v3 = {
 	.extra_acked_rounds = 10,
 	.startup_extra_acked_rounds = 1,
 	.drain_rounds = 3,
+	.startup_loss_bound = FAB_BOUND_DELIVERED,
 	.note_loss = true,
 	.up_ends_at_plateau = true,
 	.precautionary = true,
-	.loss_exit_by_latest = true,
+	.plateau_of_samples = true,
 	.undo_state = true,
 };
 
@@ -149,7 +164,7 @@ struct fab_sample {
 	u32 newly_lost;	  /* marked lost since the last ACK */
 };
 
-FAB_CALL const struct fab_profile *fab_profile_of(const struct fab_bbr *b)
+static inline const struct fab_profile *fab_profile_of(const struct fab_bbr *b)
 {
 	if (b->profile == FAB_PROFILE_V3)
 		return &fab_v3;
@@ -184,10 +199,10 @@ static inline bool fab_reached(u32 a, u32 b)
 	return (s32)(a - b) >= 0;
 }
 
-/* 15 % or one packet left free, but not below the least pipe. */
+/* At least 15 % and one packet left free, but not below the least pipe. */
 static inline u32 fab_with_headroom(u32 volume)
 {
-	u32 headroom = fab_max(1, (u32)FAB_DIV64((u64)volume * 15, 100));
+	u32 headroom = fab_max(1, (u32)FAB_DIV64((u64)volume * 15 + 99, 100));
 
 	return fab_max(volume > headroom ? volume - headroom : 0, FAB_MIN_PIPE_CWND);
 }
@@ -277,13 +292,17 @@ FAB_CALL u32 fab_bdp(const struct fab_bbr *b, u64 bw, u32 gain)
 	return (u32)fab_min64(FAB_DIV64(bytes + b->mss - 1, b->mss), FAB_LARGEST_CWND);
 }
 
+static inline u32 fab_least_quantum(const struct fab_bbr *b)
+{
+	return fab_profile_of(b)->slow_single_packets && b->pacing_rate < FAB_SLOW_RATE ? 1 : 2;
+}
+
 /* BBRSetSendQuantum: packets that leave in one burst. */
 FAB_CALL u32 fab_quantum(const struct fab_bbr *b)
 {
-	u32 least = fab_profile_of(b)->slow_single_packets && b->pacing_rate < FAB_SLOW_RATE ? 1 : 2;
 	u64 bytes = fab_min64(FAB_DIV64(b->pacing_rate, 1000), FAB_LARGEST_QUANTUM_BYTES);
 
-	return fab_max((u32)FAB_DIV64(bytes, b->mss), least);
+	return fab_max((u32)FAB_DIV64(bytes, b->mss), fab_least_quantum(b));
 }
 
 /* BBRQuantizationBudget: room for bursts at both ends. */
@@ -527,29 +546,25 @@ FAB_CALL void fab_update_latest(struct fab_bbr *b, const struct fab_ack *a, u64 
 	}
 }
 
-/* Windowed maximum after K. Nichols: the best of the window, of what came after it, and of what came after that. */
+/* The greatest value of this round and of the `window` rounds before it; `window` is less than FAB_FILTER_ROUNDS. */
 FAB_CALL void fab_filter_update(struct fab_max_filter *f, u32 round, u64 value, u32 window)
 {
-	if (value >= f->value[0] || round - f->round[2] > window) {
-		f->value[0] = f->value[1] = f->value[2] = value;
-		f->round[0] = f->round[1] = f->round[2] = round;
+	u64 *newest = &f->of_round[FAB_ROUND_SLOT(round)];
+	u32 age;
+
+	if (round == f->round && window == f->window) {
+		*newest = fab_max64(*newest, value);
+		f->most = fab_max64(f->most, value);
 		return;
 	}
-	if (value >= f->value[1]) {
-		f->value[1] = f->value[2] = value;
-		f->round[1] = f->round[2] = round;
-	} else if (value >= f->value[2]) {
-		f->value[2] = value;
-		f->round[2] = round;
-	}
-	if (round - f->round[0] > window) {
-		f->value[0] = f->value[1];
-		f->round[0] = f->round[1];
-		f->value[1] = f->value[2];
-		f->round[1] = f->round[2];
-		f->value[2] = value;
-		f->round[2] = round;
-	}
+	for (age = 0; age < FAB_FILTER_ROUNDS && age < round - f->round; age++)
+		f->of_round[FAB_ROUND_SLOT(round - age)] = 0;
+	f->round = round;
+	f->window = window;
+	*newest = fab_max64(*newest, value);
+	f->most = 0;
+	for (age = 0; age < FAB_FILTER_ROUNDS && age <= window; age++)
+		f->most = fab_max64(f->most, f->of_round[FAB_ROUND_SLOT(round - age)]);
 }
 
 /* BBRUpdateMaxBw with BBRUpdateRound. */
@@ -569,7 +584,7 @@ FAB_CALL void fab_update_max_bw(struct fab_bbr *b, const struct fab_ack *a, u64 
 		return;
 	if (bw_rounds) {
 		fab_filter_update(&b->recent_bw, b->round_count, rate, bw_rounds);
-		b->max_bw_of_cycle[1] = b->recent_bw.value[0];
+		b->max_bw_of_cycle[1] = b->recent_bw.most;
 	} else {
 		b->max_bw_of_cycle[1] = fab_max64(b->max_bw_of_cycle[1], rate);
 	}
@@ -604,13 +619,15 @@ FAB_CALL void fab_update_aggregation(struct fab_bbr *b, const struct fab_ack *a)
 	fab_filter_update(&b->extra_acked, b->round_count, fab_min(extra, b->cwnd), window);
 }
 
-/* BBRCheckFullBWReached: three rounds that grew by less than a quarter. */
+/* BBRCheckFullBWReached, before it BBRCheckStartupFullBandwidth: three rounds that grew by less than a quarter. */
 FAB_CALL void fab_check_full_bw(struct fab_bbr *b, const struct fab_ack *a, u64 rate)
 {
+	u64 bw = fab_profile_of(b)->plateau_of_samples ? rate : fab_max_bw(b);
+
 	if (b->full_bw_now || !b->round_start || a->app_limited)
 		return;
-	if (rate * 4 >= b->full_bw * 5) {
-		fab_reset_full_bw(b, rate);
+	if (bw * 4 >= b->full_bw * 5) {
+		fab_reset_full_bw(b, bw);
 		return;
 	}
 	b->full_bw_count++;
@@ -620,23 +637,31 @@ FAB_CALL void fab_check_full_bw(struct fab_bbr *b, const struct fab_ack *a, u64 
 }
 
 /*
- * BBRCheckStartupHighLoss: the pipe is full when a whole round of recovery lost more than 2 %, in several places. ACKs
- * that marked something lost are counted for the places: neighbours get marked by one ACK.
+ * The pipe is full when a whole round of recovery lost more than 2 %, in several places. ACKs that marked something
+ * lost are counted for the places: neighbours get marked by one ACK. Without selective ACKs one loss is all that shows.
  */
+FAB_CALL bool fab_startup_loss_is_high(const struct fab_bbr *b, const struct fab_ack *a, const struct fab_sample *s)
+{
+	if (!b->in_recovery)
+		return false;
+	if (!a->sacks)
+		return s->newly_lost;
+	return b->loss_round_start && fab_reached(a->prior_delivered, b->recovery_round_delivered) &&
+	       fab_too_high(a, s) && b->loss_events_in_round >= fab_profile_of(b)->startup_loss_events;
+}
+
+/* BBRCheckStartupHighLoss. */
 FAB_CALL void fab_check_startup_loss(struct fab_bbr *b, const struct fab_ack *a, const struct fab_sample *s)
 {
 	const struct fab_profile *p = fab_profile_of(b);
-	u32 bdp;
 
-	if (b->state != FAB_STARTUP || b->full_bw_reached || !b->loss_round_start || !b->in_recovery || p->gain_cycle)
-		return;
-	if (!fab_reached(a->prior_delivered, b->recovery_round_delivered) || !fab_too_high(a, s))
-		return;
-	if (a->sacks && b->loss_events_in_round < p->startup_loss_events)
+	if (b->state != FAB_STARTUP || b->full_bw_reached || p->gain_cycle || !fab_startup_loss_is_high(b, a, s))
 		return;
 	b->full_bw_reached = true;
-	bdp = fab_bdp(b, fab_max_bw(b), FAB_GAIN_UNIT);
-	b->inflight_hi = fab_max(p->loss_exit_by_latest ? fab_max(bdp, b->inflight_latest) : bdp, 1);
+	if (p->startup_loss_bound != FAB_BOUND_NONE)
+		b->inflight_hi = fab_max(fab_bdp(b, fab_max_bw(b), FAB_GAIN_UNIT), 1);
+	if (p->startup_loss_bound == FAB_BOUND_DELIVERED)
+		b->inflight_hi = fab_max(b->inflight_hi, b->inflight_latest);
 }
 
 /* BBRProbeInflightHiUpward. */
@@ -708,11 +733,14 @@ FAB_CALL bool fab_try_refill(struct fab_bbr *b, const struct fab_ack *a)
 	return true;
 }
 
-/* BBRIsTimeToCruise: the queue is gone and there is headroom. */
+/* BBRIsTimeToCruise: there is headroom, and the queue is gone or (2021) had one min_rtt to go. */
 FAB_CALL bool fab_time_to_cruise(const struct fab_bbr *b, const struct fab_ack *a)
 {
-	return a->in_flight <= fab_inflight_with_headroom(b) &&
-	       a->in_flight <= fab_inflight(b, fab_max_bw(b), FAB_GAIN_UNIT);
+	if (a->in_flight > fab_inflight_with_headroom(b))
+		return false;
+	if (a->in_flight <= fab_inflight(b, fab_max_bw(b), FAB_GAIN_UNIT))
+		return true;
+	return fab_profile_of(b)->cruise_after_min_rtt && a->now_us > b->cycle_stamp_us + b->min_rtt_us;
 }
 
 /* BBRIsTimeToGoDown. */
@@ -829,7 +857,7 @@ FAB_CALL void fab_check_drain(struct fab_bbr *b, const struct fab_ack *a)
 		fab_enter_drain(b);
 	if (b->state != FAB_DRAIN)
 		return;
-	if (a->in_flight <= fab_inflight(b, fab_max_bw(b), FAB_GAIN_UNIT) ||
+	if (a->in_flight <= fab_inflight(b, b->bw, FAB_GAIN_UNIT) ||
 	    (limit && b->round_count - b->drain_start_round > limit))
 		fab_enter_probe_bw(b, a);
 }
@@ -907,10 +935,11 @@ FAB_CALL void fab_set_pacing(struct fab_bbr *b, u32 gain)
 /* BBRInitPacingRate. */
 FAB_CALL void fab_init_pacing(struct fab_bbr *b, u32 rtt_us)
 {
-	u64 window = (u64)b->cwnd * b->mss * FAB_SECOND_US;
-	u64 rate = FAB_DIV64(window, rtt_us ? rtt_us : 1) * fab_profile_of(b)->startup_pacing_gain;
+	u64 window = fab_min64((u64)b->cwnd * b->mss, FAB_LARGEST_RATE) * FAB_SECOND_US;
+	u64 rate = fab_min64(FAB_DIV64(window, rtt_us ? rtt_us : 1), FAB_LARGEST_RATE);
 
-	b->pacing_rate = fab_max64(FAB_DIV64(rate, FAB_GAIN_UNIT), b->mss);
+	rate = FAB_DIV64(rate * fab_profile_of(b)->startup_pacing_gain, FAB_GAIN_UNIT);
+	b->pacing_rate = fab_max64(rate, b->mss);
 }
 
 /* BBRBoundCwndForModel. */
@@ -942,11 +971,12 @@ FAB_CALL bool fab_modulate_for_recovery(struct fab_bbr *b, const struct fab_ack 
 /* BBRSetCwnd. */
 FAB_CALL void fab_set_cwnd(struct fab_bbr *b, const struct fab_ack *a, u32 newly_lost)
 {
-	u64 wanted = (u64)fab_bdp(b, b->bw, b->cwnd_gain) + b->extra_acked.value[0];
+	u64 wanted = (u64)fab_bdp(b, b->bw, b->cwnd_gain) + b->extra_acked.most;
 	u32 most = fab_quantize(b, (u32)fab_min64(wanted, FAB_LARGEST_CWND));
-	u32 grown = (u32)fab_min64((u64)b->cwnd + a->newly_acked, FAB_LARGEST_CWND);
 
 	if (!fab_modulate_for_recovery(b, a, newly_lost)) {
+		u32 grown = (u32)fab_min64((u64)b->cwnd + a->newly_acked, FAB_LARGEST_CWND);
+
 		if (b->full_bw_reached)
 			b->cwnd = fab_min(grown, most);
 		else if (b->cwnd < most || a->delivered - b->first_delivered < b->initial_cwnd)
@@ -1068,18 +1098,26 @@ FAB_CALL void fab_bbr_on_recovery(struct fab_bbr *b, u32 cwnd)
 	fab_save_for_undo(b);
 }
 
-/* BBROnEnterRTO: all that was in flight counts as lost; what is sent from now on is sent after that loss. */
-FAB_CALL void fab_bbr_on_rto(struct fab_bbr *b, struct fab_epoch *slots, u32 delivered, u32 lost)
+/*
+ * BBROnEnterRTO, once the transport has marked what it takes for lost: to BBRHandleLostPacket() that is loss as any
+ * other, and what is sent from now on is sent after it.
+ */
+FAB_CALL void fab_bbr_on_rto(struct fab_bbr *b, struct fab_epoch *slots, const struct fab_ack *a)
 {
-	if (!b->loss_in_round && fab_profile_of(b)->note_loss)
-		b->loss_round_delivered = delivered;
-	b->loss_in_round = true;
-	b->loss_events_in_round++;
-	b->last_lost = lost;
+	struct fab_epoch *newest = &slots[FAB_SLOT(&b->history, b->history.next - 1)];
+	u32 newly_lost = a->lost - b->last_lost;
+	struct fab_sample s = {
+		.tx_in_flight = a->in_flight + newly_lost,
+		.lost = a->lost - newest->lost,
+		.newly_lost = newly_lost,
+	};
+
+	fab_handle_losses(b, a, &s);
+	b->last_lost = a->lost;
+	newest->lost = a->lost;
 	b->in_recovery = true;
 	b->packet_conservation = false;
-	b->recovery_round_delivered = delivered;
-	slots[FAB_SLOT(&b->history, b->history.next - 1)].lost = lost;
+	b->recovery_round_delivered = a->delivered;
 }
 
 /* BBRHandleRestartFromIdle: the first packet after a silence leaves at the rate of the model. */
@@ -1087,12 +1125,11 @@ FAB_CALL void fab_bbr_on_restart(struct fab_bbr *b, const struct fab_ack *a)
 {
 	b->idle_restart = true;
 	b->extra_acked_start_us = a->now_us;
-	if (fab_in_probe_bw(b)) {
+	b->cwnd = a->cwnd;
+	if (fab_in_probe_bw(b))
 		fab_set_pacing(b, FAB_GAIN_UNIT);
-	} else if (b->state == FAB_PROBE_RTT) {
-		b->cwnd = a->cwnd;
+	else if (b->state == FAB_PROBE_RTT)
 		fab_try_leave_probe_rtt(b, a);
-	}
 }
 
 /* BBRHandleSpuriousLossDetection. */
@@ -1100,6 +1137,7 @@ FAB_CALL void fab_bbr_on_spurious_loss(struct fab_bbr *b, const struct fab_ack *
 {
 	b->cwnd = fab_max(a->cwnd, b->prior_cwnd);
 	b->loss_in_round = false;
+	b->loss_events_in_round = 0;
 	fab_reset_full_bw(b, 0);
 	b->bw_lo = fab_max64(b->bw_lo, b->undo_bw_lo);
 	b->inflight_lo = fab_max(b->inflight_lo, b->undo_inflight_lo);

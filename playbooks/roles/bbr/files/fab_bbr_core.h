@@ -29,6 +29,7 @@ typedef int32_t s32;
 #define FAB_UNKNOWN ((u32)~0U)
 #define FAB_GAIN_UNIT 256U
 #define FAB_MIN_PIPE_CWND 4U
+#define FAB_FILTER_ROUNDS 16 /* a power of two above the longest window, of ten rounds before this one */
 
 /* Which text of the algorithm a connection follows; the constants of each stand in fab_bbr_core.c. */
 enum fab_profile_id {
@@ -99,10 +100,12 @@ struct fab_history {
 	u32 filled;
 };
 
-/* The greatest of what was seen in the last `window` rounds, and the two runners-up that will follow it. */
+/* The greatest of what was seen in a window of rounds: a value per round, at the round's number modulo the slots. */
 struct fab_max_filter {
-	u32 round[3];
-	u64 value[3];
+	u64 most;
+	u64 of_round[FAB_FILTER_ROUNDS];
+	u32 round; /* of the latest value */
+	u32 window;
 };
 
 /* What a connection is opened with. */

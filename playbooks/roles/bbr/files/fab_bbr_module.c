@@ -247,9 +247,12 @@ static u32 fab_ssthresh(struct sock *sk)
 static void fab_set_state(struct sock *sk, u8 state)
 {
 	struct fab_conn *conn = fab_conn_of(sk);
+	struct fab_ack a;
 
-	if (conn && state == TCP_CA_Loss)
-		fab_bbr_on_rto(&conn->bbr, conn->slots, tcp_sk(sk)->delivered, tcp_sk(sk)->lost);
+	if (!conn || state != TCP_CA_Loss)
+		return;
+	fab_describe(sk, &a);
+	fab_bbr_on_rto(&conn->bbr, conn->slots, &a);
 }
 
 static u32 fab_undo_cwnd(struct sock *sk)
@@ -284,7 +287,9 @@ static void __maybe_unused fab_cwnd_event(struct sock *sk, enum tcp_ca_event eve
 
 static u32 fab_min_tso_segs(struct sock *sk)
 {
-	return sk->sk_pacing_rate < FAB_SLOW_RATE ? 1 : 2;
+	struct fab_conn *conn = fab_conn_of(sk);
+
+	return conn ? fab_least_quantum(&conn->bbr) : 1;
 }
 
 static size_t fab_get_info(struct sock *sk, u32 ext, int *attr, union tcp_cc_info *info)
