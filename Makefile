@@ -4,7 +4,7 @@ PYTHON ?= /usr/bin/python3
 BIN := .venv/bin
 PACKAGES := python3 python3-venv build-essential flex bison bc xz-utils ca-certificates \
 	iperf3 iproute2 ethtool iputils-ping util-linux mininet
-TEST_PACKAGES := chromium chromium-driver shellcheck
+TEST_PACKAGES := chromium chromium-driver shellcheck kmod
 DEMO := runs/demo
 
 .PHONY: help setup demo test test-fast check format kernel study benchmark clean

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from benchmarks.load import Load, Sample
 from benchmarks.meter import Meter, in_own_process
 from fabbbr.backends.base import usable_cpus
-from fabbbr.configure import kernel_name
+from fabbbr.congestion import kernel_name
 from fabbbr.errors import BackendError
 from fabbbr.model import SERVER_PORT
 from fabbbr.units import ETHERNET_HEADER_BYTES, QueueSize

@@ -15,6 +15,7 @@ from math import sqrt
 from pathlib import Path
 from typing import Any
 
+from fabbbr import congestion
 from fabbbr.cabling import Cabling, LinkEnds, lay_cables
 from fabbbr.configure import expected_offloads, expected_sysctls, stationary_loss
 from fabbbr.errors import BackendError
@@ -79,6 +80,7 @@ def certify(cell: Cell, evidence: Evidence, *, real_clock: bool, lossy_cells: in
     return Certificate(
         checks=(
             *_settings(cell, cabling, evidence.readback),
+            *congestion.checks(cell, evidence.readback),
             *_rtt(cell, cabling, evidence.preflight, real_clock=real_clock),
             *_burst(cell, evidence.preflight, real_clock=real_clock),
             *_conservation(cabling, evidence),

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import ceil
 
+from fabbbr import congestion
 from fabbbr.cabling import Cabling, LinkEnds
 from fabbbr.model import Capture, Cell, CellLink, Command, Interface, Loss, Step
 from fabbbr.units import ETHERNET_HEADER_BYTES, Duration, bdp_bytes
@@ -27,15 +28,9 @@ from fabbbr.wiring import burst_bytes
 _SMALLEST_FRAME_BYTES = 60
 _OFFLOADS = ("tso", "gso", "gro", "lro")
 _HOST_OFFLOADS = ("tso", "gro", "lro")
-_KERNEL_NAMES = {"bbr1": "bbr"}
 _MINIMUM_WINDOW_BYTES = 4 << 20
 _LARGEST_WINDOW_BYTES = (1 << 31) - 1
 _EPHEMERAL_PORTS = "10000 29999"
-
-
-def kernel_name(cca: str) -> str:
-    """The name under which the kernel knows a congestion control: mainline ``bbr`` is BBRv1."""
-    return _KERNEL_NAMES.get(cca, cca)
 
 
 def window_bytes(cell: Cell) -> int:
@@ -62,6 +57,7 @@ def configure_commands(cell: Cell, cabling: Cabling) -> tuple[Command, ...]:
         *_wire_commands(cabling),
         *_queue_commands(cell, cabling),
         *_host_commands(cell, cabling),
+        *congestion.profile_commands(cell),
         *_switch_commands(cell, cabling),
     )
 
@@ -83,7 +79,7 @@ def step_commands(cell: Cell, cabling: Cabling, step: Step) -> tuple[Command, ..
 
 def readback_captures(cell: Cell, cabling: Cabling) -> tuple[Capture, ...]:
     """What to ask of the running network before any flow starts."""
-    captures = []
+    captures = congestion.captures(cell)
     for node in cabling.nodes:
         if node.kind != "host":
             captures.append(_capture(f"qdisc.{node.name}", node.name, "tc", "-r", "-j", "qdisc", "show"))

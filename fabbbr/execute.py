@@ -20,6 +20,7 @@ from fabbbr.backends.base import Backend, CancelledError, Identity, Report, Task
 from fabbbr.cabling import lay_cables
 from fabbbr.certify import Evidence, certify
 from fabbbr.configure import interface_roles
+from fabbbr.congestion import identified
 from fabbbr.errors import BackendError, StoreError
 from fabbbr.estimate import estimate
 from fabbbr.model import Cell, CellManifest, CellStatus, Certificate, Provenance
@@ -156,15 +157,15 @@ class _Run:
                     ),
                 )
             )
-            certificate = self._certificate(cell, work_raw=work / "raw")
+            evidence = Evidence.read(work / "raw")
         except BackendError as error:
             self._put_aside(cell, str(error))
             return Event(kind="failed", cell=cell, slot=slot, reason=str(error))
         except OSError as error:
             message = f"cell {cell.id}: {error.strerror or error}; free some space or choose another --out"
             raise StoreError(message) from error
-        status, reason = _status(certificate)
-        manifest = self._manifest(cell, certificate, report)
+        manifest = self._manifest(cell, evidence, report)
+        status, reason = manifest.status, manifest.reason
         self._folder.commit(cell.id, manifest)
         shutil.rmtree(self._aside(cell), ignore_errors=True)
         return Event(
@@ -176,17 +177,11 @@ class _Run:
             reason=reason,
         )
 
-    def _certificate(self, cell: Cell, *, work_raw: Path) -> Certificate:
-        return certify(
-            cell,
-            Evidence.read(work_raw),
-            real_clock=self._identity.clock == "real",
-            lossy_cells=self._lossy_cells,
-        )
-
-    def _manifest(self, cell: Cell, certificate: Certificate, report: Report) -> CellManifest:
-        status, reason = _status(certificate)
+    def _manifest(self, cell: Cell, evidence: Evidence, report: Report) -> CellManifest:
         identity = self._identity
+        real_clock = identity.clock == "real"
+        certificate = certify(cell, evidence, real_clock=real_clock, lossy_cells=self._lossy_cells)
+        status, reason = _status(certificate)
         return CellManifest(
             cell=cell,
             status=status,
@@ -200,6 +195,9 @@ class _Run:
                 kernel_config_sha256=identity.kernel_config_sha256,
                 kernel_sha256=identity.kernel_sha256,
                 tools=identity.tools,
+                congestion_controls=identified(
+                    cell, evidence.readback, kernel_release=identity.kernel_release
+                ),
                 options={**report.options, "interfaces": interface_roles(lay_cables(cell))},
             ),
             virtual_s=report.clock_s,

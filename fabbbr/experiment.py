@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
 
 from fabbbr.axes import squeeze
-from fabbbr.model import PORTS_PER_FLOW, Aqm, Loss, Record
+from fabbbr.model import PORTS_PER_FLOW, Aqm, BbrProfile, Implementation, Loss, Record
 from fabbbr.quantity import BitRate, Buffer, ByteSize, Span
 from fabbbr.suggest import did_you_mean
 from fabbbr.units import Duration, QueueSize
@@ -25,6 +25,20 @@ CCAS = (
     *("dctcp", "highspeed", "scalable", "veno", "yeah", "lp", "nv", "cdg"),
 )
 """Congestion controls by the names of fabbbr: ``bbr1`` is the ``bbr`` of the mainline kernel."""
+
+IMPLEMENTATIONS: dict[str, tuple[Implementation, ...]] = {
+    "bbr1": ("mainline", "fabbbr"),
+    "bbr2": ("fabbbr", "google"),
+    "bbr3": ("fabbbr", "google"),
+}
+"""Congestion control → whose there are, the default first; of all others there is the mainline kernel's alone."""
+
+BBR_PROFILES: dict[str, tuple[BbrProfile, ...]] = {
+    "bbr1": ("v1",),
+    "bbr2": ("v2alpha", "draft01"),
+    "bbr3": ("v3",),
+}
+"""Congestion control → profiles of fabbbr's module, the default first."""
 
 
 def _wrong(why: str) -> PydanticCustomError:
@@ -119,6 +133,10 @@ class FlowGroup(Record):
     """``count`` flows that differ in their start alone."""
 
     cca: Cca = Field(examples=["cubic"])
+    profile: BbrProfile | None = None
+    """Of a BBR; the first of :data:`BBR_PROFILES` unless given."""
+    implementation: Implementation | None = None
+    """Of a BBR; the first of :data:`IMPLEMENTATIONS` unless given."""
     count: Annotated[int, Field(ge=1, le=400), _WHOLE] = 1
     streams: Annotated[int, Field(ge=1, le=PORTS_PER_FLOW), _WHOLE] = 1
     """Parallel connections of each flow, each from a port of its own."""
@@ -133,6 +151,16 @@ class FlowGroup(Record):
     sender: Name | None = Field(None, alias="from")
     receiver: Name | None = Field(None, alias="to")
     label: Annotated[str, Field(min_length=1, max_length=40)] | None = None
+
+    @property
+    def whose(self) -> Implementation:
+        """The implementation that the flows run."""
+        return self.implementation or IMPLEMENTATIONS.get(self.cca, ("mainline",))[0]
+
+    @property
+    def own_profile(self) -> BbrProfile | None:
+        """What the flows run of module fab_bbr; None when it is something else."""
+        return (self.profile or BBR_PROFILES[self.cca][0]) if self.whose == "fabbbr" else None
 
     def starts(self) -> list[Duration]:
         """When each flow of the group starts, from the beginning of the run."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from fabbbr.backends.base import Backend, BackendName
 from fabbbr.catalogue import Planned, open_plan
@@ -40,6 +40,11 @@ class Request:
     only: str | None = None
     out: Path | None = None
     jobs: int | None = None
+
+
+def clock_of(request: Request) -> Literal["virtual", "real"]:
+    """Which clock the run's results carry; a host's Mininet has only the real one."""
+    return "real" if request.real_clock or request.backend == "mininet" else "virtual"
 
 
 def planned(request: Request, *, timer_hz: int | None = None) -> Planned:
@@ -76,7 +81,7 @@ def run_folder_path(request: Request, experiment_id: str) -> Path:
     if request.out is not None:
         return request.out
     suffix = "" if request.profile == "default" else f"-{request.profile}"
-    place = "" if request.backend == "guest" and not request.real_clock else f"-{request.backend}-real"
+    place = "" if clock_of(request) == "virtual" else f"-{request.backend}-real"
     return Path("runs") / f"{experiment_id}{suffix}{place}"
 
 
@@ -126,6 +131,7 @@ def open_or_create(request: Request, plan: Planned) -> RunFolder:
         profile=request.profile,
         seed=request.seed,
         backend=request.backend,
+        clock=clock_of(request),
         overrides=request.overrides,
         claims=tuple(plan.experiment.claims),
         cells=tuple(cells.values()),
@@ -144,6 +150,7 @@ def _require_same(existing: RunManifest, request: Request, plan: Planned) -> Non
             ("experiment", existing.experiment.get("id"), plan.experiment.id),
             ("seed", existing.seed, request.seed),
             ("backend", existing.backend, request.backend),
+            ("clock", existing.clock, clock_of(request)),
         )
         if old != new
     ]

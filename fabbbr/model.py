@@ -27,6 +27,10 @@ Aqm = Literal["taildrop", "fq_codel", "cake", "red", "pie"]
 LossPosition = Literal["after_bottleneck", "before_bottleneck"]
 ClockKind = Literal["virtual", "real"]
 CellStatus = Literal["certified", "uncertified"]
+Implementation = Literal["mainline", "fabbbr", "google"]
+"""Whose BBR: that of the mainline kernel, of fabbbr's module fab_bbr, or of a kernel built from Google's tree."""
+BbrProfile = Literal["v1", "v2alpha", "draft01", "v3"]
+"""Which set of constants the module fab_bbr runs."""
 
 
 class Record(BaseModel):
@@ -75,7 +79,7 @@ class CellLink(Record):
 
 
 class Flow(Record):
-    """One iperf3 client and its server. ``sender`` is where the data comes from."""
+    """One sender and its receiver, iperf3 or the agent's own. ``sender`` is where the data comes from."""
 
     index: int
     group: str
@@ -90,6 +94,10 @@ class Flow(Record):
     pacing: BitRate | None = None
     rtt: Span
     """Propagation round trip of the path of this flow."""
+    implementation: Implementation | None = None
+    """None for what the mainline kernel has."""
+    profile: BbrProfile | None = None
+    """Of fabbbr's own BBR; None for everything else."""
 
 
 class Step(Record):
@@ -187,6 +195,18 @@ class Certificate(Record):
         return all(check.passed for check in self.checks)
 
 
+class CongestionControl(Record):
+    """What stood behind the name of a congestion control, as the running kernel told it."""
+
+    cca: str
+    kernel_name: str
+    implementation: str
+    """``fabbbr``, ``google``, or ``mainline`` and the kernel's release."""
+    profile: str | None = None
+    source: str | None = None
+    """First 16 hex digits of the sha256 of the sources of module fab_bbr."""
+
+
 class Provenance(Record):
     """What produced a cell: enough to produce it again."""
 
@@ -198,6 +218,7 @@ class Provenance(Record):
     kernel_sha256: str | None = None
     tools: dict[str, str] = Field(default_factory=dict)
     """Tool name → version line: iperf3, ss, tc, mininet, python."""
+    congestion_controls: tuple[CongestionControl, ...] = ()
     options: dict[str, Any] = Field(default_factory=dict)
     """What else decides the bytes: guest memory, seccomp or ptrace, hashes of agent and shim."""
 
@@ -230,6 +251,7 @@ class RunManifest(Record):
     profile: Literal["default", "quick", "full"]
     seed: int
     backend: str
+    clock: Literal["virtual", "real"] = "virtual"
     overrides: tuple[str, ...] = ()
     """What ``--set`` changed, as given."""
     claims: tuple[str, ...]
@@ -265,6 +287,18 @@ class Node(Record):
     kind: Literal["host", "switch", "wire"]
     address: str | None = None
     """IPv4 address with prefix length; hosts only."""
+
+
+class Requirement(Record):
+    """A congestion control that a node must offer before anything is set up."""
+
+    node: str
+    name: str
+    """In the kernel."""
+    version: str | None = None
+    """What ``/sys/module/tcp_<name>/version`` must say; empty: there must be none, as in mainline; None: anything."""
+    remedy: str
+    """What to do when it does not."""
 
 
 class FlowTask(Record):
@@ -322,6 +356,7 @@ class Job(Record):
     bottleneck_bps: int
     window_bytes: int
     """Socket buffer limit of the hosts: decides how much memory the emulation needs."""
+    requires: tuple[Requirement, ...] = ()
     configure: tuple[Command, ...]
     readback: tuple[Capture, ...]
     pings: tuple[Capture, ...]

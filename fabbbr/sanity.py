@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from fabbbr.document import Loc
-from fabbbr.experiment import FlowGroup, LinkSetup, PathSetup, Setup, StepSetup
+from fabbbr.experiment import BBR_PROFILES, IMPLEMENTATIONS, FlowGroup, LinkSetup, PathSetup, Setup, StepSetup
 from fabbbr.model import DATA_PORT, PORTS_PER_FLOW, Loss
 from fabbbr.units import ETHERNET_HEADER_BYTES, NANOSECONDS_PER_SECOND, Duration, QueueSize, Rate, Size
 
@@ -39,6 +39,7 @@ def mistakes(setup: Setup) -> Iterator[Mistake]:
     for name, link in setup.links.items():
         yield from _link(("links", name), link, setup.path.mtu)
     yield from _flows(setup)
+    yield from _bbrs_together(setup.flows)
     yield from _steps(setup)
     yield from _times(setup)
 
@@ -115,6 +116,7 @@ def _flows(setup: Setup) -> Iterator[Mistake]:
     for index, group in enumerate(setup.flows):
         yield from _how_long(("flows", index), group)
         yield from _group(("flows", index), group)
+        yield from _bbr(("flows", index), group)
     if min(group.start.ns for group in setup.flows) > 0:
         yield ("flows", 0, "start"), "some flow must start at 0 s: the clock begins with the first flow"
     total = sum(group.count for group in setup.flows)
@@ -145,6 +147,35 @@ def _group(loc: Loc, group: FlowGroup) -> Iterator[Mistake]:
     if group.direction == "reverse" and (group.sender or group.receiver):
         yield (*loc, "direction"), "from and to already say where the data goes; swap them instead"
     yield from _rate((*loc, "pacing"), group.pacing)
+
+
+def _bbr(loc: Loc, group: FlowGroup) -> Iterator[Mistake]:
+    known, profiles = IMPLEMENTATIONS.get(group.cca, ("mainline",)), BBR_PROFILES.get(group.cca, ())
+    if group.whose not in known:
+        yield (*loc, "implementation"), f"{group.cca} is {' or '.join(known)}, not {group.whose}"
+    if group.profile is not None and group.profile not in profiles:
+        has = f"is {' or '.join(profiles)}, not {group.profile}" if profiles else "has no profiles; remove it"
+        yield (*loc, "profile"), f"{group.cca} {has}"
+    elif group.profile is not None and group.whose == "google":
+        said = f"Google's {group.cca} has no profiles; remove it, or take implementation: fabbbr"
+        yield (*loc, "profile"), said
+
+
+def _bbrs_together(groups: tuple[FlowGroup, ...]) -> Iterator[Mistake]:
+    """One kernel has one profile of bbr2 at a time, and one ``bbr``."""
+    profiles = {
+        index: str(group.own_profile)
+        for index, group in enumerate(groups)
+        if (group.cca, group.whose) == ("bbr2", "fabbbr")
+    }
+    if len(set(profiles.values())) > 1:
+        both = " and ".join(sorted(set(profiles.values())))
+        remedy = "compare them in conditions of their own, with vary: {profile: [v2alpha, draft01]}"
+        yield ("flows", max(profiles), "profile"), f"{both} at once, and a kernel runs one of them; {remedy}"
+    runs = [(group.cca, group.whose) for group in groups]
+    if ("bbr3", "google") in runs and ("bbr1", "mainline") in runs:
+        said = "Google's bbr3 takes the place of mainline's bbr1; take implementation: fabbbr for one of them"
+        yield ("flows", runs.index(("bbr3", "google")), "implementation"), said
 
 
 def _steps(setup: Setup) -> Iterator[Mistake]:

@@ -1,21 +1,20 @@
-"""Cell → the flows' iperf3 commands, samplers and probes on one timeline. Pure.
+"""Cell → the flows' commands, samplers and probes on one timeline. Pure.
 
 Instants count nanoseconds from the start of the first flow. One iperf3 server per flow and run: an iperf3 server
-takes one client at a time, and a fresh one has no history.
+takes one client at a time, and a fresh one has no history. A flow of given bytes is sent by the agent's own program
+instead, for iperf3 would end it early (see :mod:`fabbbr.agent.transfer`).
 """
 
 from __future__ import annotations
 
-from math import ceil
-
 from fabbbr.cabling import Cabling, lay_cables
 from fabbbr.configure import (
     configure_commands,
-    kernel_name,
     readback_captures,
     step_commands,
     window_bytes,
 )
+from fabbbr.congestion import kernel_name, requirements
 from fabbbr.model import (
     DATA_PORT,
     PORTS_PER_FLOW,
@@ -45,6 +44,7 @@ def job(cell: Cell) -> Job:
         mtu_bytes=cell.mtu_bytes,
         bottleneck_bps=cell.bottleneck.rate.bps if cell.bottleneck.rate is not None else 0,
         window_bytes=window_bytes(cell),
+        requires=requirements(cell),
         configure=configure_commands(cell, cabling),
         readback=readback_captures(cell, cabling),
         pings=pings(cell, cabling),
@@ -62,28 +62,48 @@ def job(cell: Cell) -> Job:
 
 
 def _flow_task(cell: Cell, cabling: Cabling, flow: Flow) -> FlowTask:
-    port = str(SERVER_PORT + flow.index)
-    client = [
-        "iperf3", "--client", cabling.address(flow.receiver), "--port", port, "--version4", "--json", "--zerocopy",
-        "--congestion", kernel_name(flow.cca), "--parallel", str(flow.streams),
-        "--cport", str(DATA_PORT + PORTS_PER_FLOW * flow.index),
-    ]  # fmt: skip
-    if flow.duration is not None:
-        client += ["--time", _whole_seconds(flow)]
-    elif flow.size is not None:
-        client += ["--bytes", str(ceil(flow.size.bytes / flow.streams))]
-    if flow.pacing is not None:
-        client += ["--fq-rate", str(flow.pacing.bps)]
+    client, server = (_timed if flow.duration is not None else _sized)(cabling.address(flow.receiver), flow)
     return FlowTask(
         index=flow.index,
         client_node=flow.sender,
         server_node=flow.receiver,
-        client_argv=tuple(client),
-        server_argv=("iperf3", "--server", "--one-off", "--port", port, "--version4", "--json"),
+        client_argv=client,
+        server_argv=server,
         start_ns=flow.start.ns,
         expected_end_ns=flow.start.ns + (flow.duration.ns if flow.duration is not None else 0),
         deadline_ns=flow.start.ns + _longest_ns(cell, flow),
     )
+
+
+def _timed(address: str, flow: Flow) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The iperf3 client and server of a flow that lasts a given time."""
+    port = str(SERVER_PORT + flow.index)
+    client = [
+        "iperf3", "--client", address, "--port", port, "--version4", "--json", "--zerocopy",
+        "--congestion", kernel_name(flow.cca, flow.implementation), "--parallel", str(flow.streams), "--cport", str(_first_port(flow)),
+        "--time", _whole_seconds(flow),
+    ]  # fmt: skip
+    if flow.pacing is not None:
+        client += ["--fq-rate", str(flow.pacing.bps)]
+    return tuple(client), ("iperf3", "--server", "--one-off", "--port", port, "--version4", "--json")
+
+
+def _sized(address: str, flow: Flow) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Sender and receiver of a flow of given bytes."""
+    assert flow.size is not None
+    program = ("python3", "-S", "-m", "agent.transfer")
+    ends = ("--port", str(SERVER_PORT + flow.index), "--parallel", str(flow.streams))
+    sender = [
+        *program, "send", *ends, "--address", address, "--cport", str(_first_port(flow)),
+        "--bytes", str(flow.size.bytes), "--congestion", kernel_name(flow.cca, flow.implementation),
+    ]  # fmt: skip
+    if flow.pacing is not None:
+        sender += ["--pacing", str(flow.pacing.bps)]
+    return tuple(sender), (*program, "receive", *ends)
+
+
+def _first_port(flow: Flow) -> int:
+    return DATA_PORT + PORTS_PER_FLOW * flow.index
 
 
 def _whole_seconds(flow: Flow) -> str:

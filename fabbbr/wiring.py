@@ -257,6 +257,8 @@ def _flow(ground: _Ground, index: int, flow: _Assigned, delays: dict[str, Durati
         size=group.size,
         pacing=group.pacing,
         rtt=round_trip(ground.route(flow), delays),
+        implementation=None if group.whose == "mainline" else group.whose,
+        profile=group.own_profile,
     )
 
 

@@ -278,6 +278,7 @@ def _run_row(
         "ecn": False,
         "mtu_bytes": 1500,
         "ccas": cca,
+        "bbr2_variant": cell.flows[0].profile if cca == "bbr2" else None,
         "n_flows": 1,
         "duration_s": plan.duration_s,
         "warm_up_s": 20.0,

@@ -13,12 +13,13 @@ import pandas as pd
 import pyarrow as pa
 
 from fabbbr.errors import ParseError
-from fabbbr.model import Cell, CellLink, Flow
+from fabbbr.model import Cell, CellLink
 from fabbbr.store import StoredCell
 from fabbbr_analysis.columns import FLOWS, INTERVALS, QUEUES, SOCKETS, axis_column, cells_schema
 from fabbbr_analysis.connections import data_connections
+from fabbbr_analysis.flow_ends import FlowEnds, read_raw, source_of
 from fabbbr_analysis.parse import ss
-from fabbbr_analysis.parse.iperf3 import Report, Transferred, parse_iperf3
+from fabbbr_analysis.parse.iperf3 import Transferred
 from fabbbr_analysis.parse.ss import CHUNK_BYTES, parse_ss
 from fabbbr_analysis.parse.tc import Qdisc, parse_tc
 from fabbbr_analysis.parse.times import parse_times
@@ -38,7 +39,7 @@ class CellTables:
 def read_cell(stored: StoredCell) -> dict[str, pa.Table]:
     """Read all raw files of a cell: table name → rows; raise ParseError naming the file that cannot be read."""
     cell = stored.manifest.cell
-    ends = [_FlowEnds.read(stored, flow) for flow in cell.flows]
+    ends = [FlowEnds.read(stored, flow) for flow in cell.flows]
     intervals = _tagged_intervals(cell, ends)
     return {
         "cells": pa.Table.from_pylist([_cell_row(stored)], schema=cells_schema(cell.axes)),
@@ -52,16 +53,6 @@ def read_cell(stored: StoredCell) -> dict[str, pa.Table]:
 def as_frames(tables: dict[str, pa.Table]) -> CellTables:
     """Convert the result of :func:`read_cell`."""
     return CellTables(**{name: table.to_pandas() for name, table in tables.items()})
-
-
-def _source(stored: StoredCell, name: str) -> str:
-    return f"cell {stored.id}, {name}"
-
-
-def _read_bytes(stored: StoredCell, name: str) -> bytes:
-    """Return the content of a raw file; a file that is not there says nothing."""
-    path = stored.raw(name)
-    return path.read_bytes() if path.exists() else b""
 
 
 # cells
@@ -91,11 +82,17 @@ def _cell_row(stored: StoredCell) -> dict[str, Any]:
         "ecn": cell.ecn,
         "mtu_bytes": cell.mtu_bytes,
         "ccas": ",".join(sorted({flow.cca for flow in cell.flows})),
+        "bbr2_variant": _bbr2_variant(cell),
         "n_flows": len(cell.flows),
         "duration_s": max(durations, default=None),
         "warm_up_s": cell.warm_up.seconds,
         **{axis_column(key): value for key, value in cell.axes.items()},
     }
+
+
+def _bbr2_variant(cell: Cell) -> str | None:
+    """Say what the cell's BBRv2 is: a profile of fabbbr's own, or ``google``."""
+    return ",".join(sorted({flow.profile or "google" for flow in cell.flows if flow.cca == "bbr2"})) or None
 
 
 def _bottleneck_columns(cell: Cell) -> dict[str, Any]:
@@ -115,61 +112,7 @@ def _bottleneck_columns(cell: Cell) -> dict[str, Any]:
 # flows and intervals
 
 
-class _FlowRecord(msgspec.Struct, frozen=True):
-    """One entry of ``flows.json``."""
-
-    flow: int
-    started_s: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class _FlowEnds:
-    """What both ends of a flow said."""
-
-    flow: Flow
-    started_s: float | None
-    client: Report
-    server: Report
-    words: str | None
-    """What iperf3 said on standard error."""
-
-    @classmethod
-    def read(cls, stored: StoredCell, flow: Flow) -> _FlowEnds:
-        names = [f"flow-{flow.index}.{end}.json" for end in ("client", "server")]
-        client, server = (parse_iperf3(_read_bytes(stored, n), source=_source(stored, n)) for n in names)
-        if server.outcome == "no_output" and client.server is not None:
-            server = client.server
-        said = _read_bytes(stored, f"flow-{flow.index}.client.err").decode("utf-8", errors="replace").strip()
-        return cls(
-            flow=flow, started_s=_started_s(stored, flow), client=client, server=server, words=said or None
-        )
-
-    @property
-    def received(self) -> Transferred | None:
-        """What the receiver got: its own count, else what it told the sender at the end."""
-        return self.server.received or self.client.received
-
-    @property
-    def error(self) -> str | None:
-        """The client's words, else those of the server, if the flow did not complete."""
-        if self.client.outcome == "completed":
-            return None
-        return self.client.error or self.words or self.server.error
-
-
-def _started_s(stored: StoredCell, flow: Flow) -> float | None:
-    text = _read_bytes(stored, "flows.json")
-    if not text:
-        return None
-    try:
-        records = msgspec.json.decode(text, type=list[_FlowRecord])
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        message = f"{_source(stored, 'flows.json')}: {error}; run the cell again"
-        raise ParseError(message) from None
-    return next((record.started_s for record in records if record.flow == flow.index), None)
-
-
-def _flows(cell: Cell, ends: list[_FlowEnds], intervals: pa.Table) -> pa.Table:
+def _flows(cell: Cell, ends: list[FlowEnds], intervals: pa.Table) -> pa.Table:
     from fabbbr_analysis.metrics import steady_goodput_bps
 
     table = pa.Table.from_pylist([_flow_row(cell, end) for end in ends], schema=FLOWS)
@@ -186,14 +129,15 @@ def _flows(cell: Cell, ends: list[_FlowEnds], intervals: pa.Table) -> pa.Table:
     )
 
 
-def _flow_row(cell: Cell, ends: _FlowEnds) -> dict[str, Any]:
+def _flow_row(cell: Cell, ends: FlowEnds) -> dict[str, Any]:
     flow, client, sent, received = ends.flow, ends.client, ends.client.sent, ends.received
-    finished = client.outcome == "completed" and flow.size is not None and received is not None
     return {
         "cell_id": cell.id,
         "flow": flow.index,
         "group": flow.group,
         "cca": flow.cca,
+        "implementation": flow.implementation,
+        "profile": flow.profile,
         "sender": flow.sender,
         "receiver": flow.receiver,
         "streams": flow.streams,
@@ -212,7 +156,7 @@ def _flow_row(cell: Cell, ends: _FlowEnds) -> dict[str, Any]:
         "rtt_min_s": client.rtt_min_s,
         "rtt_max_s": client.rtt_max_s,
         "max_cwnd_bytes": client.max_cwnd_bytes,
-        "completion_s": received.seconds if finished and received else None,
+        "completion_s": ends.completion_s,
         "iperf3_version": client.version or ends.server.version,
     }
 
@@ -221,7 +165,7 @@ def _rate_bps(total: Transferred | None) -> float | None:
     return 8 * total.bytes / total.seconds if total is not None and total.seconds > 0 else None
 
 
-def _tagged_intervals(cell: Cell, ends: list[_FlowEnds]) -> pa.Table:
+def _tagged_intervals(cell: Cell, ends: list[FlowEnds]) -> pa.Table:
     tables = [
         _tagged(report.intervals, INTERVALS, cell_id=cell.id, flow=end.flow.index)
         for end in ends
@@ -262,17 +206,17 @@ def _samples(stored: StoredCell, kind: str, suffix: str) -> Iterator[Path]:
 def _sampled_sockets(stored: StoredCell, path: Path) -> pa.Table:
     times_name = path.with_suffix(".times").name
     times = parse_times(
-        _read_bytes(stored, times_name).decode("utf-8", errors="replace"),
+        read_raw(stored, times_name).decode("utf-8", errors="replace"),
         counted=True,
-        source=_source(stored, times_name),
+        source=source_of(stored, times_name),
     )
     with path.open("rb") as file:
         chunks = iter(lambda: file.read(CHUNK_BYTES), b"")
-        batches = list(parse_ss(chunks, source=_source(stored, path.name)))
+        batches = list(parse_ss(chunks, source=source_of(stored, path.name)))
     table = pa.Table.from_batches(batches, ss.SCHEMA)
     if times.sockets.sum() != len(table):
         message = (
-            f"{_source(stored, path.name)} holds {len(table)} sockets, but {times_name} speaks of "
+            f"{source_of(stored, path.name)} holds {len(table)} sockets, but {times_name} speaks of "
             f"{times.sockets.sum()}; run the cell again"
         )
         raise ParseError(message)
@@ -292,12 +236,12 @@ def _queues(stored: StoredCell) -> pa.Table:
 def _node_queues(stored: StoredCell, path: Path) -> list[dict[str, Any]]:
     node = path.name.removeprefix("queues.").removesuffix(".json")
     times_name = path.with_suffix(".times").name
-    text = _read_bytes(stored, times_name).decode("utf-8", errors="replace")
-    times = parse_times(text, counted=False, source=_source(stored, times_name))
-    samples = parse_tc(path.read_bytes(), source=_source(stored, path.name))
+    text = read_raw(stored, times_name).decode("utf-8", errors="replace")
+    times = parse_times(text, counted=False, source=source_of(stored, times_name))
+    samples = parse_tc(path.read_bytes(), source=source_of(stored, path.name))
     if len(samples) != len(times.t_s):
         message = (
-            f"{_source(stored, path.name)} holds {len(samples)} samples, but {times_name} speaks of "
+            f"{source_of(stored, path.name)} holds {len(samples)} samples, but {times_name} speaks of "
             f"{len(times.t_s)}; run the cell again"
         )
         raise ParseError(message)
@@ -331,7 +275,7 @@ class _Roles:
         try:
             interfaces = msgspec.convert(told, dict[str, _InterfaceRole])
         except msgspec.ValidationError as error:
-            message = f"{_source(stored, 'manifest.json')}, provenance.options.interfaces: {error}"
+            message = f"{source_of(stored, 'manifest.json')}, provenance.options.interfaces: {error}"
             raise ParseError(message) from None
         links = {link.name: link for link in stored.manifest.cell.links}
         kinds: dict[str, set[str]] = {}

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from fabbbr_analysis.parse import iperf3, ss
 
-TABLES_VERSION = 1
+TABLES_VERSION = 2
 """Raised when the same raw files give other tables: a parser was mended, a column changed."""
 
 CELLS = pa.schema(
@@ -36,6 +36,7 @@ CELLS = pa.schema(
         ("ecn", pa.bool_()),
         ("mtu_bytes", pa.int64()),
         ("ccas", pa.string()),
+        ("bbr2_variant", pa.string()),
         ("n_flows", pa.int64()),
         ("duration_s", pa.float64()),
         ("warm_up_s", pa.float64()),
@@ -48,6 +49,8 @@ FLOWS = pa.schema(
         ("flow", pa.int64()),
         ("group", pa.string()),
         ("cca", pa.string()),
+        ("implementation", pa.string()),
+        ("profile", pa.string()),
         ("sender", pa.string()),
         ("receiver", pa.string()),
         ("streams", pa.int64()),

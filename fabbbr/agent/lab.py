@@ -7,6 +7,7 @@ RESULTS gets the raw files, ``heartbeat`` (seconds on the experiment's clock) wh
 import ctypes
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -27,6 +28,7 @@ class StageError(Exception):
 
 
 _PR_SET_TIMERSLACK = 29
+_OFFERED = "/proc/sys/net/ipv4/tcp_available_congestion_control"
 
 
 def main(argv: List[str]) -> int:
@@ -63,12 +65,11 @@ def main(argv: List[str]) -> int:
 
 def _run(job: Dict[str, Any], namespaces: Namespaces, results: str, raw: str, stage: List[str]) -> None:
     names = [node["name"] for node in job["nodes"]]
+    stage[0] = "congestion controls"
+    for wanted in job["requires"]:
+        _require(namespaces, wanted)
     stage[0] = "configure"
-    for command in job["configure"]:
-        answer = namespaces.run(command)
-        if answer["exit"] != 0 and not command["may_fail"]:
-            raise StageError(_complaint(command, answer))
-    _await_carrier(job, namespaces)
+    _configure(namespaces, job)
     stage[0] = "read back"
     _write(os.path.join(raw, "readback.json"), _captures(namespaces, job["readback"]))
     stage[0] = "probe"
@@ -94,6 +95,39 @@ def _run(job: Dict[str, Any], namespaces: Namespaces, results: str, raw: str, st
     if steps:
         _write(os.path.join(raw, "steps.json"), steps)
     _drop_empty_errors(raw)
+
+
+def _require(namespaces: Namespaces, wanted: Dict[str, Any]) -> None:
+    """Refuse a node that does not offer a congestion control: asked as iperf3 asks, so that a module is loaded."""
+    name, node, remedy = wanted["name"], wanted["node"], wanted["remedy"]
+    with namespaces.inside(node), socket.socket() as asking:
+        try:
+            asking.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+        except OSError:
+            with open(_OFFERED) as file:
+                offered = ", ".join(file.read().split())
+            raise StageError("%s has no %s; it offers %s; %s" % (node, name, offered, remedy)) from None
+    version = _module_version(name)
+    if wanted["version"] not in (None, version):
+        told = "of version %s" % version if version else "without a version"
+        raise StageError("%s has %s %s; %s" % (node, name, told, remedy))
+
+
+def _configure(namespaces: Namespaces, job: Dict[str, Any]) -> None:
+    for command in job["configure"]:
+        answer = namespaces.run(command)
+        if answer["exit"] != 0 and not command["may_fail"]:
+            raise StageError(_complaint(command, answer))
+    _await_carrier(job, namespaces)
+
+
+def _module_version(congestion_control: str) -> str:
+    """Empty when the module has none, as mainline's."""
+    try:
+        with open("/sys/module/tcp_%s/version" % congestion_control) as file:
+            return file.read().strip()
+    except OSError:
+        return ""
 
 
 def _await_carrier(job: Dict[str, Any], namespaces: Namespaces) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, Set, Tuple
 from .namespace import Namespaces
 from .sampling import QueueSampler, SocketSampler
 
-_LISTEN_TRIES = 200
+_LISTEN_TRIES = 3000
 _POLL_S = 0.01
 _STOP_GRACE_S = 5.0
 _LEAD_S = 0.1
@@ -33,7 +33,7 @@ class Timeline:
         self._job = job
         self._folder = folder
         self._heartbeat = heartbeat
-        self._environment = dict(os.environ, **environment)
+        self._iperf3_environment = dict(os.environ, **environment)
         self._events: List[Tuple[float, int, Callable[[], None]]] = []
         self._serial = 0
         self._epoch = 0.0
@@ -115,6 +115,7 @@ class Timeline:
         self._records[index] = {
             "flow": index,
             "started_s": time.monotonic() - self._epoch,
+            "epoch_s": self._epoch,
             "ended_s": None,
             "timed_out": False,
             "client_exit": None,
@@ -126,9 +127,10 @@ class Timeline:
         self, flow: Dict[str, Any], side: str, node: str, argv: List[str]
     ) -> "subprocess.Popen[bytes]":
         stem = os.path.join(self._folder, "flow-%d.%s" % (flow["index"], side))
+        environment = self._iperf3_environment if argv[0] == "iperf3" else None
         with open(stem + ".json", "wb") as out, open(stem + ".err", "wb") as err:
             return self._namespaces.start(
-                node, argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=self._environment
+                node, argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment
             )
 
     def _await_listening(self, flow: Dict[str, Any]) -> None:
@@ -141,7 +143,7 @@ class Timeline:
             if self._servers[flow["index"]].poll() is not None:
                 break
             time.sleep(_POLL_S)
-        raise OSError("the iperf3 server of flow %d does not listen" % flow["index"])
+        raise OSError("the receiver of flow %d does not listen" % flow["index"])
 
     def _interrupt(self, flow: Dict[str, Any]) -> None:
         """Ask a client that overstays to print what it has; end it for good a little later."""

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from fabbbr.backends.base import usable_cpus
 from fabbbr.backends.guest.kernel.build import cached_kernel
+from fabbbr.backends.guest.kernel.prebuilt import prebuilt_kernel
 from fabbbr.backends.mininet import lacks
 from fabbbr.backends.tools import tool_versions
 from fabbbr.errors import EnvironmentUnfitError
@@ -62,6 +63,7 @@ def _findings() -> Iterator[Finding]:
     kernel = cached_kernel()
     told = f"Linux {kernel.release}" if kernel else "not built yet: fabbbr kernel build (once, a few minutes)"
     yield Finding(name="guest kernel", fit=kernel is not None, told=told)
+    yield _prebuilt()
     yield _memory()
     missing = lacks()
     yield Finding(
@@ -70,6 +72,17 @@ def _findings() -> Iterator[Finding]:
         told="; ".join(f"{lack.what} is missing: {lack.remedy}" for lack in missing) or "can run",
         needed=False,
     )
+
+
+def _prebuilt() -> Finding:
+    """The distribution's kernel, for a machine that cannot build one."""
+    name = "prebuilt guest in real time (--clock real)"
+    try:
+        kernel = prebuilt_kernel()
+    except EnvironmentUnfitError as error:
+        return Finding(name=name, fit=False, told=str(error), needed=False)
+    told = f"Linux {kernel.release}" if kernel else "not installed: apt-get install user-mode-linux kmod"
+    return Finding(name=name, fit=kernel is not None, told=told, needed=False)
 
 
 def _memory() -> Finding:

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.guest, pytest.mark.xdist_group("guest-2")]
 TEXT = experiment(
     "same",
     path="rate: 10 Mbit/s, rtt: 20 ms, loss: 0.5 %",
-    flows="{cca: bbr1, duration: 3 s}, {cca: cubic, duration: 3 s}",
+    flows="{cca: bbr1, duration: 3 s}, {cca: cubic, duration: 3 s}, {cca: cubic, size: 200 kB, streams: 2}",
 )
 SPIN = "while True: pass"
 

@@ -16,11 +16,14 @@ from fabbbr.backends.guest.machine import Machine, Watch, boot
 from fabbbr.backends.mininet import lacks
 from fabbbr.backends.tools import NODE_PYTHON
 from fabbbr.store import RunFolder
+from fabbbr_analysis.runset import RunSet
 
 pytestmark = [pytest.mark.guest, pytest.mark.xdist_group("guest-2")]
 
 SHORT = experiment(
-    "short", path="rate: 5 Mbit/s, rtt: 40 ms, buffer: 50 packets", flows="{cca: cubic, duration: 3 s}"
+    "short",
+    path="rate: 5 Mbit/s, rtt: 40 ms, buffer: 50 packets",
+    flows="{cca: cubic, duration: 3 s}, {cca: reno, size: 100 kB}",
 )
 HOST_MININET = """\
 #!/bin/sh
@@ -112,6 +115,12 @@ def test_mininet_on_a_machine_that_has_netem_runs_the_same_experiment(inside):
     failed = {check.name for check in stored.manifest.certificate.checks if not check.passed}
     assert failed <= {"RTT h1–h2", "rate", "buffer"}, "only what a real clock decides may miss"
     assert (stored.manifest.status == "certified") == (not failed)
+
+
+def test_a_flow_of_given_bytes_arrives_whole_on_mininet_and_takes_a_round_trip_and_a_half_at_least(inside):
+    sized = RunSet.open(inside / "run").flows.iloc[1]
+    assert (sized["outcome"], sized["received_bytes"]) == ("completed", 100_000)
+    assert sized["completion_s"] > 0.060
 
 
 def test_mininet_leaves_no_process_and_no_name_space_behind(inside):

@@ -59,6 +59,27 @@ def test_a_lossy_link_is_told_apart_from_the_bottleneck(tables_of):
     assert (row["loss_ratio"], row["loss_position"]) == (0.001, "before_bottleneck")
 
 
+@pytest.mark.parametrize(
+    ("kinds", "variant"),
+    [
+        ([("bbr2", "fabbbr", "draft01"), ("cubic", None, None)], "draft01"),
+        ([("bbr2", "google", None), ("bbr2", "fabbbr", "v2alpha")], "google,v2alpha"),
+        ([("bbr3", "fabbbr", "v3"), ("cubic", None, None)], None),
+        ([("bbr1", None, None), ("cubic", None, None)], None),
+    ],
+)
+def test_a_cell_row_says_which_bbr2_it_has_and_a_flow_row_whose_it_is(tables_of, kinds, variant):
+    flows = [
+        flow.model_dump() | dict(zip(("cca", "implementation", "profile"), kind, strict=True))
+        for flow, kind in zip(recorded_run.cell().flows, kinds, strict=True)
+    ]
+    tables = tables_of(recorded_run.cell(flows=flows))
+    (found,) = tables.cells["bbr2_variant"]
+    assert (None if pd.isna(found) else found) == variant
+    told = tables.flows[["cca", "implementation", "profile"]].astype(object)
+    assert list(told.where(told.notna(), None).itertuples(index=False, name=None)) == kinds
+
+
 def test_a_cell_without_any_rate_has_no_bottleneck(tables_of):
     links = [link.model_dump() | {"rate": None} for link in recorded_run.cell().links]
     (row,) = tables_of(recorded_run.cell(links=links)).cells.to_dict("records")
@@ -85,11 +106,43 @@ def test_a_flow_starts_when_it_was_started_and_not_when_it_was_asked_to(tables, 
     assert tables_of(files={"flows.json": None}).flows["start_s"].tolist() == [0.0, 0.0]
 
 
+def sized(side, **changes):
+    """What one end of a flow of 1 MB prints, begun at 100 s of its own clock and arrived at 102 s."""
+    stream = {
+        "port": 32768,
+        "bytes": 1_000_000,
+        "ended_s": 102.0,
+        "samples": [{"at_s": 102.5, "bytes": 1_000_000}],
+    }
+    document = {"transfer": 1, "side": side, "streams": [stream | changes]}
+    return json.dumps(document | ({"started_s": 100.0} if side == "send" else {})).encode()
+
+
+def sized_flow(tables_of, **received):
+    flow = recorded_run.cell().flows[0].model_dump() | {"duration": None, "size": "1 MB"}
+    files = {
+        "flow-0.client.json": sized("send"),
+        "flow-0.server.json": sized("receive", **received),
+        "flows.json": b'[{"flow": 0, "started_s": 0.0, "epoch_s": 99.75}]',
+    }
+    (row,) = tables_of(recorded_run.cell(flows=[flow]), files=files).flows.to_dict("records")
+    return row
+
+
 def test_only_a_flow_of_given_size_has_a_completion_time(tables, tables_of):
     assert tables.flows["completion_s"].isna().all()
-    flows = [flow.model_dump() | {"duration": None, "size": "1 MB"} for flow in recorded_run.cell().flows]
-    sized = tables_of(recorded_run.cell(flows=flows)).flows
-    assert sized["completion_s"].tolist() == sized["receiver_s"].tolist()
+    row = sized_flow(tables_of)
+    assert (row["received_bytes"], row["completion_s"], row["receiver_s"]) == (1_000_000, 2.0, 2.0)
+
+
+def test_a_flow_of_given_size_starts_with_its_first_syn(tables_of):
+    assert sized_flow(tables_of)["start_s"] == 0.25
+
+
+def test_a_flow_that_lacks_a_byte_is_not_complete(tables_of):
+    row = sized_flow(tables_of, bytes=999_999)
+    assert row["received_bytes"] == 999_999
+    assert pd.isna(row["completion_s"])
 
 
 @pytest.mark.parametrize(

@@ -140,22 +140,31 @@ def test_two_run_sets_of_an_experiment_get_a_verdict_each():
 RTTS = (0.0003, 0.006, 0.027, 0.044, 0.061, 0.072, 0.113)
 
 
-def e1(rate=200e6, loss=1 / 22_000 * 50 ** (4 / 3)):
+def e1(rate=200e6, loss=1 / 22_000 * 50 ** (4 / 3), duration_s=120.0, others=()):
+    """``others`` are further congestion controls: (name, share beyond 0.3 ms, retransmissions, profile of bbr2)."""
+    own = [
+        (cca, share, 1e6, None)
+        for cca, share in (("bbr1", 0.85), ("cubic", 0.05), ("reno", 0.04), ("htcp", 0.06))
+    ]
     conditions = [
         {
-            "ccas": cca, "rtt_s": rtt, "rate_bps": rate, "loss_ratio": loss, "retransmits": 100.0,
-            "goodput_bps": rate * (0.945 if rtt == 0.0003 else later),
+            "ccas": cca, "rtt_s": rtt, "rate_bps": rate, "loss_ratio": loss, "retransmits": count, "duration_s": duration_s,
+            "bbr2_variant": variant, "goodput_bps": rate * (0.945 if rtt == 0.0003 else later),
         }
-        for cca, later in (("bbr1", 0.85), ("cubic", 0.05), ("reno", 0.04), ("htcp", 0.06))
+        for cca, later, count, variant in (*own, *others)
         for rtt in RTTS
     ]  # fmt: skip
     return Runs("knit6_e1", run_rows(conditions, spread=0.001))
 
 
+BBR2 = ("bbr2", 0.80, 1e5, "v2alpha")
+GIGABIT = {"rate": 1e9, "loss": 1 / 22_000 * 10 ** (4 / 3)}
+
+
 def test_bbr1_alone_is_judged_and_said_to_be_alone():
     verdict = verdicts(e1())["K1.1"]
     assert verdict.verdict == "reproduced"
-    assert "judged for bbr1 only: bbr2 was not run" in verdict.reason
+    assert "judged for bbr1 only, without bbr2" in verdict.reason
 
 
 def without_rtts(*absent):
@@ -196,7 +205,100 @@ def test_the_scaled_claim_refuses_runs_that_are_not_properly_scaled(run_set, sai
     assert said in verdict.reason
 
 
+def test_bbr2_is_judged_where_the_scaled_loss_is_one_that_it_bears():
+    found = verdicts(e1(**GIGABIT, others=[BBR2]))
+    assert [found[name].verdict for name in ("K1.1", "K1.4", "K1.s")] == ["reproduced"] * 3
+    assert found["K1.1"].value == pytest.approx(0.80, rel=0.01)
+    assert found["K1.4"].value == pytest.approx(0.1)
+    assert "bbr2" not in found["K1.1"].reason
+
+
+def test_bbr2_is_left_out_and_said_to_be_where_scaling_makes_the_loss_more_than_it_bears():
+    found = verdicts(e1(others=[("bbr2", 0.30, 1e6, "v2alpha")]))
+    assert found["K1.1"].verdict == "reproduced"
+    assert (
+        "bbr2 is left out: what it bears does not scale, and a loss of 0.837 % is more"
+        in found["K1.1"].reason
+    )
+    assert found["K1.4"].verdict == "not run"
+
+
+def test_of_two_profiles_of_bbr2_the_one_of_the_papers_is_judged_and_the_other_named():
+    found = verdicts(e1(**GIGABIT, others=[("bbr2", 0.30, 1e5, "draft01"), BBR2]))["K1.1"]
+    assert found.verdict == "reproduced"
+    assert "bbr2 is v2alpha; draft01 was run too and is not judged" in found.reason
+
+
+@pytest.mark.parametrize("variant", ["draft01", "google"])
+def test_another_bbr2_alone_is_judged_and_named(variant):
+    found = verdicts(e1(**GIGABIT, others=[("bbr2", 0.30, 1e5, variant)]))["K1.1"]
+    assert found.verdict == "not reproduced"
+    assert f"bbr2 is {variant}" in found.reason
+
+
+@pytest.mark.parametrize(("rate", "duration_s"), [(1e9, 120.0), (10e9, 60.0)])
+def test_counts_of_packets_are_judged_at_the_papers_rate_and_length_only(rate, duration_s):
+    full = {"loss": 1 / 22_000, "others": [("bbr2", 0.8, 1e5, "v2alpha")]}
+    loud = e1(rate=10e9, **full)
+    loud.certified.loc[loud.certified.ccas == "bbr1", "retransmits"] = 2e6
+    assert verdicts(loud)["K1.5"].value == pytest.approx(1.9)
+    assert verdicts(loud)["K1.5"].verdict == "reproduced"
+    refused = verdicts(e1(rate=rate, duration_s=duration_s, **full))["K1.5"]
+    assert (refused.verdict, refused.value) == ("not run", None)
+    assert "fabbbr run knit6_e1 --full" in refused.reason
+
+
 # Claims that read more than table runs
+
+
+def rivals(shares, experiment="kfoury_5_5a"):
+    """``shares``: (rival, buffer in BDP) → CUBIC's share of the goodput."""
+    certified = run_rows(
+        [
+            {"ccas": f"{rival},cubic", "buffer_bdp": buffer, "jain_flows": 1 / (2 * (c**2 + (1 - c) ** 2))}
+            for (rival, buffer), c in shares.items()
+        ],
+        repeat=3,
+    )
+    flows = [
+        {"cell_id": f"{number}-r{r}", "cca": cca, "goodput_bps": 1e8 * (c if cca == "cubic" else 1 - c)}
+        for number, ((rival, _), c) in enumerate(shares.items())
+        for r in (1, 2, 3)
+        for cca in ("cubic", rival)
+    ]
+    return Runs(experiment, certified, pd.DataFrame(flows))
+
+
+LIKE_THE_PAPER = {
+    ("bbr1", 0.1): 0.1, ("bbr1", 0.5): 0.08, ("bbr1", 100.0): 0.84,
+    ("bbr2", 0.1): 0.3, ("bbr2", 0.5): 0.45, ("bbr2", 100.0): 0.87,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), [("F5.1", 0.9), ("F5.3", 0.84)])
+def test_the_share_of_each_rival_is_read_from_its_flows(name, value):
+    verdict = verdicts(rivals(LIKE_THE_PAPER))[name]
+    assert verdict.verdict == "reproduced"
+    assert verdict.value == pytest.approx(value)
+
+
+def test_bbr2_is_fairer_by_the_difference_of_the_mean_indices():
+    verdict = verdicts(rivals(LIKE_THE_PAPER))["F5.2"]
+    beside = {
+        rival: np.mean(
+            [1 / (2 * (c**2 + (1 - c) ** 2)) for (r, b), c in LIKE_THE_PAPER.items() if r == rival and b < 1]
+        )
+        for rival in ("bbr1", "bbr2")
+    }
+    assert verdict.value == pytest.approx(beside["bbr2"] - beside["bbr1"])
+    assert verdict.verdict == "reproduced"
+
+
+def test_cubic_against_one_rival_is_judged_and_the_other_named():
+    alone = {key: share for key, share in LIKE_THE_PAPER.items() if key[0] == "bbr1"}
+    found = verdicts(rivals(alone))
+    assert "judged for bbr1+cubic only, without bbr2+cubic" in found["F5.3"].reason
+    assert found["F5.2"].verdict == "not run"
 
 
 def start_up(cca, rtt_of):

@@ -58,7 +58,8 @@ def manifest(tmp_path_factory):
 @pytest.fixture
 def folder(manifest, tmp_path, monkeypatch):
     passing = Certificate(checks=(Check(name="rate", passed=True, asked="1", measured="1"),))
-    monkeypatch.setattr(loop.Evidence, "read", classmethod(lambda *_: None))
+    nothing = loop.Evidence(readback={}, preflight={}, before={}, after={}, sockets={})
+    monkeypatch.setattr(loop.Evidence, "read", classmethod(lambda *_: nothing))
     monkeypatch.setattr(loop, "certify", lambda *_, **__: passing)
     return RunFolder.create(tmp_path / "run", manifest, "id: x\n")
 

@@ -265,6 +265,67 @@ def test_published_points_are_hollow_and_say_how_they_were_read(f10):
     assert trace.marker.color == own.marker.color
 
 
+# Throughput, retransmissions and queue in one
+
+
+def at_the_papers_rate(run_set):
+    """The same runs on a link of 10 Gbit/s, for whose counts something was published."""
+    return synthetic.changed(run_set, runs=run_set.runs.assign(rate_bps=10_000_000_000))
+
+
+def rows_of(figure):
+    """Row of the overview, from 1, → its traces."""
+    return {
+        row: [trace for trace in figure.data if trace.yaxis == axis]
+        for row, axis in enumerate(("y", "y2", "y3"), start=1)
+    }
+
+
+def test_an_overview_over_rtt_has_every_run_in_each_of_its_three_rows(e1):
+    rows = rows_of(figures.figure(e1, "overview_by_rtt"))
+    for traces_ in rows.values():
+        shown = [identity[0] for trace in traces_ if trace.mode == "markers" for identity in trace.customdata]
+        assert sorted(shown) == sorted(e1.runs["cell_id"])
+
+
+def test_the_overview_has_one_legend_with_each_name_once(e1):
+    figure = figures.figure(at_the_papers_rate(e1), "overview_by_rtt")
+    names = [trace.name for trace in figure.data if trace.showlegend]
+    assert len(names) == len(set(names))
+    assert {trace.name for trace in figure.data if "each run" not in trace.name} == set(names)
+
+
+@pytest.mark.parametrize(("prepare", "rows"), [(lambda run_set: run_set, {1}), (at_the_papers_rate, {1, 2})])
+def test_published_counts_lie_over_runs_of_their_own_rate_only(e1, prepare, rows):
+    drawn = rows_of(figures.figure(prepare(e1), "overview_by_rtt"))
+    with_published = {row for row, traces_ in drawn.items() if any("published" in t.name for t in traces_)}
+    assert with_published == rows
+
+
+def test_an_overview_is_of_single_flows_over_rtt_and_nothing_else(e1, f10):
+    assert "overview_by_rtt" in figures.figure_names(e1)
+    assert not [name for name in figures.figure_names(f10) if name.startswith("overview")]
+    rivals = synthetic.changed(e1, runs=e1.runs.assign(ccas="bbr1,cubic", n_flows=2))
+    assert "overview_by_rtt" not in figures.figure_names(rivals)
+
+
+def test_a_quantity_that_only_follows_another_axis_does_not_split_a_figure_and_a_name_does():
+    """The buffer of knit6_e1 is zipped to its RTT."""
+    frame = pd.DataFrame(
+        {
+            "axis_rtt": ["0.3 ms", "27 ms", "72 ms"],
+            "rtt_s": [0.0003, 0.027, 0.072],
+            "axis_buffer": ["250 packets", "1 BDP", "1 BDP"],
+            "ccas": "cubic",
+        }
+    )
+    assert [axis.key for axis in varied(frame)] == ["rtt"]
+    named = frame.assign(axis_buffer=["taildrop", "fq_codel", "fq_codel"])
+    assert [axis.key for axis in varied(named)] == ["rtt", "buffer"]
+    free = pd.concat([frame, frame.assign(axis_buffer="2 BDP")])
+    assert [axis.key for axis in varied(free)] == ["rtt", "buffer"]
+
+
 # Inside a run
 
 

@@ -68,6 +68,7 @@ def test_a_folder_grows_by_repetitions_and_values_and_forgets_no_cell(ask):
     [
         ({"seed": 2}, "seed"),
         ({"backend": "mininet"}, "backend"),
+        ({"real_clock": True}, "clock"),
         ({"overrides": ("path.rate=20 Mbit/s",)}, "cell loss="),
     ],
 )  # fmt: skip

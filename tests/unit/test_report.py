@@ -16,16 +16,18 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fabbbr.errors import AnalysisError, StoreError
-from fabbbr.model import CellManifest, Certificate, Check
+from fabbbr.model import CellManifest, Certificate, Check, CongestionControl
+from fabbbr.store import RunFolder
 from fabbbr.units import Duration
+from fabbbr_analysis.figures.catalogue import palette_of
 from fabbbr_analysis.report import write_comparison, write_report
 from fabbbr_analysis.report.bands import Band, drawing
 from fabbbr_analysis.report.certificates import collect
 from fabbbr_analysis.report.diagram import buffers, in_words, spread
 from fabbbr_analysis.report.diagram import drawing as path_drawing
 from fabbbr_analysis.report.findings import findings
-from fabbbr_analysis.report.provenance import rerun_command
-from fabbbr_analysis.report.slots import embed
+from fabbbr_analysis.report.provenance import facts, rerun_command
+from fabbbr_analysis.report.slots import embed, overview_slots
 from fabbbr_analysis.report.wording import interval, limits, mean, number
 from fabbbr_analysis.summary import summarise
 
@@ -218,6 +220,43 @@ def test_a_folder_that_cannot_be_made_is_named(runs, tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StoreError, match="--out"):
         write_comparison(runs[0], runs[0], tmp_path / "file" / "out")
+
+
+def test_the_report_says_which_implementation_stood_behind_each_name(runs):
+    stood = (
+        CongestionControl(cca="bbr1", kernel_name="bbr", implementation="mainline 6.12.57"),
+        CongestionControl(
+            cca="bbr2",
+            kernel_name="fab_bbr2",
+            implementation="fabbbr",
+            profile="v2alpha",
+            source="0123456789abcdef",
+        ),
+    )
+    stored = [each.manifest for each in RunFolder.open(runs[0].path).cells()]
+    told = [
+        each.model_copy(
+            update={
+                "provenance": each.provenance.model_copy(update={"congestion_controls": stood[: 1 + place]})
+            }
+        )
+        for place, each in enumerate(stored[:2])
+    ]
+    said = {fact.name: fact.value for fact in facts(runs[0].manifest, told)}
+    assert said["Congestion controls"] == (
+        "bbr1: mainline 6.12.57 (bbr); bbr2: fabbbr (fab_bbr2, profile v2alpha, source 0123456789abcdef)"
+    )
+    assert "Congestion controls" not in {fact.name for fact in facts(runs[0].manifest, stored)}
+
+
+def test_throughput_retransmissions_and_queue_stand_in_one_wide_figure_where_rtt_was_varied(runs):
+    (slot,) = overview_slots(runs[1], palette_of(runs[1]), "e1")
+    assert slot.wide
+    assert "against propagation RTT" in slot.title
+    assert (
+        "scaled from 10 Gbit/s to 200 Mbit/s; published counts hold for their own rate only" in slot.caption
+    )
+    assert overview_slots(runs[0], palette_of(runs[0]), "e0") == []
 
 
 # Comparison

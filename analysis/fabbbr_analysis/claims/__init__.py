@@ -7,9 +7,22 @@ two repetitions or more. Rule and register: ``docs/claims.md``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import get_args
 
+from fabbbr.model import BbrProfile
 from fabbbr.units import Rate
-from fabbbr_analysis.claims import cardwell, cardwell_time, hsiao, kfoury, knit6, knit6_queue, ware
+from fabbbr_analysis.claims import (
+    cardwell,
+    cardwell_time,
+    gate,
+    hsiao,
+    kfoury,
+    kfoury_sharing,
+    knit6,
+    knit6_queue,
+    ware,
+)
+from fabbbr_analysis.claims.observe import BBR2_BY_DEFAULT, bbr2_variants
 from fabbbr_analysis.claims.records import (
     Arithmetic,
     Band,
@@ -52,14 +65,14 @@ _PAPER_RATE = {
     "knit6.e3": Rate.parse("10 Gbit/s"),
     "knit6.e5": Rate.parse("10 Gbit/s"),
     "knit6.e6": Rate.parse("10 Gbit/s"),
-    "kfoury.5.4": Rate.parse("1 Gbit/s"),
+    **dict.fromkeys(("kfoury.5.2", "kfoury.5.4", "kfoury.5.5a", "kfoury.5.6"), Rate.parse("1 Gbit/s")),
     "ware.1v1": Rate.parse("10 Mbit/s"),
     "ware.1v16": Rate.parse("10 Mbit/s"),
 }
 
 
 def all_claims() -> tuple[Claim, ...]:
-    """Every claim that is code, paper by paper."""
+    """Every claim that is code, paper by paper, and the gate of our own BBRv2 and BBRv3."""
     return (
         *cardwell_time.CLAIMS,
         *cardwell.CLAIMS,
@@ -67,7 +80,9 @@ def all_claims() -> tuple[Claim, ...]:
         *knit6.CLAIMS,
         *knit6_queue.CLAIMS,
         *kfoury.CLAIMS,
+        *kfoury_sharing.CLAIMS,
         *ware.CLAIMS,
+        *gate.CLAIMS,
     )
 
 
@@ -86,7 +101,12 @@ def _judge_one(claim: Claim, run_sets: Sequence[RunSet], seed: int) -> list[Verd
     if not own:
         return [judge_claim(claim, _evidence(run_sets), seed=seed)]
     return [
-        judge_claim(claim, _evidence([run_set, *run_sets]), seed=seed, remarks=_scaling(run_set, experiment))
+        judge_claim(
+            claim,
+            _evidence([run_set, *run_sets]),
+            seed=seed,
+            remarks=[*_scaling(run_set, experiment), *_variants(claim, run_set)],
+        )
         for run_set in own
     ]
 
@@ -97,6 +117,15 @@ def _evidence(run_sets: Sequence[RunSet]) -> Evidence:
     for run_set in run_sets:
         evidence.setdefault(experiment_id(run_set.experiment), run_set)
     return evidence
+
+
+def _variants(claim: Claim, run_set: RunSet) -> list[str]:
+    """Remark on a BBRv2 that is not profile v2alpha alone, unless the claim names the profile that it judges."""
+    run = bbr2_variants(run_set.certified)
+    if run in ((), (BBR2_BY_DEFAULT,)) or claim.id.rpartition(".")[2] in get_args(BbrProfile):
+        return []
+    others = f"; {', '.join(run[1:])} was run too and is not judged" if run[1:] else ""
+    return [f"bbr2 is {run[0]}{others}"]
 
 
 def _scaling(run_set: RunSet, experiment: str) -> list[str]:

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from fabbbr_analysis.claims.observe import per_rate
-from fabbbr_analysis.claims.records import Band, Claim, Part
-from fabbbr_analysis.claims.sample import Array, Means, MissingConditionError, highest, lowest
+from fabbbr.units import TCP_IPV4_HEADER_BYTES
+from fabbbr_analysis import models
+from fabbbr_analysis.claims.observe import certified, metric, per_rate
+from fabbbr_analysis.claims.records import Band, Claim, Evidence, Part
+from fabbbr_analysis.claims.sample import (
+    Array,
+    Means,
+    MissingConditionError,
+    Sample,
+    highest,
+    lowest,
+    sample_of,
+)
 
-_GOODPUT = per_rate("kfoury.5.4", ("cca", "buffer_bdp", "loss_ratio"))
+_AXES = ("cca", "buffer_bdp", "loss_ratio")
+_GOODPUT = per_rate("kfoury.5.4", _AXES)
+_RETRANSMITTED = metric("kfoury.5.4", _AXES, "retransmit_ratio")
 
 
 def _buffers(x: Means, cca: str, loss: float) -> tuple[float, ...]:
@@ -63,6 +75,49 @@ def bbr1_at_twenty_percent(x: Means) -> Array:
 def cubic_over_bbr1(x: Means) -> Array:
     """Largest ratio of CUBIC's goodput to BBRv1's at 0.1 % loss."""
     return highest([x["cubic", b, 1e-3] / x["bbr1", b, 1e-3] for b in _buffers(x, "cubic", 1e-3)])
+
+
+def _excess_of_bbr1(x: Means, buffer_bdp: float) -> list[Array]:
+    """BBRv1's retransmission ratio over BBRv2's up to 0.1 % loss."""
+    losses = [loss for loss in x.levels("bbr2", buffer_bdp) if loss <= 1e-3]
+    return [x["bbr1", buffer_bdp, loss] / x["bbr2", buffer_bdp, loss] for loss in losses]
+
+
+def least_excess_in_small_buffer(x: Means) -> Array:
+    """Smallest ratio of BBRv1's retransmission ratio to BBRv2's with 0.1 BDP."""
+    return lowest(_excess_of_bbr1(x, 0.1))
+
+
+def least_excess_in_large_buffer(x: Means) -> Array:
+    """Smallest ratio of BBRv1's retransmission ratio to BBRv2's with 1 BDP."""
+    return lowest(_excess_of_bbr1(x, 1.0))
+
+
+def most_excess_in_large_buffer(x: Means) -> Array:
+    """Largest ratio of BBRv1's retransmission ratio to BBRv2's with 1 BDP."""
+    return highest(_excess_of_bbr1(x, 1.0))
+
+
+def cubic_over_model(evidence: Evidence) -> Sample:
+    """CUBIC's goodput over RFC 9438's response function for segments of the MTU, by buffer and loss."""
+    runs = certified(evidence["kfoury.5.4"])
+    runs = runs[(runs["cca"] == "cubic") & (runs["loss_ratio"] > 0)]
+    expected = models.cubic_bps(
+        mss_bytes=(runs["mtu_bytes"] - TCP_IPV4_HEADER_BYTES).to_numpy(),
+        rtt_s=runs["rtt_s"].to_numpy(),
+        loss=runs["loss_ratio"].to_numpy(),
+    )
+    return sample_of(runs.assign(over=runs["goodput_bps"] / expected), axes=_AXES, value="over")
+
+
+def least_over_model(x: Means) -> Array:
+    """Smallest goodput / model of CUBIC at 0.01 % loss."""
+    return lowest(_each(x, "cubic", 1e-4))
+
+
+def most_over_model(x: Means) -> Array:
+    """Largest goodput / model of CUBIC at 0.01 % loss."""
+    return highest(_each(x, "cubic", 1e-4))
 
 
 CLAIMS = (
@@ -132,6 +187,46 @@ CLAIMS = (
                 observe=_GOODPUT,
                 formula=cubic_over_bbr1,
                 band=Band(high=0.05),
+            ),
+        ),
+    ),
+    Claim(
+        id="F4.5",
+        parts=(
+            Part(
+                quantity="least BBRv1 / BBRv2 retransmission ratio up to 0.1 % loss, 0.1 BDP",
+                observe=_RETRANSMITTED,
+                formula=least_excess_in_small_buffer,
+                band=Band(low=3, ceiling=20),
+            ),
+            Part(
+                quantity="least BBRv1 / BBRv2 retransmission ratio up to 0.1 % loss, 1 BDP",
+                observe=_RETRANSMITTED,
+                formula=least_excess_in_large_buffer,
+                band=Band(low=0.8, high=2.5),
+            ),
+            Part(
+                quantity="most BBRv1 / BBRv2 retransmission ratio up to 0.1 % loss, 1 BDP",
+                observe=_RETRANSMITTED,
+                formula=most_excess_in_large_buffer,
+                band=Band(low=0.8, high=2.5),
+            ),
+        ),
+    ),
+    Claim(
+        id="F4.6",
+        parts=(
+            Part(
+                quantity="least CUBIC goodput / RFC 9438 at 0.01 % loss",
+                observe=cubic_over_model,
+                formula=least_over_model,
+                band=Band(low=0.6, high=2),
+            ),
+            Part(
+                quantity="most CUBIC goodput / RFC 9438 at 0.01 % loss",
+                observe=cubic_over_model,
+                formula=most_over_model,
+                band=Band(low=0.6, high=2),
             ),
         ),
     ),

@@ -7,6 +7,8 @@ stricter number, divided by the configured rate.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from scipy.stats import rankdata
@@ -21,16 +23,20 @@ from fabbbr_analysis.claims.sample import (
     Sample,
     highest,
     lowest,
+    sample_of,
 )
 
 BBR = ("bbr1", "bbr2")
 LOSS_BASED = ("cubic", "reno", "htcp")
 PAPER_RATE_BPS = 10e9
 PAPER_LOSS = 1 / 22_000
+PAPER_DURATION_S = 120.0
+BBR2_BEARS_LOSS = 1e-3
 
 _SHORT_RTT, _FIRST_LONG_RTT, _LONGEST_RTT = 0.0003, 0.027, 0.113
 _BY_RTT = ("cca", "rtt_s")
 _BY_BUFFER = ("cca", "buffer_bdp")
+_ORDER_OF_A_MILLION = Band(low=1, high=10)
 
 
 # Experiment 1: throughput by RTT
@@ -131,8 +137,46 @@ def scaled_retransmits(evidence: Evidence) -> Sample:
     return _retransmits_by_rtt(evidence)
 
 
-_goodput_by_rtt = per_rate("knit6.e1", _BY_RTT)
-_retransmits_by_rtt = metric("knit6.e1", _BY_RTT, "retransmits")
+def counted_retransmits(evidence: Evidence) -> Sample:
+    """Retransmissions of a run at the paper's own rate, in millions: counts do not scale."""
+    runs = certified(evidence["knit6.e1"])
+    if float(runs["rate_bps"].max()) < PAPER_RATE_BPS or (runs["duration_s"] != PAPER_DURATION_S).any():
+        message = (
+            "counts of packets are judged at the paper's own 10 Gbit/s for 120 s: fabbbr run knit6_e1 --full"
+        )
+        raise MissingConditionError(message)
+    return sample_of(runs.assign(millions=runs["retransmits"] / 1e6), axes=_BY_RTT, value="millions")
+
+
+def _tolerated(observe: Callable[[Evidence], Sample], evidence: Evidence) -> Sample:
+    """Leave BBRv2 out of runs whose scaled loss is more than the paper found it to bear (K5.1)."""
+    sample, loss = observe(evidence), float(certified(evidence["knit6.e1"])["loss_ratio"].max())
+    if loss <= BBR2_BEARS_LOSS or not any(key[0] == "bbr2" for key in sample.runs):
+        return sample
+    kept = {key: runs for key, runs in sample.runs.items() if key[0] != "bbr2"}
+    remark = (
+        f"bbr2 is left out: what it bears does not scale, and a loss of {loss * 100:.3g} % is more than the "
+        f"{BBR2_BEARS_LOSS * 100:g} % at which the paper found it level with bbr1"
+    )
+    return replace(sample, runs=kept, remarks=(*sample.remarks, remark))
+
+
+_goodput_by_rtt = partial(_tolerated, per_rate("knit6.e1", _BY_RTT))
+_retransmits_by_rtt = partial(_tolerated, metric("knit6.e1", _BY_RTT, "retransmits"))
+
+
+def _retransmitted_more(x: Means) -> list[Array]:
+    return [x["bbr1", rtt] - x["bbr2", rtt] for rtt in x.levels("bbr2") if rtt >= 0.006]
+
+
+def least_retransmitted_more(x: Means) -> Array:
+    """Smallest difference of retransmissions, BBRv1 minus BBRv2, from 6 ms on."""
+    return lowest(_retransmitted_more(x))
+
+
+def most_retransmitted_more(x: Means) -> Array:
+    """Largest difference of retransmissions, BBRv1 minus BBRv2, from 6 ms on."""
+    return highest(_retransmitted_more(x))
 
 
 def _scaled_parts() -> tuple[Part, ...]:
@@ -241,6 +285,23 @@ def _e5(quantity: str, formula: Callable[[Means], Array], band: Band) -> Part:
 
 CLAIMS = (
     *(Claim(id=name, parts=parts) for name, parts in e1_parts(_goodput_by_rtt, _retransmits_by_rtt).items()),
+    Claim(
+        id="K1.5",
+        parts=(
+            Part(
+                quantity="least BBRv1 - BBRv2 retransmissions from 6 ms on [millions]",
+                observe=counted_retransmits,
+                formula=least_retransmitted_more,
+                band=_ORDER_OF_A_MILLION,
+            ),
+            Part(
+                quantity="most BBRv1 - BBRv2 retransmissions from 6 ms on [millions]",
+                observe=counted_retransmits,
+                formula=most_retransmitted_more,
+                band=_ORDER_OF_A_MILLION,
+            ),
+        ),
+    ),
     Claim(id="K1.s", parts=_scaled_parts()),
     Claim(
         id="K2.1",

@@ -15,9 +15,27 @@ from fabbbr_analysis.metrics import progress_of_flows, received_between
 Observe = Callable[[Evidence], Sample]
 
 
+BBR2_BY_DEFAULT = "v2alpha"
+"""The profile of BBRv2 that the published measurements ran."""
+
+
+def bbr2_variants(runs: pd.DataFrame) -> tuple[str, ...]:
+    """List what BBRv2 was in these runs (profiles, or ``google``); the first one is judged."""
+    if runs.empty:
+        return ()
+    run = {str(variant) for variant in runs["bbr2_variant"].dropna()}
+    return tuple(sorted(run, key=lambda variant: (variant != BBR2_BY_DEFAULT, variant)))
+
+
 def certified(run_set: RunSet) -> pd.DataFrame:
-    """Certified runs with ``cca``, the congestion controls in the cell: ``"bbr1"``, ``"bbr1+cubic"``."""
+    """Certified runs with ``cca``, the congestion controls in the cell: ``"bbr1"``, ``"bbr1+cubic"``.
+
+    Where BBRv2 was run in several variants, those with another than the first of :func:`bbr2_variants` are left out.
+    """
     runs = run_set.certified
+    others = bbr2_variants(runs)[1:]
+    if others:
+        runs = runs[~runs["bbr2_variant"].isin(others)]
     if runs.empty:
         message = (
             f"no run of experiment {run_set.experiment} is certified; the report lists the failed checks"
@@ -50,11 +68,22 @@ Trace = pd.DataFrame
 """Samples of one run's sending sockets by time; ``t_s`` from the first flow's start."""
 
 
+RunsOf = Callable[[RunSet], pd.DataFrame]
+"""Chooses the runs that a quantity is observed in, one row a run."""
+
+
 def traced(
-    experiment: str, columns: tuple[str, ...], measure: Callable[[Trace, pd.Series], float]
+    experiment: str,
+    columns: tuple[str, ...],
+    measure: Callable[[Trace, pd.Series], float],
+    *,
+    axes: tuple[str, ...] = ("cca",),
+    runs_of: RunsOf = certified,
 ) -> Observe:
-    """Observe ``measure(trace, run)`` by congestion control; NaN is a run without a value."""
-    return partial(_traced, experiment=experiment, columns=columns, measure=measure)
+    """Observe ``measure(trace, run)`` by ``axes``; NaN is a run without a value."""
+    return partial(
+        _traced, experiment=experiment, columns=columns, measure=measure, axes=axes, runs_of=runs_of
+    )
 
 
 def _traced(
@@ -63,9 +92,11 @@ def _traced(
     experiment: str,
     columns: tuple[str, ...],
     measure: Callable[[Trace, pd.Series], float],
+    axes: tuple[str, ...],
+    runs_of: RunsOf,
 ) -> Sample:
     run_set = evidence[experiment]
-    runs = certified(run_set)
+    runs = runs_of(run_set)
     sockets = run_set.sockets(columns=["cell_id", "t_s", "side", *columns], cell_ids=list(runs["cell_id"]))
     sending = sockets[sockets["side"] == "sender"].sort_values("t_s", kind="stable")
     traces = dict(iter(sending.groupby("cell_id")))
@@ -73,7 +104,7 @@ def _traced(
         measure(traces[run["cell_id"]], run) if run["cell_id"] in traces else np.nan
         for _, run in runs.iterrows()
     ]
-    return sample_of(runs.assign(measured=values), axes=("cca",), value="measured")
+    return sample_of(runs.assign(measured=values), axes=axes, value="measured")
 
 
 def windowed(
@@ -81,13 +112,17 @@ def windowed(
     axes: tuple[str, ...],
     window: Callable[[float], tuple[float, float]],
     measure: Callable[[pd.DataFrame], float],
+    *,
+    runs_of: RunsOf = certified,
 ) -> Observe:
     """Observe ``measure(flows)``, flows having ``received``: bytes at the receiver within ``window(end of the run)``.
 
     The run ends with the first flow that does; seconds count from the start of the first flow. NaN is a run without a
     value.
     """
-    return partial(_windowed, experiment=experiment, axes=axes, window=window, measure=measure)
+    return partial(
+        _windowed, experiment=experiment, axes=axes, window=window, measure=measure, runs_of=runs_of
+    )
 
 
 def _windowed(
@@ -97,9 +132,10 @@ def _windowed(
     axes: tuple[str, ...],
     window: Callable[[float], tuple[float, float]],
     measure: Callable[[pd.DataFrame], float],
+    runs_of: RunsOf,
 ) -> Sample:
     run_set = evidence[experiment]
-    runs = certified(run_set)
+    runs = runs_of(run_set)
     flows = dict(iter(run_set.flows.groupby("cell_id")))
     intervals = dict(iter(run_set.intervals.groupby("cell_id")))
 
@@ -116,16 +152,27 @@ def _windowed(
     return sample_of(runs.assign(measured=values), axes=axes, value="measured")
 
 
-def flow_metric(experiment: str, axes: tuple[str, ...], measure: Callable[[pd.DataFrame], float]) -> Observe:
+def flow_metric(
+    experiment: str,
+    axes: tuple[str, ...],
+    measure: Callable[[pd.DataFrame], float],
+    *,
+    runs_of: RunsOf = certified,
+) -> Observe:
     """Observe ``measure(flows of the run)``; NaN is a run without a value."""
-    return partial(_flow_metric, experiment=experiment, axes=axes, measure=measure)
+    return partial(_flow_metric, experiment=experiment, axes=axes, measure=measure, runs_of=runs_of)
 
 
 def _flow_metric(
-    evidence: Evidence, *, experiment: str, axes: tuple[str, ...], measure: Callable[[pd.DataFrame], float]
+    evidence: Evidence,
+    *,
+    experiment: str,
+    axes: tuple[str, ...],
+    measure: Callable[[pd.DataFrame], float],
+    runs_of: RunsOf,
 ) -> Sample:
     run_set = evidence[experiment]
-    runs = certified(run_set)
+    runs = runs_of(run_set)
     flows = dict(iter(run_set.flows.groupby("cell_id")))
     values = [measure(flows[cell_id]) if cell_id in flows else np.nan for cell_id in runs["cell_id"]]
     return sample_of(runs.assign(measured=values), axes=axes, value="measured")

@@ -125,7 +125,7 @@ class Arithmetic:
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A sentence of a paper as code; its words come from ``references/claims.csv``."""
+    """A sentence of a paper, or a check of our gate, as code; its words come from ``references/``, claims.csv and gate.csv."""
 
     id: str
     parts: tuple[Part | Arithmetic, ...]
@@ -161,8 +161,8 @@ class Claim:
 
 @cache
 def _register() -> Mapping[str, Mapping[str, object]]:
-    rows = load("claims").fillna("")
-    return {str(row["id"]): {str(name): row[name] for name in row} for row in rows.to_dict("records")}
+    rows = [row for name in ("claims", "gate") for row in load(name).fillna("").to_dict("records")]
+    return {str(row["id"]): {str(name): row[name] for name in row} for row in rows}
 
 
 @dataclass(frozen=True, kw_only=True)

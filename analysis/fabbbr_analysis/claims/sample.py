@@ -27,6 +27,8 @@ _SHOWN = {
     "rtt_s": ("RTT", 1000.0, "ms"),
     "buffer_bdp": ("buffer", 1.0, "BDP"),
     "buffer_bytes": ("buffer", 1e-3, "kB"),
+    "counted_bdp": ("buffer", 1.0, "BDP"),
+    "n_flows": ("flows", 1.0, ""),
 }
 """Axis → name, factor and unit in messages."""
 
@@ -139,7 +141,7 @@ class Means:
             raise MissingConditionError(message)
         absent = [cca for cca in candidates if cca not in run]
         if absent:
-            self.remarks.append(f"judged for {', '.join(run)} only: {', '.join(absent)} was not run")
+            self.remarks.append(f"judged for {', '.join(run)} only, without {', '.join(absent)}")
         return run
 
     def smallest(self) -> tuple[int, str]:

@@ -11,7 +11,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from fabbbr.errors import AnalysisError
-from fabbbr_analysis.figures import distribution, published, sweep, timeline
+from fabbbr_analysis.figures import distribution, overview, published, sweep, timeline
 from fabbbr_analysis.figures.conditions import Axis, varied
 from fabbbr_analysis.figures.measures import ADDITIVE, BY_COLUMN, Measure, in_a_sentence
 from fabbbr_analysis.figures.sampling import POINTS_PER_TRACE
@@ -150,11 +150,17 @@ def _point(runs: pd.DataFrame, chosen: pd.DataFrame, axes: tuple[Axis, ...], tex
 def figure_names(run_set: RunSet) -> list[str]:
     """Return every name that :func:`figure` takes."""
     here = points(run_set)
+    over = overview.axis_of(run_set)
     return [
+        *([_overview(over)] if over else []),
         *(entry.name for entry in entries(run_set)),
         *(_timed("over_time", point) for point in here),
         *(_timed("bandwidth_estimate", point) for point in here),
     ]
+
+
+def _overview(axis: Axis) -> str:
+    return f"overview_by_{axis.slug}"
 
 
 def _timed(kind: str, point: Point) -> str:
@@ -164,6 +170,9 @@ def _timed(kind: str, point: Point) -> str:
 def figure(run_set: RunSet, name: str, *, points_per_trace: int = POINTS_PER_TRACE) -> go.Figure:
     """Return the plotly figure called ``name``; raise AnalysisError listing the names when there is none."""
     palette = palette_of(run_set)
+    over = overview.axis_of(run_set)
+    if over is not None and name == _overview(over):
+        return overview.draw(run_set, over, palette=palette)
     for entry in entries(run_set):
         if entry.name == name:
             return sweep.draw(run_set, entry.sweep, palette=palette, published=entry.published)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pandas as pd
@@ -54,10 +55,34 @@ def axis_columns(runs: pd.DataFrame) -> list[str]:
 
 
 def varied(runs: pd.DataFrame) -> tuple[Axis, ...]:
-    """Return everything but the congestion control that differs, the most varied number first."""
+    """Return everything but the congestion control that differs, the most varied number first.
+
+    A quantity that only follows another axis (``zip`` in the experiment file) is not one of its own; a name is, since it
+    tells apart what no line should join.
+    """
     columns = [name for name in axis_columns(runs) if not _names_the_cca(runs, name)]
     axes = [_axis(runs, name) for name in columns]
-    return tuple(sorted(axes, key=lambda axis: (axis.shown is None, -len(axis.texts), axis.key)))
+    ordered = sorted(axes, key=lambda axis: (axis.shown is None, -len(axis.texts), axis.key))
+    return tuple(
+        axis
+        for place, axis in enumerate(ordered)
+        if not any(_follows(runs, axis, leader) for leader in ordered[:place])
+    )
+
+
+def _follows(runs: pd.DataFrame, axis: Axis, leader: Axis) -> bool:
+    if not all(_is_quantity(text) for text in axis.texts):
+        return False
+    by_leader = runs.groupby(f"{_PREFIX}{leader.key}")[f"{_PREFIX}{axis.key}"]
+    return bool(by_leader.nunique().max() == 1)
+
+
+def _is_quantity(text: str) -> bool:
+    for quantity in (QueueSize, Rate, Duration, Ratio):
+        with suppress(UnitError):
+            quantity.parse(text)
+            return True
+    return False
 
 
 def _names_the_cca(runs: pd.DataFrame, column: str) -> bool:

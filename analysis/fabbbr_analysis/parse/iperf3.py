@@ -120,6 +120,8 @@ class Report:
     """What one end of a flow says. Receivers know neither retransmissions nor RTT: those are None there."""
 
     outcome: Outcome
+    start_clock_s: float | None = None
+    """When the flow began on the sender's own clock, which iperf3 does not tell finely enough."""
     error: str | None = None
     """iperf3's own words."""
     version: str | None = None

@@ -19,7 +19,7 @@ from fabbbr_analysis.report import bands, diagram, provenance
 from fabbbr_analysis.report.certificates import Certificates, collect
 from fabbbr_analysis.report.findings import findings
 from fabbbr_analysis.report.provenance import Fact
-from fabbbr_analysis.report.slots import Slot, metric_slots, time_slots
+from fabbbr_analysis.report.slots import Slot, metric_slots, overview_slots, time_slots
 from fabbbr_analysis.report.tables import ResultTable, result_table
 from fabbbr_analysis.report.wording import counted, distinct, interval, listing
 
@@ -175,7 +175,11 @@ def _experiment(
         findings=tuple(findings(run_set.runs, summary)),
         conditions=provenance.conditions(manifest),
         path=diagram.drawing(manifest.cells),
-        figures=(*metric_slots(run_set, palette, slug), *time_slots(run_set, palette, slug)),
+        figures=(
+            *overview_slots(run_set, palette, slug),
+            *metric_slots(run_set, palette, slug),
+            *time_slots(run_set, palette, slug),
+        ),
         table=result_table(run_set.runs, summary),
         certificates=collect(manifests, [cell.id for cell in manifest.cells]),
         provenance=provenance.facts(manifest, manifests),

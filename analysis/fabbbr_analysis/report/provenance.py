@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from fabbbr.model import Cell, CellManifest, Flow, RunManifest
+from fabbbr.model import Cell, CellManifest, CongestionControl, Flow, RunManifest
 from fabbbr_analysis.report.diagram import buffers, spread
 from fabbbr_analysis.report.wording import counted, distinct, listing, tie
 
@@ -93,6 +93,10 @@ def facts(manifest: RunManifest, manifests: Sequence[CellManifest]) -> tuple[Fac
         ("Backend", [origin.backend for origin in origins]),
         ("Clock", [_CLOCKS[origin.clock] for origin in origins]),
         ("Kernel", [origin.kernel_release for origin in origins]),
+        (
+            "Congestion controls",
+            [_stands_for(each) for origin in origins for each in origin.congestion_controls],
+        ),
         ("Kernel configuration", _hashes(origin.kernel_config_sha256 for origin in origins)),
         ("Kernel image", _hashes(origin.kernel_sha256 for origin in origins)),
         *((tool, [origin.tools[tool] for origin in origins if tool in origin.tools]) for tool in tools),
@@ -107,6 +111,13 @@ _CLOCKS = {
     "virtual": "virtual: time in the emulation does not depend on the speed of the machine",
     "real": "REAL TIME: results depend on the load of the machine",
 }
+
+
+def _stands_for(control: CongestionControl) -> str:
+    """``bbr2: fabbbr (fab_bbr2, profile v2alpha, source 0123456789abcdef)``."""
+    profile = [] if control.profile is None else [f"profile {control.profile}"]
+    source = [] if control.source is None else [f"source {control.source}"]
+    return f"{control.cca}: {control.implementation} ({', '.join([control.kernel_name, *profile, *source])})"
 
 
 def _hashes(hashes: Iterable[str | None]) -> list[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import plotly.graph_objects as go
 from markupsafe import Markup
 
-from fabbbr_analysis.figures import distribution, sweep, timeline
+from fabbbr_analysis.figures import distribution, overview, sweep, timeline
 from fabbbr_analysis.figures.catalogue import Entry, Point, entries, points
 from fabbbr_analysis.figures.measures import in_a_sentence
 from fabbbr_analysis.figures.sampling import POINTS_PER_TRACE
@@ -70,6 +70,27 @@ def metric_slots(run_set: RunSet, palette: Palette, prefix: str) -> list[Slot]:
         _metric_slot(run_set, group, palette, f"{prefix}-metric-{place}", wide=place in wide)
         for place, group in enumerate(groups)
     ]
+
+
+def overview_slots(run_set: RunSet, palette: Palette, prefix: str) -> list[Slot]:
+    """Return the figure that has throughput, retransmissions and queue together, where there is one."""
+    axis = overview.axis_of(run_set)
+    if axis is None:
+        return []
+    figure = overview.draw(run_set, axis, palette=palette)
+    names = sorted(trace.name for trace in figure.data if trace.showlegend)
+    slot = Slot(
+        id=f"{prefix}-overview",
+        title=overview.title(axis),
+        caption=overview.caption(run_set, axis),
+        alt=f"Three charts over one axis, series: {'; '.join(names)}. The table of results has the numbers.",
+        height=int(figure.layout.height),
+        options=(Option(label="", data=embed(figure)),),
+        selector="",
+        scale_toggle=False,
+        wide=True,
+    )
+    return [slot]
 
 
 def _metric_slot(

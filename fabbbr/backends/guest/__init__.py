@@ -21,6 +21,7 @@ from fabbbr.model import Job
 _AGENT = Path(__file__).parent.parent.parent / "agent"
 _INIT = Path(__file__).parent / "init.sh"
 _TIMER_HZ = 1000
+_MODULES = "modules"
 _MEMORY_BYTES = 2 << 30
 _MEMORY_SHARE = 6
 """Guest memory per byte of socket window: a byte in flight stands in several buffers at once."""
@@ -46,7 +47,7 @@ class GuestBackend:
             kernel_release=self._kernel.release,
             kernel_config_sha256=self._kernel.config_sha256,
             kernel_sha256=self._kernel.kernel_sha256,
-            timer_hz=_TIMER_HZ,
+            timer_hz=self._kernel.timer_hz if isinstance(self._kernel, PrebuiltKernel) else _TIMER_HZ,
             tools=self._tools,
         )
 
@@ -84,11 +85,19 @@ class GuestBackend:
             cpu=cpu_for_slot(task.slot),
             clock_limit_s=job.end_ns * 1e-9 + _SET_UP_S,
             virtual=self._virtual,
-            environment={"FABBBR_MODULES": str(self._kernel.modules)}
+            environment={"FABBBR_MODULES": f"/run/fabbbr/{_MODULES}"}
             if isinstance(self._kernel, PrebuiltKernel)
             else {},
-            extra_mounts={"preload": wakeups.library_folder()},
+            extra_mounts=self._mounts(job),
         )
+
+    def _mounts(self, job: Job) -> dict[str, Path]:
+        """What the guest needs of the host beside its root: the library takes a compiler, so only where it is used."""
+        mounts = {"preload": wakeups.library_folder()} if job.environment else {}
+        if isinstance(self._kernel, PrebuiltKernel):
+            # The guest's own file systems hide some of the host's folders, and the modules could be in one of them.
+            mounts[_MODULES] = self._kernel.modules
+        return mounts
 
     def _options(self, machine: Machine, job: Job) -> dict[str, Any]:
         return {

@@ -136,7 +136,7 @@ def _argv(machine: Machine, runtime: Path) -> tuple[str, ...]:
         f"mem={machine.memory_bytes >> 20}M",
         *clock,
         "rootfstype=hostfs", "root=/dev/root", "ro", f"init={runtime}/init",
-        f"uml_dir={runtime}", "umid=guest", "con0=null,fd:1", "con=null", "quiet", "loglevel=4",
+        f"uml_dir={runtime}", "umid=guest", "con0=null,fd:1", "con=null", "quiet", "loglevel=4", "devtmpfs.mount=0",
         f"FABBBR_RUNTIME={runtime}", f"FABBBR_LIMIT={int(machine.clock_limit_s)}", f"FABBBR_PYTHON={NODE_PYTHON}",
         *(f"{key}={value}" for key, value in machine.environment.items()),
     )  # fmt: skip

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from fabbbr.backends.tools import search_path
 from fabbbr.errors import EnvironmentUnfitError
 from fabbbr.store import sha256_of
 
 _FIRST_WITH_LARGE_STATE = (6, 12)
 """Seen to run; 6.1 was seen to fail, and nothing between was tried."""
-_MODULES = Path("/usr/lib/uml/modules")
+_PROGRAM = "linux.uml"
+_MODULES = Path("lib/uml/modules")
+"""Beside the program's own folder, /usr/bin; a package unpacked elsewhere without root has the same layout."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +29,8 @@ class PrebuiltKernel:
     kernel_sha256: str
     config_sha256: None = None
     seccomp: bool = False
+    timer_hz: int = 100
+    """CONFIG_HZ of Debian's package."""
 
 
 def cannot_run(release: str, cpu_flags: str) -> str | None:
@@ -43,17 +49,35 @@ def cannot_run(release: str, cpu_flags: str) -> str | None:
 
 
 def prebuilt_kernel() -> PrebuiltKernel | None:
-    """The installed package's kernel, or None; raise EnvironmentUnfitError when it cannot run on this CPU."""
-    program = shutil.which("linux.uml")
-    if program is None or not _MODULES.is_dir():
+    """The installed package's kernel, or None; raise EnvironmentUnfitError when it cannot run on this machine."""
+    program = shutil.which(_PROGRAM)
+    if program is None:
         return None
-    told = subprocess.run((program, "--version"), capture_output=True, text=True, check=False, timeout=20)
-    release = told.stdout.strip()
-    if not (_MODULES / release).is_dir():
-        return None
+    modules = Path(program).parent.parent / _MODULES
+    release = _release(program)
+    if not (modules / release).is_dir():
+        message = f"{program} {release} has no modules at {modules / release}; apt-get install --reinstall user-mode-linux"
+        raise EnvironmentUnfitError(message)
+    if shutil.which("modprobe", path=search_path()) is None:
+        message = f"modprobe is missing, and {program} has its qdiscs as modules: apt-get install kmod"
+        raise EnvironmentUnfitError(message)
     reason = cannot_run(release, Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace"))
     if reason is not None:
         raise EnvironmentUnfitError(reason)
     return PrebuiltKernel(
-        binary=Path(program), release=release, modules=_MODULES, kernel_sha256=sha256_of(Path(program))
+        binary=Path(program), release=release, modules=modules, kernel_sha256=sha256_of(Path(program))
     )
+
+
+def _release(program: str) -> str:
+    """What the kernel calls itself; raise EnvironmentUnfitError when it does not even start."""
+    told = subprocess.run((program, "--version"), capture_output=True, text=True, check=False, timeout=20)
+    release = told.stdout.strip()
+    if told.returncode != 0 or re.fullmatch(r"\d+\.\d+\S*", release) is None:
+        said = (told.stderr.strip() or release or f"exit status {told.returncode}").splitlines()[0]
+        message = (
+            f"{program} does not run here ({said}); install the user-mode-linux of this machine's own distribution, "
+            "or build a kernel: fabbbr kernel build"
+        )
+        raise EnvironmentUnfitError(message)
+    return release

@@ -1,0 +1,120 @@
+"""The raw files of one flow → what its two ends said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from fabbbr.errors import ParseError
+from fabbbr.model import Flow
+from fabbbr.store import StoredCell
+from fabbbr_analysis.parse.iperf3 import Report, Transferred, parse_iperf3
+from fabbbr_analysis.parse.transfer import parse_transfer
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowEnds:
+    """What both ends of a flow said."""
+
+    flow: Flow
+    started_s: float | None
+    """On the cell's clock."""
+    client: Report
+    server: Report
+    words: str | None
+    """What the sender said on standard error."""
+
+    @classmethod
+    def read(cls, stored: StoredCell, flow: Flow) -> FlowEnds:
+        """Read the flow's raw files; raise ParseError naming the one that is damaged."""
+        client, server = (_timed if flow.size is None else _sized)(stored, flow)
+        said = read_raw(stored, f"flow-{flow.index}.client.err").decode("utf-8", errors="replace").strip()
+        return cls(
+            flow=flow,
+            started_s=_started_s(stored, flow, client),
+            client=client,
+            server=server,
+            words=said or None,
+        )
+
+    @property
+    def received(self) -> Transferred | None:
+        """What the receiver got: its own count, else what it told the sender at the end."""
+        return self.server.received or self.client.received
+
+    @property
+    def completion_s(self) -> float | None:
+        """Seconds until the receiver had all that was asked for; None of a flow without a size, or lacking a byte."""
+        received = self.received
+        if self.flow.size is None or received is None or received.bytes != self.flow.size.bytes:
+            return None
+        return received.seconds
+
+    @property
+    def error(self) -> str | None:
+        """The client's words, else those of the server, if the flow did not complete."""
+        if self.client.outcome == "completed":
+            return None
+        return self.client.error or self.words or self.server.error
+
+
+def source_of(stored: StoredCell, name: str) -> str:
+    """Name a raw file in a message."""
+    return f"cell {stored.id}, {name}"
+
+
+def read_raw(stored: StoredCell, name: str) -> bytes:
+    """Return the content of a raw file; a file that is not there says nothing."""
+    path = stored.raw(name)
+    return path.read_bytes() if path.exists() else b""
+
+
+def _timed(stored: StoredCell, flow: Flow) -> tuple[Report, Report]:
+    client, server = (
+        parse_iperf3(read_raw(stored, name), source=source_of(stored, name)) for name in _names(flow)
+    )
+    if server.outcome == "no_output" and client.server is not None:
+        server = client.server
+    return client, server
+
+
+def _sized(stored: StoredCell, flow: Flow) -> tuple[Report, Report]:
+    sender, receiver = _names(flow)
+    ends = parse_transfer(
+        read_raw(stored, sender),
+        read_raw(stored, receiver),
+        sources=(source_of(stored, sender), source_of(stored, receiver)),
+    )
+    return ends.sender, ends.receiver
+
+
+def _names(flow: Flow) -> tuple[str, str]:
+    return f"flow-{flow.index}.client.json", f"flow-{flow.index}.server.json"
+
+
+class _Record(msgspec.Struct, frozen=True):
+    """One entry of ``flows.json``."""
+
+    flow: int
+    started_s: float | None = None
+    epoch_s: float | None = None
+    """Zero of the cell's clock, on the clock that the sender of a sized flow reads."""
+
+
+def _started_s(stored: StoredCell, flow: Flow, client: Report) -> float | None:
+    """When the flow began, else when its client was started."""
+    text = read_raw(stored, "flows.json")
+    if not text:
+        return None
+    try:
+        records = msgspec.json.decode(text, type=list[_Record])
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        message = f"{source_of(stored, 'flows.json')}: {error}; run the cell again"
+        raise ParseError(message) from None
+    record = next((record for record in records if record.flow == flow.index), None)
+    if record is None:
+        return None
+    if client.start_clock_s is None or record.epoch_s is None:
+        return record.started_s
+    return client.start_clock_s - record.epoch_s

@@ -1,0 +1,148 @@
+"""The two documents of a flow of given bytes → what each of its ends reports.
+
+They are printed by ``fabbbr.agent.transfer``. Both ends tell instants of one clock, so the flow's own start, the
+sender's first SYN, is the origin of all times here, the receiver's included.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import msgspec
+import pyarrow as pa
+
+from fabbbr.errors import ParseError
+from fabbbr_analysis.parse.iperf3 import INTERVALS, Report, Side, Transferred
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+
+
+class _Sample(msgspec.Struct, frozen=True):
+    at_s: float
+    bytes: _Count
+    """So far."""
+    retransmits: _Count | None = None
+    """Segments so far."""
+    cwnd_bytes: _Count | None = None
+    rtt_us: _Count | None = None
+
+
+class _Stream(msgspec.Struct, frozen=True):
+    port: int
+    bytes: _Count
+    ended_s: float | None = None
+    samples: list[_Sample] = []
+
+
+class _Document(msgspec.Struct, frozen=True):
+    transfer: Literal[1]
+    side: Literal["send", "receive"]
+    started_s: float | None = None
+    error: str | None = None
+    streams: list[_Stream] = []
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ends:
+    """What the two ends of a flow say."""
+
+    sender: Report
+    receiver: Report
+
+
+def parse_transfer(sender: bytes, receiver: bytes, *, sources: tuple[str, str]) -> Ends:
+    """Read both documents; raise ParseError naming that of ``sources`` which cannot be read.
+
+    An end that said nothing is data, outcome ``no_output``. Without the sender's document the flow's start is unknown,
+    and with it every time.
+    """
+    sent, received = _document(sender, "send", sources[0]), _document(receiver, "receive", sources[1])
+    start_s = sent.started_s if sent is not None else None
+    return Ends(
+        sender=_report(sent, start_s, "sender", sources[0]),
+        receiver=_report(received, start_s, "receiver", sources[1]),
+    )
+
+
+def _document(text: bytes, side: str, source: str) -> _Document | None:
+    if not text.strip():
+        return None
+    try:
+        document = msgspec.json.decode(text, type=_Document)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        message = f"{source}: not what a sized flow prints ({error}); run the cell again"
+        raise ParseError(message) from None
+    if document.side != side:
+        message = f"{source}: the other end's document ({document.side!r}); run the cell again"
+        raise ParseError(message)
+    return document
+
+
+def _report(document: _Document | None, start_s: float | None, side: Side, source: str) -> Report:
+    if document is None:
+        return Report(outcome="no_output", intervals=INTERVALS.empty_table())
+    streams = sorted(document.streams, key=lambda stream: stream.port)
+    samples = [sample for stream in streams for sample in stream.samples]
+    rtts = [sample.rtt_us / 1e6 for sample in samples if sample.rtt_us]
+    last = [stream.samples[-1].retransmits for stream in streams if stream.samples]
+    retransmits = [count for count in last if count is not None]
+    total = None if start_s is None else _total(streams, start_s)
+    moved = total is not None and total.bytes > 0
+    return Report(
+        outcome="completed" if document.error is None else ("interrupted" if moved else "error"),
+        start_clock_s=document.started_s,
+        error=document.error,
+        streams=len(streams) or None,
+        sent=total if side == "sender" else None,
+        received=total if side == "receiver" else None,
+        retransmits=sum(retransmits) if retransmits else None,
+        rtt_mean_s=sum(rtts) / len(rtts) if rtts else None,
+        rtt_min_s=min(rtts, default=None),
+        rtt_max_s=max(rtts, default=None),
+        max_cwnd_bytes=max((sample.cwnd_bytes for sample in samples if sample.cwnd_bytes), default=None),
+        intervals=_intervals(streams, start_s, side, source),
+    )
+
+
+def _total(streams: list[_Stream], start_s: float) -> Transferred | None:
+    """Bytes of all streams, and seconds until the last of them ended; when interrupted, until the last sample."""
+    instants = [
+        stream.ended_s if stream.ended_s is not None else max((s.at_s for s in stream.samples), default=None)
+        for stream in streams
+    ]
+    known = [instant for instant in instants if instant is not None]
+    if not known:
+        return None
+    return Transferred(bytes=sum(stream.bytes for stream in streams), seconds=max(known) - start_s)
+
+
+def _intervals(streams: list[_Stream], start_s: float | None, side: Side, source: str) -> pa.Table:
+    """What each stream did from sample to sample, the first since the flow's start."""
+    rows = []
+    for number, stream in enumerate(streams if start_s is not None else ()):
+        before = _Sample(at_s=start_s or 0.0, bytes=0, retransmits=0)
+        for sample in stream.samples:
+            seconds = sample.at_s - before.at_s
+            if seconds < 0 or sample.bytes < before.bytes:
+                message = f"{source}, port {stream.port}: samples must not go back; run the cell again"
+                raise ParseError(message)
+            if seconds > 0:
+                rows.append(_interval(before, sample, start_s or 0.0) | {"stream": number, "side": side})
+                before = sample
+    return pa.Table.from_pylist(rows, schema=INTERVALS)
+
+
+def _interval(before: _Sample, sample: _Sample, start_s: float) -> dict[str, float | int | bool | None]:
+    moved, seconds = sample.bytes - before.bytes, sample.at_s - before.at_s
+    again = None if sample.retransmits is None else sample.retransmits - (before.retransmits or 0)
+    return {
+        "start_s": before.at_s - start_s,
+        "end_s": sample.at_s - start_s,
+        "bytes": moved,
+        "throughput_bps": 8 * moved / seconds,
+        "retransmits": again,
+        "cwnd_bytes": sample.cwnd_bytes or None,
+        "rtt_s": sample.rtt_us / 1e6 if sample.rtt_us else None,
+        "omitted": False,
+    }

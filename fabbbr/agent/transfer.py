@@ -1,0 +1,261 @@
+"""Sends or receives a flow of given bytes: ``python3 -m agent.transfer send|receive …``.
+
+iperf3 ends such a flow when the last byte is in the sender's socket: it closes the receiver's while a window is still
+on its way, and times what was written. Here a flow begins with its first SYN and ends when the receiver has read the
+last byte. Each end prints one JSON document, also when the flow failed or was interrupted; its instants are seconds
+of CLOCK_MONOTONIC, which all name spaces of a machine share.
+"""
+
+import argparse
+import errno
+import json
+import os
+import selectors
+import signal
+import socket
+import struct
+import sys
+import time
+from typing import Any, Dict, List, NoReturn, Optional
+
+_FORMAT = 1
+_BLOCK = memoryview(bytes(1 << 17))
+_SAMPLE_PERIOD_S = 1.0
+_BACKLOG = 64
+_SO_MAX_PACING_RATE = 47
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+# struct tcp_info: 8 bytes of small fields, then 32-bit words from tcpi_rto on.
+_TCP_INFO = struct.Struct("=8x24I")
+_SND_MSS, _RTT, _SND_CWND, _TOTAL_RETRANS = 2, 15, 18, 23
+
+
+class StoppedError(Exception):
+    """Somebody asked this process to stop."""
+
+
+class Stream:
+    """One connection of the flow; ``port`` is the sender's, which tells the streams apart at both ends."""
+
+    def __init__(self, connection: socket.socket, port: int) -> None:
+        self.connection = connection
+        self.port = port
+        self.bytes = 0
+        self.established_s: Optional[float] = None
+        self.ended_s: Optional[float] = None
+        self.samples: List[Dict[str, Any]] = []
+
+    def advance(self) -> Optional[int]:
+        """Do what can be done without waiting; return the event to wait for next, None at the end."""
+        raise NotImplementedError
+
+    def sample(self, now: float) -> None:
+        """Note how far the stream is."""
+        self.samples.append({"at_s": now, "bytes": self.bytes})
+
+    def told(self) -> Dict[str, Any]:
+        """What the document says of this stream."""
+        names = ("port", "bytes", "established_s", "ended_s", "samples")
+        return {name: getattr(self, name) for name in names}
+
+
+class Outgoing(Stream):
+    """Sends ``asked`` bytes; ends when the receiver has closed, which it does when it has read them all."""
+
+    def __init__(self, connection: socket.socket, port: int, asked: int) -> None:
+        super().__init__(connection, port)
+        self._asked = asked
+
+    def advance(self) -> Optional[int]:
+        """Send what the socket takes, then wait for the other end."""
+        if self.established_s is None:
+            self._require_connected()
+            self.established_s = time.monotonic()
+        elif self.bytes == self._asked:
+            if self.connection.recv(1):
+                raise OSError("the receiver of port %d sent data" % self.port)
+            self.ended_s = time.monotonic()
+            return None
+        try:
+            while self.bytes < self._asked:
+                self.bytes += self.connection.send(_BLOCK[: self._asked - self.bytes])
+        except BlockingIOError:
+            return selectors.EVENT_WRITE
+        self.connection.shutdown(socket.SHUT_WR)
+        return selectors.EVENT_READ
+
+    def sample(self, now: float) -> None:
+        """Add what the kernel knows of the path, as iperf3 does."""
+        info = self.connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
+        words = _TCP_INFO.unpack(info)
+        super().sample(now)
+        self.samples[-1].update(
+            retransmits=words[_TOTAL_RETRANS],
+            cwnd_bytes=words[_SND_CWND] * words[_SND_MSS],
+            rtt_us=words[_RTT] or None,
+        )
+
+    def _require_connected(self) -> None:
+        code = self.connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code != 0:
+            raise OSError(code, os.strerror(code))
+
+
+class Incoming(Stream):
+    """Receives until the sender has no more; ``ended_s`` is when the last byte was read."""
+
+    def __init__(self, connection: socket.socket, port: int) -> None:
+        super().__init__(connection, port)
+        self.established_s = time.monotonic()
+        self._buffer = bytearray(len(_BLOCK))
+
+    def advance(self) -> Optional[int]:
+        """Read what is there."""
+        got = self.connection.recv_into(self._buffer)
+        if got == 0:
+            return None
+        self.bytes += got
+        self.ended_s = time.monotonic()
+        return selectors.EVENT_READ
+
+
+class Transfer:
+    """One end of a flow."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+        self._selector = selectors.DefaultSelector()
+        self._streams: List[Stream] = []
+        self._unfinished: int = options.parallel
+        self._started_s: Optional[float] = None
+
+    def send(self) -> None:
+        """Connect all streams at once, send the share of each, and wait until all has arrived."""
+        options = self._options
+        connections = [_outgoing_socket(options, number) for number in range(options.parallel)]
+        self._started_s = time.monotonic()
+        for number, connection in enumerate(connections):
+            share = (options.bytes + options.parallel - 1 - number) // options.parallel
+            stream = Outgoing(connection, options.cport + number, share)
+            code = connection.connect_ex((options.address, options.port))
+            if code not in (0, errno.EINPROGRESS):
+                raise OSError(code, os.strerror(code))
+            self._take(stream, selectors.EVENT_WRITE)
+        self._loop()
+
+    def receive(self) -> None:
+        """Take one connection a stream, and read each to its end."""
+        listener = socket.socket()
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("", self._options.port))
+        listener.listen(_BACKLOG)
+        self._selector.register(listener, selectors.EVENT_READ)
+        self._loop()
+
+    def reset(self) -> None:
+        """Drop what is under way: no byte of a flow that was given up shall still be sent."""
+        for stream in self._streams:
+            stream.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+            stream.connection.close()
+
+    def told(self, error: Optional[str]) -> Dict[str, Any]:
+        """The document."""
+        return {
+            "transfer": _FORMAT,
+            "side": self._options.side,
+            "started_s": self._started_s,
+            "error": error,
+            "streams": [stream.told() for stream in self._streams],
+        }
+
+    def _loop(self) -> None:
+        # A timer, for asking the clock at every segment would cost as much as receiving it.
+        signal.signal(signal.SIGALRM, lambda *_: self._sample())
+        signal.setitimer(signal.ITIMER_REAL, _SAMPLE_PERIOD_S, _SAMPLE_PERIOD_S)
+        try:
+            while self._unfinished:
+                for key, _ in self._selector.select():
+                    if key.data is None:
+                        self._accept(key.fileobj)
+                    else:
+                        self._advance(key.data, key.events)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            self._sample()
+
+    def _accept(self, listener: Any) -> None:
+        connection, (_, port) = listener.accept()
+        connection.settimeout(0.0)
+        self._take(Incoming(connection, port), selectors.EVENT_READ)
+
+    def _take(self, stream: Stream, event: int) -> None:
+        self._streams.append(stream)
+        self._selector.register(stream.connection, event, stream)
+
+    def _advance(self, stream: Any, awaited: int) -> None:
+        event = stream.advance()
+        if event is None:
+            self._selector.unregister(stream.connection)
+            self._unfinished -= 1
+        elif event != awaited:
+            self._selector.modify(stream.connection, event, stream)
+
+    def _sample(self) -> None:
+        now = time.monotonic()
+        for stream in self._streams:
+            stream.sample(now)
+
+
+def _outgoing_socket(options: argparse.Namespace, number: int) -> socket.socket:
+    connection = socket.socket()
+    connection.settimeout(0.0)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    connection.bind(("", options.cport + number))
+    try:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, options.congestion.encode())
+    except OSError as error:
+        words = "congestion control %s: %s" % (options.congestion, error.strerror)
+        raise OSError(error.errno, words) from None
+    if options.pacing is not None:
+        pace = struct.pack("=Q", options.pacing // 8)
+        connection.setsockopt(socket.SOL_SOCKET, _SO_MAX_PACING_RATE, pace)
+    return connection
+
+
+def _options(argv: List[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="agent.transfer", description=__doc__.splitlines()[0])
+    sides = parser.add_subparsers(dest="side")
+    receiver, sender = sides.add_parser("receive"), sides.add_parser("send")
+    for side in (receiver, sender):
+        side.add_argument("--port", type=int, required=True)
+        side.add_argument("--parallel", type=int, required=True, help="streams")
+    sender.add_argument("--address", required=True)
+    sender.add_argument("--cport", type=int, required=True, help="the port of the first stream")
+    sender.add_argument("--bytes", type=int, required=True, help="of all streams together")
+    sender.add_argument("--congestion", required=True)
+    sender.add_argument("--pacing", type=int, help="bit/s of each stream")
+    return parser.parse_args(argv)
+
+
+def _interrupt(number: int, _frame: Any) -> NoReturn:
+    raise StoppedError("interrupted by signal %d" % number)
+
+
+def main(argv: List[str]) -> int:
+    """Exit status 0 when this end has seen the whole flow."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    transfer = Transfer(_options(argv))
+    error = None
+    try:
+        if argv[0] == "send":
+            transfer.send()
+        else:
+            transfer.receive()
+    except (OSError, StoppedError) as failure:
+        error = getattr(failure, "strerror", None) or str(failure)
+        transfer.reset()
+    json.dump(transfer.told(error), sys.stdout)
+    return 0 if error is None else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,134 @@
+"""Which congestion control a flow runs: its name in the kernel, how it is set, and what the kernel says it is. Pure.
+
+``bbr1`` is the ``bbr`` of the mainline kernel. ``bbr2`` and ``bbr3`` are fabbbr's own, from module ``fab_bbr``, under
+names of their own, so that nobody takes them for Google's; those are had with ``implementation: google`` where the kernel
+has them. Google's BBRv3 has mainline's name ``bbr``: the version of the kernel's module tells the two apart. The module's
+``fab_bbr1`` is for comparing it with the mainline ``bbr``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fabbbr.model import Capture, Cell, Check, Command, CongestionControl, Flow, Implementation, Requirement
+
+_PARAMETERS = "/sys/module/fab_bbr/parameters"
+_MAINLINE = {"bbr1": "bbr"}
+_GOOGLE = {"bbr2": "bbr2", "bbr3": "bbr"}
+_GOOGLE_BBR3_VERSION = "3"
+_SOURCE = re.compile(r"[0-9a-f]{16}")
+
+Readback = Mapping[str, Any]
+
+
+def kernel_name(cca: str, implementation: Implementation | None = None) -> str:
+    """The name under which the kernel knows a congestion control."""
+    if implementation == "fabbbr":
+        return f"fab_{cca}"
+    names = _GOOGLE if implementation == "google" else _MAINLINE
+    return names.get(cca, cca)
+
+
+def _name(flow: Flow) -> str:
+    return kernel_name(flow.cca, flow.implementation)
+
+
+def requirements(cell: Cell) -> tuple[Requirement, ...]:
+    """What each sender must offer."""
+    needed = (
+        Requirement(node=flow.sender, name=_name(flow), version=_version(flow), remedy=_remedy(flow))
+        for flow in cell.flows
+    )
+    return tuple(dict.fromkeys(needed))
+
+
+def _version(flow: Flow) -> str | None:
+    if _name(flow) != "bbr":
+        return None
+    return _GOOGLE_BBR3_VERSION if flow.cca == "bbr3" else ""
+
+
+def _remedy(flow: Flow) -> str:
+    if flow.implementation == "fabbbr":
+        return "build the guest kernel anew (fabbbr kernel build), or install module fab_bbr on the host"
+    if flow.implementation == "google":
+        return "boot a kernel from Google's tree there, or take implementation: fabbbr"
+    if flow.cca == "bbr1":
+        return "bbr1 is the bbr of a mainline kernel: boot one, or choose another cca"
+    return f"install tcp_{flow.cca}.ko there, or choose another cca"
+
+
+def profile_commands(cell: Cell) -> Iterator[Command]:
+    """Say what a new ``fab_bbr2`` connection of each sender is."""
+    profiles = {flow.sender: flow.profile for flow in _own(cell) if flow.cca == "bbr2"}
+    for host, profile in profiles.items():
+        yield Command(node=host, argv=("tee", f"{_PARAMETERS}/profile"), stdin=profile)
+
+
+def captures(cell: Cell) -> list[Capture]:
+    """What to ask about BBR on each sender that runs one."""
+    own = dict.fromkeys(flow.sender for flow in _own(cell))
+    others = dict.fromkeys(flow.sender for flow in cell.flows if _name(flow) == "bbr")
+    return [
+        *(
+            _capture(f"fab_bbr.{host}", host, "grep", "", f"{_PARAMETERS}/profile", f"{_PARAMETERS}/source")
+            for host in own
+        ),
+        # A module without a version, as mainline's, has no such file.
+        *(_capture(f"bbr.version.{host}", host, "cat", "/sys/module/tcp_bbr/version") for host in others),
+    ]
+
+
+def _capture(name: str, node: str, *argv: str) -> Capture:
+    return Capture(name=name, command=Command(node=node, argv=argv))
+
+
+def _own(cell: Cell) -> list[Flow]:
+    return [flow for flow in cell.flows if flow.implementation == "fabbbr"]
+
+
+def _told(readback: Readback, flow: Flow) -> tuple[str | None, str | None]:
+    """Profile and source of module fab_bbr on the sender of ``flow``; only its bbr2 can be told what to be."""
+    lines = readback[f"fab_bbr.{flow.sender}"]["stdout"].splitlines()
+    pairs = (line.removeprefix(f"{_PARAMETERS}/").partition(":") for line in lines)
+    told = {name: value for name, _, value in pairs}
+    return told.get("profile") if flow.cca == "bbr2" else flow.profile, told.get("source")
+
+
+def checks(cell: Cell, readback: Readback) -> Iterator[Check]:
+    """Whether each sender's kernel runs the BBR that was asked for."""
+    for flow in {(flow.sender, flow.cca): flow for flow in _own(cell)}.values():
+        profile, source = _told(readback, flow)
+        yield Check(
+            name=f"{_name(flow)} of {flow.sender}",
+            passed=profile == flow.profile and source is not None and _SOURCE.fullmatch(source) is not None,
+            asked=f"profile {flow.profile}, of known source",
+            measured=f"profile {profile}, source {source}",
+        )
+    for flow in {flow.sender: flow for flow in cell.flows if _name(flow) == "bbr"}.values():
+        version = readback[f"bbr.version.{flow.sender}"]["stdout"].strip()
+        yield Check(
+            name=f"{_name(flow)} of {flow.sender}",
+            passed=version == _version(flow),
+            asked="mainline's bbr, which has no version" if flow.cca == "bbr1" else "bbr of version 3",
+            measured=f"version {version}" if version else "no version",
+        )
+
+
+def identified(cell: Cell, readback: Readback, *, kernel_release: str) -> tuple[CongestionControl, ...]:
+    """What stood behind each name, for the provenance of the cell; in the order of the flows."""
+    told = (_identified(flow, readback, kernel_release) for flow in cell.flows)
+    return tuple(dict.fromkeys(told))
+
+
+def _identified(flow: Flow, readback: Readback, kernel_release: str) -> CongestionControl:
+    profile, source = _told(readback, flow) if flow.implementation == "fabbbr" else (None, None)
+    return CongestionControl(
+        cca=flow.cca,
+        kernel_name=_name(flow),
+        implementation=flow.implementation or f"mainline {kernel_release}",
+        profile=profile,
+        source=source,
+    )

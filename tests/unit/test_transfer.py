@@ -1,0 +1,171 @@
+"""The agent's own sender and receiver on loopback, and the reader of what they print."""
+
+import contextlib
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fabbbr
+from fabbbr.errors import ParseError
+from fabbbr_analysis.parse.transfer import parse_transfer
+
+SOURCES = ("cell c, flow-0.client.json", "cell c, flow-0.server.json")
+LIMIT_S = 20
+
+
+def free_port():
+    with contextlib.closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextlib.contextmanager
+def end(*words):
+    process = subprocess.Popen(
+        [sys.executable, "-S", "-m", "agent.transfer", *map(str, words)],
+        cwd=Path(fabbbr.__file__).parent,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def listening(port):
+    return any(
+        f":{port:04X} " in line and " 0A " in line for line in Path("/proc/net/tcp").read_text().splitlines()
+    )
+
+
+@contextlib.contextmanager
+def both_ends(size, *, streams=1, congestion="cubic", more=()):
+    """The sender's process and the receiver's, which listens first."""
+    port = free_port()
+    with end("receive", "--port", port, "--parallel", streams) as receiver:
+        deadline = time.monotonic() + LIMIT_S
+        while not listening(port):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        words = ("--port", port, "--parallel", streams, "--address", "127.0.0.1", "--cport", free_port())
+        with end("send", *words, "--bytes", size, "--congestion", congestion, *more) as sender:
+            yield sender, receiver
+
+
+def told(process):
+    out, _ = process.communicate(timeout=LIMIT_S)
+    return out
+
+
+def parsed(sender, receiver):
+    return parse_transfer(told(sender), told(receiver), sources=SOURCES)
+
+
+@pytest.mark.parametrize(
+    ("size", "streams"), [(1, 1), (1_000_003, 1), (1_000_003, 3), (2, 3), (50_000_000, 2)]
+)
+def test_the_receiver_gets_exactly_the_bytes_asked_for(size, streams):
+    with both_ends(size, streams=streams) as (sender, receiver):
+        ends = parsed(sender, receiver)
+        assert (sender.returncode, receiver.returncode) == (0, 0)
+    assert (ends.sender.outcome, ends.receiver.outcome) == ("completed", "completed")
+    assert ends.sender.sent.bytes == ends.receiver.received.bytes == size
+    assert sum(ends.receiver.intervals["bytes"].to_pylist()) == size
+    assert sum(ends.sender.intervals["bytes"].to_pylist()) == size
+
+
+def test_the_flow_ends_at_the_receiver_before_the_sender_hears_of_it():
+    with both_ends(1_000_000) as (sender, receiver):
+        ends = parsed(sender, receiver)
+    assert 0 < ends.receiver.received.seconds < ends.sender.sent.seconds
+
+
+def test_a_paced_flow_takes_its_bytes_over_its_pace():
+    with both_ends(4_000_000, more=("--pacing", 16_000_000)) as (sender, receiver):
+        ends = parsed(sender, receiver)
+    # The kernel sends the first ten segments, of 64 kB on loopback, without a pace.
+    assert ends.receiver.received.seconds > 8 * (4_000_000 - 10 * 65_536) / 16e6
+    assert ends.receiver.received.seconds == pytest.approx(ends.sender.sent.seconds, abs=0.05)
+
+
+def test_a_flow_that_is_stopped_tells_what_arrived_and_sends_no_more():
+    with both_ends(10_000_000, more=("--pacing", 800_000)) as (sender, receiver):
+        time.sleep(1.5)
+        sender.send_signal(signal.SIGTERM)
+        ends = parsed(sender, receiver)
+        assert (sender.returncode, receiver.returncode) == (1, 1)
+    assert (ends.sender.outcome, ends.receiver.outcome) == ("interrupted", "interrupted")
+    assert ends.sender.error == "interrupted by signal 15"
+    assert 0 < ends.receiver.received.bytes < 10_000_000
+
+
+def test_a_flow_that_nobody_receives_says_so():
+    words = ("--port", free_port(), "--parallel", 1, "--address", "127.0.0.1", "--cport", free_port())
+    with end("send", *words, "--bytes", 10, "--congestion", "cubic") as sender:
+        ends = parse_transfer(told(sender), b"", sources=SOURCES)
+    assert (ends.sender.outcome, ends.sender.error) == ("error", "Connection refused")
+    assert (ends.receiver.outcome, ends.receiver.received) == ("no_output", None)
+
+
+def test_a_congestion_control_that_the_kernel_lacks_is_named():
+    with both_ends(10, congestion="nosuch") as (sender, _):
+        ends = parse_transfer(told(sender), b"", sources=SOURCES)
+    assert ends.sender.outcome == "error"
+    assert "nosuch" in ends.sender.error
+
+
+def document(side, **changes):
+    stream = {"port": 1, "bytes": 500, "ended_s": 12.5, "samples": [{"at_s": 12.75, "bytes": 500}]}
+    started_s = 10.0 if side == "send" else None
+    return json.dumps(
+        {"transfer": 1, "side": side, "started_s": started_s, "streams": [stream]} | changes
+    ).encode()
+
+
+def test_times_of_both_ends_count_from_the_first_syn():
+    ends = parse_transfer(document("send"), document("receive"), sources=SOURCES)
+    assert ends.receiver.received.seconds == 2.5
+    (interval,) = ends.receiver.intervals.to_pylist()
+    assert (interval["start_s"], interval["end_s"], interval["throughput_bps"]) == (0.0, 2.75, 8 * 500 / 2.75)
+    assert interval["retransmits"] is None
+
+
+def test_without_the_sender_nothing_is_known_of_times():
+    ends = parse_transfer(b"", document("receive"), sources=SOURCES)
+    assert (ends.sender.outcome, ends.receiver.received) == ("no_output", None)
+    assert len(ends.receiver.intervals) == 0
+
+
+@pytest.mark.parametrize(
+    ("receiver", "words"),
+    [
+        (b'{"transfer": 1, "side": "rec', "not what a sized flow prints"),
+        (b'{"start": {}, "intervals": []}', "not what a sized flow prints"),
+        (document("send"), "the other end's"),
+        (
+            document("receive", streams=[{"port": 7, "bytes": 5, "samples": [{"at_s": 9.0, "bytes": 5}]}]),
+            "port 7: samples must not go back",
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_the_name_of_the_file(receiver, words):
+    with pytest.raises(ParseError, match="run the cell again") as caught:
+        parse_transfer(document("send"), receiver, sources=SOURCES)
+    assert words in str(caught.value)
+    assert SOURCES[1] in str(caught.value)
+
+
+@given(sender=st.binary() | st.just(document("send")), receiver=st.binary() | st.just(document("receive")))
+def test_any_bytes_are_read_or_refused_and_nothing_else(sender, receiver):
+    with contextlib.suppress(ParseError):
+        parse_transfer(sender, receiver, sources=SOURCES)
