@@ -4,17 +4,19 @@ PYTHON ?= /usr/bin/python3
 BIN := .venv/bin
 PACKAGES := python3 python3-venv build-essential flex bison bc xz-utils ca-certificates \
 	iperf3 iproute2 ethtool iputils-ping util-linux mininet
-TEST_PACKAGES := chromium chromium-driver shellcheck kmod
+TEST_PACKAGES := chromium chromium-driver shellcheck kmod clang libbpf-dev bpftool
+FUZZ_PACKAGES := clang-19 libclang-rt-19-dev
 DEMO := runs/demo
 
-.PHONY: help setup demo test test-fast check format kernel study benchmark clean
+.PHONY: help setup demo test test-fast fuzz check format kernel study benchmark clean
 
 help:
 	@echo "make demo       install, build the guest kernel, rerun two papers quickly, print the report's path"
 	@echo "make test       install and run all tests"
 	@echo "make setup      install only (.venv/bin/fabbbr)"
 	@echo "make check      format, style, types, layers: what every commit passes"
-	@echo "make test-fast  the tests that need no guest and no browser"
+	@echo "make test-fast  the tests that need no guest, no browser and no root"
+	@echo "make fuzz       ten million random steps through the core of BBRv2 and BBRv3"
 	@echo "make study      every bundled experiment in its default form (hours)"
 	@echo "make benchmark  speed of emulator and parsers beside their rivals"
 
@@ -49,11 +51,19 @@ format: setup
 
 test: kernel check
 	@scripts/install-packages $(TEST_PACKAGES)
-	@shellcheck scripts/install-packages fabbbr/backends/guest/init.sh .ci/run
-	@$(BIN)/pytest -n 2 --dist loadgroup
+	@shellcheck scripts/install-packages fabbbr/backends/guest/init.sh .ci/run tests/bpf/able \
+		playbooks/roles/bbr/files/bpf/fab-bbr-bpf
+	@$(BIN)/pytest -n 2 --dist loadgroup -m "$$(tests/bpf/able && echo 'bpf or not bpf' || echo 'not bpf')"
 
 test-fast: check
-	@$(BIN)/pytest -n 2 -m 'not guest and not browser'
+	@$(BIN)/pytest -n 2 -m 'not guest and not browser and not bpf'
+
+fuzz: setup
+	@scripts/install-packages $(FUZZ_PACKAGES)
+	@mkdir -p .fuzz
+	@clang-19 -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined,implicit-conversion,local-bounds \
+		-fno-sanitize-recover=all -Iplaybooks/roles/bbr/files -o .fuzz/fuzz_core tests/bbr/fuzz_core.c
+	@cd .fuzz && FAB_FUZZ_STEPS=10000000 ./fuzz_core -max_len=4096 -len_control=0 -verbosity=0
 
 study: kernel
 	@for experiment in experiments/*.yaml; do \
@@ -63,6 +73,7 @@ study: kernel
 benchmark: kernel
 	@$(BIN)/python benchmarks/parse.py
 	@$(BIN)/python benchmarks/emulator.py
+	@$(BIN)/python benchmarks/bbr_overhead.py
 
 clean:
-	rm -rf .venv runs .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv runs .fuzz .mypy_cache .ruff_cache .pytest_cache .hypothesis
