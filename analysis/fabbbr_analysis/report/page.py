@@ -17,6 +17,7 @@ from fabbbr.store import RunFolder
 from fabbbr_analysis.figures.style import Palette
 from fabbbr_analysis.report import bands, diagram, provenance
 from fabbbr_analysis.report.certificates import Certificates, collect
+from fabbbr_analysis.report.fidelity import Gate, gate
 from fabbbr_analysis.report.findings import findings
 from fabbbr_analysis.report.provenance import Fact
 from fabbbr_analysis.report.slots import Slot, metric_slots, overview_slots, time_slots
@@ -85,6 +86,8 @@ class Page:
     """Those of experiments that are not here, and those that are arithmetic."""
     counts: dict[str, int]
     """Verdict → number of claims."""
+    gate: Gate
+    """How close our BBRv2 and BBRv3 are to what the drafts promise."""
 
     @property
     def scoreboard(self) -> str:
@@ -144,6 +147,7 @@ def page(
         claims=tuple(_claim(verdict) for verdict in own),
         other_claims=tuple(_claim(verdict) for verdict in verdicts if verdict not in own),
         counts={name: tally[name] for name in VERDICTS},
+        gate=gate(verdicts),
     )
 
 
