@@ -5,7 +5,8 @@
 
 The BPF column is the kernel's own account (``kernel.bpf_stats_enabled``: time in the program over its runs) of a flow
 through veth pairs and a TBF of 1 Gbit/s. The kernel's bbr is called from a BPF program that does nothing else, so that
-it is measured in the same way; what measuring and calling cost alone is the row "nothing". The column of user space is
+it is measured in the same way; what measuring and calling cost alone is the row "nothing". The column of the guest kernel is a
+sampled profile (``perf``) of a flow of 1 Gbit/s: CPU time in the algorithm's functions, over the receiver's ACKs. The column of user space is
 the least time of several passes over one trace, without any kernel. Needs root, clang, gcc and bpftool; makes and
 removes everything it needs.
 """
@@ -24,6 +25,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from benchmarks.guest_profile import nanoseconds_per_ack
 from benchmarks.host_path import run_host
 from benchmarks.load import Load
 from benchmarks.table import Table
@@ -52,17 +54,24 @@ class Subject:
     profile: str | None = None
     number: int | None = None
     """Its ``enum fab_profile_id``; None: it is not ours."""
+    guest: str | None = None
+    """Its name in an experiment; None: it has none."""
 
 
 SUBJECTS = (
     Subject(
-        title="bbr2, v2alpha", kernel_name="fab_bbr2", program="fab_cong_control", profile="v2alpha", number=0
+        title="bbr2, v2alpha",
+        kernel_name="fab_bbr2",
+        program="fab_cong_control",
+        profile="v2alpha",
+        number=0,
+        guest="bbr2",
     ),
     Subject(
         title="bbr2, draft01", kernel_name="fab_bbr2", program="fab_cong_control", profile="draft01", number=1
     ),
-    Subject(title="bbr3", kernel_name="fab_bbr3", program="fab_cong_control", number=2),
-    Subject(title="the kernel's own bbr", kernel_name="yardstick_stock", program="stock_main"),
+    Subject(title="bbr3", kernel_name="fab_bbr3", program="fab_cong_control", number=2, guest="bbr3"),
+    Subject(title="the kernel's own bbr", kernel_name="yardstick_stock", program="stock_main", guest="bbr1"),
     Subject(title="nothing", kernel_name="yardstick_none", program="nothing_main"),
 )
 
@@ -124,7 +133,13 @@ def in_user_space(subject: Subject, folder: Path) -> float | None:
     return float(_do(str(folder / "core_loop"), str(subject.number), str(WINDOW_PACKETS)))
 
 
+def in_guest(subject: Subject, _: Path) -> float | None:
+    """Mean over the ACKs of a flow in the guest, where ours is the module built in."""
+    return nanoseconds_per_ack(subject.guest) if subject.guest else None
+
+
 PLACES = (
+    Place(title="in the guest kernel", nanoseconds_per_ack=in_guest),
     Place(title="as BPF", nanoseconds_per_ack=in_bpf),
     Place(title="in user space", nanoseconds_per_ack=in_user_space),
 )
@@ -182,7 +197,9 @@ def _check_machine() -> None:
     if os.geteuid() != 0:
         message = "loading BPF programs needs root: use sudo"
         raise EnvironmentUnfitError(message)
-    missing = [tool for tool in ("bpftool", "gcc", "make", "iperf3", "unshare") if not shutil.which(tool)]
+    missing = [
+        tool for tool in ("bpftool", "gcc", "make", "iperf3", "perf", "unshare") if not shutil.which(tool)
+    ]
     if missing:
         message = f"not installed: {', '.join(missing)}"
         raise EnvironmentUnfitError(message)

@@ -53,6 +53,11 @@ class GuestKernel:
         """The kernel: an ordinary program."""
         return Path(self.folder) / "linux"
 
+    @property
+    def symbols(self) -> Path:
+        """Addresses of its functions, for profiles and for reading an oops."""
+        return Path(self.folder) / "System.map"
+
 
 def cache_folder() -> Path:
     """Where kernels are kept: ``fabbbr/kernels`` below the user's cache folder."""
@@ -113,6 +118,7 @@ def _build_in(work: Path, root: Path, progress: Progress, jobs: int) -> GuestKer
     staged.mkdir()
     _step(("strip", "-o", str(staged / "linux"), "linux"), tree)
     shutil.copy(tree / ".config", staged / "config")
+    shutil.copy(tree / "System.map", staged / "System.map")
     final = root / f"{release}-{recipe_hash()}"
     kernel = GuestKernel(
         folder=str(final),
