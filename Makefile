@@ -6,9 +6,10 @@ PACKAGES := python3 python3-venv build-essential flex bison bc xz-utils ca-certi
 	iperf3 iproute2 ethtool iputils-ping util-linux mininet
 TEST_PACKAGES := chromium chromium-driver shellcheck kmod clang libbpf-dev bpftool
 FUZZ_PACKAGES := clang-19 libclang-rt-19-dev
+QEMU_PACKAGES := qemu-system-x86 qemu-utils mmdebstrap dpkg-dev e2fsprogs openssh-client
 DEMO := runs/demo
 
-.PHONY: help setup demo test test-fast fuzz check format kernel study benchmark clean
+.PHONY: help setup demo test test-fast test-qemu fuzz check format kernel study benchmark clean
 
 help:
 	@echo "make demo       install, build the guest kernel, rerun two papers quickly, print the report's path"
@@ -16,6 +17,7 @@ help:
 	@echo "make setup      install only (.venv/bin/fabbbr)"
 	@echo "make check      format, style, types, layers: what every commit passes"
 	@echo "make test-fast  the tests that need no guest, no browser and no root"
+	@echo "make test-qemu  the role bbr on whole distributions under qemu (hours without hardware virtualisation)"
 	@echo "make fuzz       ten million random steps through the core of BBRv2 and BBRv3"
 	@echo "make study      every bundled experiment in its default form (hours)"
 	@echo "make benchmark  speed of emulator and parsers beside their rivals"
@@ -44,6 +46,7 @@ check: setup
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ansible-lint --offline --profile production -q playbooks
 
 format: setup
 	@$(BIN)/ruff check --fix --quiet . || true
@@ -57,6 +60,10 @@ test: kernel check
 
 test-fast: check
 	@$(BIN)/pytest -n 2 -m 'not guest and not browser and not bpf'
+
+test-qemu: setup
+	@scripts/install-packages $(QEMU_PACKAGES)
+	@$(BIN)/pytest tests/qemu -v --durations=0
 
 fuzz: setup
 	@scripts/install-packages $(FUZZ_PACKAGES)

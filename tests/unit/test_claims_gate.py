@@ -24,6 +24,7 @@ def trace(probe_rtts, ups, *, end=30.0, period=0.002, in_flight=330):
             "bbr_cwnd_gain": np.where(draining, 0.5, 2.0),
             "bbr_pacing_gain": np.where(inside(ups), 1.25, 1.0),
             "unacked_segments": np.where(draining, in_flight // 2, in_flight),
+            "rtt_s": np.where(times < 10.0, 0.040, 0.080),
         }
     )
 
@@ -53,6 +54,13 @@ def test_the_wait_ends_a_round_trip_before_the_first_probe_after_probe_rtt():
     # The later probes of a cycle are ignored: ProbeRTT cuts off the long ones among them.
     ups = [(5.22 + 2.44, 7.8), (9.0, 9.1), (10.46 + 2.64, 13.2), (15.70 + 2.24, 18.1)]
     assert gate.wait_before_probe(trace(FIVE_SECONDS, ups), RUN) == pytest.approx(2.4, abs=0.003)
+
+
+def test_round_trips_are_as_long_as_they_were_measured():
+    # The first wait is 2.44 s of 40 ms, the other two 2.64 s and 2.24 s of 80 ms; REFILL takes one of each.
+    ups = [(5.22 + 2.44, 7.8), (10.46 + 2.64, 13.2), (15.70 + 2.24, 18.1)]
+    expected = np.mean([2.44 / 0.04 - 1, 2.64 / 0.08 - 1, 2.24 / 0.08 - 1])
+    assert gate.rounds_before_probe(trace(FIVE_SECONDS, ups), RUN) == pytest.approx(expected, rel=0.005)
 
 
 def means(axes, values):

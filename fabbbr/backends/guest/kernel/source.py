@@ -33,7 +33,7 @@ class SourcePackage:
 
 def newest_source(work: Path) -> SourcePackage:
     """The newest source package on offer, from the machine's own suites or Debian's newer ones."""
-    offers = [_newest(options) for options in (_private_apt(work), ()) if options is not None]
+    offers = [_newest(options) for options in (private_apt(work), ()) if options is not None]
     found = [offer for offer in offers if offer is not None]
     if not found:
         message = (
@@ -78,7 +78,7 @@ def _numbers(name: str) -> tuple[int, ...]:
     return tuple(int(part) for part in match.groups(default="0"))
 
 
-def _private_apt(work: Path) -> tuple[str, ...] | None:
+def private_apt(work: Path) -> tuple[str, ...] | None:
     """Options for an apt of our own that reads Debian's newer suites; None where that cannot be."""
     keyring = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
     site = _mirror()

@@ -1,0 +1,51 @@
+"""What a machine shows of the role's work, read without the role."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+from qemu.machine import Machine
+
+ROLE = Path(__file__).parents[2] / "playbooks" / "roles" / "bbr"
+NODE_SCRIPT = ROLE / "files" / "fab_bbr_node.py"
+HASHED = ("fab_bbr_core.h", "fab_bbr_core.c", "fab_bbr_module.c")
+SIGHT = "ls /etc/modules-load.d /etc/modprobe.d /etc/sysctl.d /usr/src; cat /proc/modules | cut -d' ' -f1 | sort; dpkg -l"
+TRACES = "sudo find / -xdev ( -name '*fab_bbr*' -o -name '*fab-bbr*' )".replace("(", r"\(").replace(
+    ")", r"\)"
+)
+
+
+def digest(files: Path) -> str:
+    return hashlib.sha256(b"".join((files / name).read_bytes() for name in HASHED)).hexdigest()[:16]
+
+
+def offered(machine: Machine) -> set[str]:
+    return set(machine.says("cat /proc/sys/net/ipv4/tcp_available_congestion_control").split())
+
+
+def parameter(machine: Machine, name: str) -> str:
+    return machine.says(f"cat /sys/module/fab_bbr/parameters/{name}")
+
+
+def sockets(machine: Machine, *algorithms: str) -> dict[str, str]:
+    """What ss says of a loopback flow that an ordinary user sends with each algorithm."""
+    script = NODE_SCRIPT.read_text(encoding="utf-8")
+    said = machine.says(f"python3 - verify {' '.join(algorithms)} <<'SCRIPT'\n{script}\nSCRIPT")
+    return json.loads(said)["sockets"]
+
+
+def complaints(machine: Machine) -> list[str]:
+    """What the kernel complained about, but for a module from outside its tree, which it notes whatever that does."""
+    lines = machine.says("sudo dmesg").splitlines()
+    words = ("fab_bbr", "WARNING:", "BUG:", "Oops", "Call Trace", "refcount", "leak")
+    notes = (
+        "loading out-of-tree module taints kernel",
+        "module verification failed: signature and/or required key missing",
+    )
+    return [
+        line
+        for line in lines
+        if any(word in line for word in words) and not any(note in line for note in notes)
+    ]
