@@ -189,7 +189,9 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--hours", type=int, default=24, help="of virtual time (default 24)")
     parser.add_argument("--wall-limit", type=float, default=7200.0, help="s after which the guest is stopped")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="copy the raw files and the kernel's log there")
+    parser.add_argument(
+        "--keep", type=Path, metavar="DIR", help="copy the raw files and the kernel's log there"
+    )
     parser.add_argument("--json", action="store_true")
     return parser.parse_args(argv)
 
