@@ -356,6 +356,8 @@ class Job(Record):
     bottleneck_bps: int
     window_bytes: int
     """Socket buffer limit of the hosts: decides how much memory the emulation needs."""
+    reports_bytes: int = 0
+    """What iperf3 keeps in memory until it prints its reports, both ends of all flows."""
     requires: tuple[Requirement, ...] = ()
     configure: tuple[Command, ...]
     readback: tuple[Capture, ...]

@@ -32,6 +32,9 @@ _GRACE_S = 30
 _SLOWEST_SHARE = 100
 """A flow given in bytes may run at 1/100 of the bottleneck's rate before it counts as stuck."""
 
+_REPORT_BYTES = 1400
+"""Measured: an iperf3 3.12 server had 1.95 GB after 44 735 s with 32 streams."""
+
 
 def job(cell: Cell) -> Job:
     """All that the agent has to do for ``cell``."""
@@ -44,6 +47,7 @@ def job(cell: Cell) -> Job:
         mtu_bytes=cell.mtu_bytes,
         bottleneck_bps=cell.bottleneck.rate.bps if cell.bottleneck.rate is not None else 0,
         window_bytes=window_bytes(cell),
+        reports_bytes=sum(_reports_bytes(flow) for flow in cell.flows),
         requires=requirements(cell),
         configure=configure_commands(cell, cabling),
         readback=readback_captures(cell, cabling),
@@ -59,6 +63,12 @@ def job(cell: Cell) -> Job:
         sample_period_ns=cell.sample_period.ns,
         end_ns=max(task.deadline_ns for task in flows),
     )
+
+
+def _reports_bytes(flow: Flow) -> int:
+    """A report a second and stream at either end, which iperf3 holds until the flow is over."""
+    seconds = flow.duration.ns // NANOSECONDS_PER_SECOND if flow.duration is not None else 0
+    return 2 * flow.streams * seconds * _REPORT_BYTES
 
 
 def _flow_task(cell: Cell, cabling: Cabling, flow: Flow) -> FlowTask:

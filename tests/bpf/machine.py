@@ -12,8 +12,9 @@ from pathlib import Path
 
 HOLD_S = 300
 """The holder of a mount namespace ends by itself after so long, should nobody end it."""
-PROMPTLY = ("chrt", "--fifo", "1")
-"""A path whose relay waits for a CPU has another delay than it should: its processes go before all ordinary ones."""
+PROMPTLY, FIRST = ("chrt", "--rr", "1"), ("chrt", "--rr", "2")
+"""A path whose relay waits for a CPU has another delay than it should: the ends go before all ordinary processes and the
+relay before the ends. In turns, for iperf3 spins while it waits for its other end, which may be on the same CPU."""
 SENDER_ADDRESS, RECEIVER_ADDRESS = "192.0.2.1", "192.0.2.2"
 
 
@@ -36,6 +37,8 @@ class Loader:
         return self
 
     def __exit__(self, *_: object) -> None:
+        ended = self._holder.poll()
+        assert ended is None, f"the holder of the mount namespace ended by itself with {ended}"
         self("unload")
         self._holder.kill()
         self._holder.communicate()
@@ -123,7 +126,7 @@ class Network:
             relay = str(Path(__file__).with_name("delay_relay.py"))
             stack.enter_context(
                 process(
-                    *PROMPTLY,
+                    *FIRST,
                     "ip",
                     "netns",
                     "exec",

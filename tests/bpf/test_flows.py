@@ -36,8 +36,10 @@ class Watched:
 def watch(network, loader, cca):
     """One flow; what iperf3 reports, what the list of connections and `ss` said on the way."""
     states, sockets = [], []
+    limit = time.monotonic() + 5 * DURATION_S
     with network.flow(cca, duration_s=DURATION_S) as sending:
         while sending.poll() is None:
+            assert time.monotonic() < limit, f"the flow hangs: {network.socket()}"
             for _ in range(20):
                 states += [entry for entry in loader.connections() if entry["bw_Bps"] != "0"]
                 time.sleep(0.02)

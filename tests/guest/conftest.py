@@ -8,7 +8,7 @@ import pytest
 from fabbbr.backends.guest.kernel.build import cached_kernel
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def own_cpu():
     """Confine this worker, and with it its guests, to a CPU of its own."""
     every = sorted(os.sched_getaffinity(0))

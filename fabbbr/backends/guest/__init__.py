@@ -29,6 +29,11 @@ _STALL_LIMIT_S = 120.0
 _SET_UP_S = 120
 
 
+def memory_bytes(job: Job) -> int:
+    """What the guest gets; reports count in steps of 64 MiB, for the kernel sizes its limits by its memory."""
+    return max(_MEMORY_BYTES, _MEMORY_SHARE * job.window_bytes >> 20 << 20) + (job.reports_bytes >> 26 << 26)
+
+
 class GuestBackend:
     """Boots guests from the cached kernel."""
 
@@ -81,7 +86,7 @@ class GuestBackend:
             kernel=self._kernel.binary,
             seccomp=self._kernel.seccomp,
             seed=task.seed,
-            memory_bytes=max(_MEMORY_BYTES, _MEMORY_SHARE * job.window_bytes >> 20 << 20),
+            memory_bytes=memory_bytes(job),
             cpu=cpu_for_slot(task.slot),
             clock_limit_s=job.end_ns * 1e-9 + _SET_UP_S,
             virtual=self._virtual,
