@@ -1,7 +1,7 @@
 """Which congestion control a flow runs: its name in the kernel, how it is set, and what the kernel says it is. Pure.
 
-``bbr1`` is the ``bbr`` of the mainline kernel. ``bbr2`` and ``bbr3`` are fabbbr's own, from module ``fab_bbr``, under
-names of their own, so that nobody takes them for Google's; those are had with ``implementation: google`` where the kernel
+``bbr1`` is the ``bbr`` of the mainline kernel. ``bbr2`` and ``bbr3`` are fabbbr's own, from module ``fab_bbr`` or as BPF
+programs that ``fab-bbr-bpf`` registered, under names of their own, so that nobody takes them for Google's; those are had with ``implementation: google`` where the kernel
 has them. Google's BBRv3 has mainline's name ``bbr``: the version of the kernel's module tells the two apart. The module's
 ``fab_bbr1`` is for comparing it with the mainline ``bbr``.
 """
@@ -10,15 +10,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from fabbbr.model import Capture, Cell, Check, Command, CongestionControl, Flow, Implementation, Requirement
 
 _PARAMETERS = "/sys/module/fab_bbr/parameters"
+_BPF = "/usr/local/sbin/fab-bbr-bpf"
+"""Where the role puts it, and where ``make install`` does; the way to what has no module."""
 _MAINLINE = {"bbr1": "bbr"}
 _GOOGLE = {"bbr2": "bbr2", "bbr3": "bbr"}
 _GOOGLE_BBR3_VERSION = "3"
 _SOURCE = re.compile(r"[0-9a-f]{16}")
+_BPF_STATUS = re.compile(
+    r"registered: fab_bbr2 \(profile (?P<profile>\w+)\), fab_bbr3; source (?P<source>\w+)"
+)
+_SET_PROFILE = (
+    f'if [ -d {_PARAMETERS} ]; then echo "$1" >{_PARAMETERS}/profile; else exec {_BPF} profile "$1"; fi'
+)
+_ASK = f'if [ -d {_PARAMETERS} ]; then grep "" {_PARAMETERS}/profile {_PARAMETERS}/source; else exec {_BPF} status; fi'
 
 Readback = Mapping[str, Any]
 
@@ -64,7 +73,7 @@ def profile_commands(cell: Cell) -> Iterator[Command]:
     """Say what a new ``fab_bbr2`` connection of each sender is."""
     profiles = {flow.sender: flow.profile for flow in _own(cell) if flow.cca == "bbr2"}
     for host, profile in profiles.items():
-        yield Command(node=host, argv=("tee", f"{_PARAMETERS}/profile"), stdin=profile)
+        yield Command(node=host, argv=("sh", "-c", _SET_PROFILE, "sh", str(profile)))
 
 
 def captures(cell: Cell) -> list[Capture]:
@@ -72,10 +81,7 @@ def captures(cell: Cell) -> list[Capture]:
     own = dict.fromkeys(flow.sender for flow in _own(cell))
     others = dict.fromkeys(flow.sender for flow in cell.flows if _name(flow) == "bbr")
     return [
-        *(
-            _capture(f"fab_bbr.{host}", host, "grep", "", f"{_PARAMETERS}/profile", f"{_PARAMETERS}/source")
-            for host in own
-        ),
+        *(_capture(f"fab_bbr.{host}", host, "sh", "-c", _ASK) for host in own),
         # A module without a version, as mainline's, has no such file.
         *(_capture(f"bbr.version.{host}", host, "cat", "/sys/module/tcp_bbr/version") for host in others),
     ]
@@ -89,18 +95,36 @@ def _own(cell: Cell) -> list[Flow]:
     return [flow for flow in cell.flows if flow.implementation == "fabbbr"]
 
 
-def _told(readback: Readback, flow: Flow) -> tuple[str | None, str | None]:
-    """Profile and source of module fab_bbr on the sender of ``flow``; only its bbr2 can be told what to be."""
-    lines = readback[f"fab_bbr.{flow.sender}"]["stdout"].splitlines()
-    pairs = (line.removeprefix(f"{_PARAMETERS}/").partition(":") for line in lines)
+class _Told(NamedTuple):
+    """What stands behind our names on one sender, as its kernel tells."""
+
+    form: Literal["module", "bpf"] | None = None
+    profile: str | None = None
+    source: str | None = None
+
+
+def _told(readback: Readback, flow: Flow) -> _Told:
+    """Only bbr2 can be told what to be: the others are of the profile that they were asked for."""
+    answer = readback[f"fab_bbr.{flow.sender}"]["stdout"]
+    told = _told_by_bpf(answer) or _told_by_module(answer)
+    return told if flow.cca == "bbr2" else told._replace(profile=flow.profile)
+
+
+def _told_by_bpf(answer: str) -> _Told | None:
+    status = _BPF_STATUS.match(answer)
+    return None if status is None else _Told("bpf", status["profile"], status["source"])
+
+
+def _told_by_module(answer: str) -> _Told:
+    pairs = (line.removeprefix(f"{_PARAMETERS}/").partition(":") for line in answer.splitlines())
     told = {name: value for name, _, value in pairs}
-    return told.get("profile") if flow.cca == "bbr2" else flow.profile, told.get("source")
+    return _Told("module", told.get("profile"), told["source"]) if "source" in told else _Told()
 
 
 def checks(cell: Cell, readback: Readback) -> Iterator[Check]:
     """Whether each sender's kernel runs the BBR that was asked for."""
     for flow in {(flow.sender, flow.cca): flow for flow in _own(cell)}.values():
-        profile, source = _told(readback, flow)
+        _, profile, source = _told(readback, flow)
         yield Check(
             name=f"{_name(flow)} of {flow.sender}",
             passed=profile == flow.profile and source is not None and _SOURCE.fullmatch(source) is not None,
@@ -124,11 +148,12 @@ def identified(cell: Cell, readback: Readback, *, kernel_release: str) -> tuple[
 
 
 def _identified(flow: Flow, readback: Readback, kernel_release: str) -> CongestionControl:
-    profile, source = _told(readback, flow) if flow.implementation == "fabbbr" else (None, None)
+    told = _told(readback, flow) if flow.implementation == "fabbbr" else _Told()
     return CongestionControl(
         cca=flow.cca,
         kernel_name=_name(flow),
         implementation=flow.implementation or f"mainline {kernel_release}",
-        profile=profile,
-        source=source,
+        profile=told.profile,
+        source=told.source,
+        form=told.form,
     )

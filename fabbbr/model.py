@@ -204,7 +204,9 @@ class CongestionControl(Record):
     """``fabbbr``, ``google``, or ``mainline`` and the kernel's release."""
     profile: str | None = None
     source: str | None = None
-    """First 16 hex digits of the sha256 of the sources of module fab_bbr."""
+    """First 16 hex digits of the sha256 of the sources of module fab_bbr, or of the BPF programs."""
+    form: Literal["module", "bpf"] | None = None
+    """In which our own was loaded; of others nothing is known."""
 
 
 class Provenance(Record):

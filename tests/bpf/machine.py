@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -45,11 +46,20 @@ class Loader:
 
     def __call__(self, *words: str, before: str = ":", environment: dict[str, str] | None = None):
         """Run it after the shell command ``before``, in a mount namespace of this one; text, whatever the exit status."""
+        return self._run((str(self.script), *words), before, environment or {})
+
+    def as_installed(self, argv: Sequence[str]):
+        """Run a command that finds it where `make install` puts it."""
+        folder = "/usr/local/sbin"
+        install = f"mount -t tmpfs tmpfs {folder} && install -m 755 {self.script} {folder}/fab-bbr-bpf"
+        return self._run(argv, install, {})
+
+    def _run(self, argv: Sequence[str], before: str, environment: dict[str, str]):
         inside = ("nsenter", f"--target={self._holder.pid}", "--mount", "unshare", "--mount")
-        command = ("sh", "-c", f'{before} && exec "$0" "$@"', str(self.script), *words)
+        command = ("sh", "-c", f'{before} && exec "$0" "$@"', *argv)
         return subprocess.run(
             (*inside, "--propagation=private", *command),
-            env=self.environment | (environment or {}),
+            env=self.environment | environment,
             capture_output=True,
             text=True,
             timeout=60,

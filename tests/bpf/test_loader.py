@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from bpf.machine import loaded, offered, wait_until
 
+from fabbbr import congestion
+from fabbbr.catalogue import open_plan
+
 pytestmark = [pytest.mark.bpf, pytest.mark.xdist_group("bpf")]
 
 NAMES = {"fab_bbr2", "fab_bbr3"}
@@ -168,3 +171,23 @@ def test_the_refusal_of_an_older_kernel_is_explained_and_cleared_away(loader, tm
     )
     assert loader("status").returncode == 3
     wait_until(lambda: not loaded(), limit_s=10)
+
+
+def test_an_experiment_sets_the_profile_and_knows_what_it_ran(loader, tmp_path):
+    file = tmp_path / "made.yaml"
+    flow = "{cca: bbr2, profile: draft01, duration: 10 s}"
+    text = f"id: made\ntitle: made\nslice: two_site\npath: {{rate: 9 Mbit/s, rtt: 9 ms}}\nflows: [{flow}]\nrepeat: 1\n"
+    file.write_text(text, encoding="utf-8")
+    cell = open_plan(str(file), seed=1).cells[0]
+    loader.done("load", "v2alpha")
+
+    for command in congestion.profile_commands(cell):
+        assert loader.as_installed(command.argv).returncode == 0
+    answers = {
+        capture.name: {"stdout": loader.as_installed(capture.command.argv).stdout}
+        for capture in congestion.captures(cell)
+    }
+    (found,) = congestion.identified(cell, answers, kernel_release="any")
+    assert (found.form, found.profile) == ("bpf", "draft01")
+    assert found.source == loader.done("status").split()[-1]
+    assert all(check.passed for check in congestion.checks(cell, answers))

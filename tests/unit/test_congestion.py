@@ -46,6 +46,13 @@ def told(profile="v2alpha", source=SOURCE, version="", hosts=("h1", "h2", "h3"))
     }
 
 
+def told_by_bpf(profile="v2alpha", source=SOURCE):
+    """What fab-bbr-bpf answers where there is no module."""
+    return {
+        "fab_bbr.h1": {"stdout": f"registered: fab_bbr2 (profile {profile}), fab_bbr3; source {source}\n"}
+    }
+
+
 @pytest.mark.parametrize(
     ("flow", "name"),
     [
@@ -157,9 +164,9 @@ def test_the_profile_is_set_once_on_every_host_that_sends_with_bbr2_and_on_no_ot
         "cca: bbr2, profile: draft01, from: h1",
     )
     writes = [
-        (command.node, command.stdin)
+        (command.node, command.argv[-1])
         for command in configure_commands(one, lay_cables(one))
-        if command.argv == ("tee", f"{PARAMETERS}/profile")
+        if f"{PARAMETERS}/profile" in " ".join(command.argv)
     ]
     assert writes == [("h1", "draft01"), ("h2", "draft01")]
 
@@ -196,6 +203,12 @@ def test_googles_bbr3_must_have_its_version_because_mainlines_bbr_has_its_name()
         ("cca: bbr2", {"fab_bbr.h1": {"stdout": ""}}, False),
         ("cca: bbr3", told(profile="draft01"), True),
         ("cca: bbr3", {"fab_bbr.h1": {"stdout": ""}}, False),
+        ("cca: bbr2", told_by_bpf(), True),
+        ("cca: bbr2", told_by_bpf(profile="draft01"), False),
+        ("cca: bbr2", told_by_bpf(source="unknown"), False),
+        ("cca: bbr2", {"fab_bbr.h1": {"stdout": "not registered\n"}}, False),
+        ("cca: bbr2", {"fab_bbr.h1": {"stdout": "fab_bbr2 is offered, but not by fab-bbr-bpf\n"}}, False),
+        ("cca: bbr3", told_by_bpf(profile="draft01"), True),
         ("cca: bbr1, implementation: fabbbr", told(), True),
         ("cca: bbr1, implementation: fabbbr", told(source="unknown"), False),
         ("cca: bbr1", told(), True),
@@ -246,3 +259,9 @@ def test_equal_flows_are_one_line_of_provenance(ccas):
         cell(*(f"cca: {cca}, from: h1, count: 3" for cca in ccas)), told(), kernel_release="6.12.1"
     )
     assert [each.cca for each in found] == list(ccas)
+
+
+@pytest.mark.parametrize(("answers", "form"), [(told(), "module"), (told_by_bpf(), "bpf")])
+def test_the_provenance_tells_in_which_form_ours_was_loaded(answers, form):
+    (found,) = congestion.identified(cell("cca: bbr2"), answers, kernel_release="6.12.1")
+    assert (found.form, found.profile, found.source) == (form, "v2alpha", SOURCE)

@@ -116,8 +116,9 @@ _CLOCKS = {
 def _stands_for(control: CongestionControl) -> str:
     """``bbr2: fabbbr (fab_bbr2, profile v2alpha, source 0123456789abcdef)``."""
     profile = [] if control.profile is None else [f"profile {control.profile}"]
+    form = ["as BPF"] if control.form == "bpf" else []
     source = [] if control.source is None else [f"source {control.source}"]
-    return f"{control.cca}: {control.implementation} ({', '.join([control.kernel_name, *profile, *source])})"
+    return f"{control.cca}: {control.implementation} ({', '.join([control.kernel_name, *form, *profile, *source])})"
 
 
 def _hashes(hashes: Iterable[str | None]) -> list[str]:
