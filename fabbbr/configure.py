@@ -17,7 +17,7 @@ Rules, each with its reason:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import ceil
+from math import ceil, log
 
 from fabbbr import congestion
 from fabbbr.cabling import Cabling, LinkEnds
@@ -34,20 +34,31 @@ _EPHEMERAL_PORTS = "10000 29999"
 
 
 def window_bytes(cell: Cell) -> int:
-    """Socket buffer limit of every host: 4 × (2 BDP + buffer), or the largest that the kernel takes.
+    """Socket buffer limit of every host, or the largest that the kernel takes.
 
-    Twice, since Linux counts memory and not payload; and twice again, since under heavy loss what arrived waits at
-    the receiver for round trips until the holes before it are filled.
+    Two bytes for each of payload, since Linux counts memory. Payload: 2 BDP and the buffer in flight, and as much
+    again, or a BDP for each time that some packet of a BDP is likely lost again: what arrived waits for it.
     """
-    largest = 0
-    for link in cell.links:
-        if link.rate is not None:
-            rates = [link.rate, *(s.rate for s in cell.steps if s.rate is not None)]
-            rtts = [*(flow.rtt for flow in cell.flows), *(s.rtt for s in cell.steps if s.rtt is not None)]
-            buffers = [link.buffer_bytes or 0, *(s.buffer_bytes or 0 for s in cell.steps)]
-            bdp = bdp_bytes(max(rates), max(rtts))
-            largest = max(largest, int(4 * (2 * bdp + max(buffers))))
-    return min(max(largest, _MINIMUM_WINDOW_BYTES), _LARGEST_WINDOW_BYTES)
+    payload = max(_in_flight_and_waiting_bytes(cell, link) for link in cell.links)
+    return min(max(int(2 * payload), _MINIMUM_WINDOW_BYTES), _LARGEST_WINDOW_BYTES)
+
+
+def _in_flight_and_waiting_bytes(cell: Cell, link: CellLink) -> float:
+    if link.rate is None:
+        return 0.0
+    rates = [link.rate, *(s.rate for s in cell.steps if s.rate is not None)]
+    rtts = [*(flow.rtt for flow in cell.flows), *(s.rtt for s in cell.steps if s.rtt is not None)]
+    buffers = [link.buffer_bytes or 0, *(s.buffer_bytes or 0 for s in cell.steps)]
+    bdp = bdp_bytes(max(rates), max(rtts))
+    in_flight = 2 * bdp + max(buffers)
+    return float(in_flight + max(in_flight, _rounds_to_repair(cell, float(bdp / cell.mtu_bytes)) * bdp))
+
+
+def _rounds_to_repair(cell: Cell, packets: float) -> int:
+    """How often the unluckiest of ``packets`` is lost: packets × p^rounds falls to one."""
+    lossy = [stationary_loss(link.loss) for link in cell.links if link.loss is not None]
+    worst = max((loss for loss in lossy if 0 < loss < 1), default=0.0)
+    return ceil(log(packets) / -log(worst)) if worst and packets > 1 else 0
 
 
 def configure_commands(cell: Cell, cabling: Cabling) -> tuple[Command, ...]:

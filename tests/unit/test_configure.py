@@ -115,6 +115,18 @@ def test_windows_hold_two_bdp_and_the_buffer_though_a_byte_of_payload_takes_two_
     assert window_bytes(cell) >= 2 * (2 * cell.bottleneck.bdp_bytes + cell.bottleneck.buffer_bytes)
 
 
+@pytest.mark.parametrize(
+    ("loss", "times"),
+    # Of 8334 packets 8334 p^k are lost k times in a row: at 1 % none three times, at 10 % one four times.
+    [("0.001 %", 2), ("1 %", 2), ("10 %", 4), ("20 %", 6)],
+)
+def test_windows_hold_what_waits_for_a_packet_that_is_lost_again_and_again(planned, loss, times):
+    cell = planned(f"rate: 1 Gbit/s, rtt: 100 ms, buffer: 0.1 BDP, loss: {loss}")
+    in_flight = 2 * cell.bottleneck.bdp_bytes + cell.bottleneck.buffer_bytes
+    waiting = max(in_flight, times * cell.bottleneck.bdp_bytes)
+    assert window_bytes(cell) == pytest.approx(2 * (in_flight + waiting), rel=1e-3)
+
+
 def test_no_window_is_larger_than_the_kernel_takes(planned):
     assert window_bytes(planned("rate: 100 Gbit/s, rtt: 300 ms")) < 1 << 31
 
