@@ -68,6 +68,12 @@ def burst_fills_buffer(cell: Cell) -> bool:
     return cell.bottleneck.aqm == "taildrop" and _Queue.of(cell).fits <= _FILL_PACKETS
 
 
+def burst_departs_whole(cell: Cell) -> bool:
+    """Whether all packets of the burst leave the bottleneck: none is lost ahead of it, and all of them fit."""
+    taildrop = cell.bottleneck.aqm == "taildrop"
+    return taildrop and not burst_fills_buffer(cell) and not _loss_ahead(cell)
+
+
 def burst(cell: Cell, cabling: Cabling) -> Burst:
     """Packets that reach the bottleneck at one instant, and refills that keep a small queue from running dry.
 

@@ -91,8 +91,8 @@ def _debian(number: int, suite: str, *, bpf: bool) -> Distribution:
         name=f"debian_{number}",
         suite=suite,
         kernel="linux-image-amd64",
-        wanted=("dkms", "linux-headers-RELEASE")
-        + ("bpftool", "clang", "libbpf-dev", "libc6-dev", "make") * bpf,
+        wanted=("dkms", "linux-headers-RELEASE", "gcc", "make")
+        + ("bpftool", "clang", "libbpf-dev", "libc6-dev") * bpf,
         bpf=bpf,
     )
 

@@ -35,16 +35,27 @@ KEPT = st.lists(st.booleans(), min_size=200, max_size=400).filter(
 
 @given(kept=KEPT, lose=st.sampled_from([behind_the_queue, before_the_queue]))
 def test_the_rate_is_right_wherever_packets_were_lost(kept, lose):
-    assert _departure_rate_bps(lose(kept), FRAME_BYTES) == pytest.approx(RATE_BPS, rel=1e-5)
+    assert _departure_rate_bps(lose(kept), FRAME_BYTES, all_departed=False) == pytest.approx(
+        RATE_BPS, rel=1e-5
+    )
+
+
+@given(kept=KEPT)
+def test_uneven_departures_are_measured_to_a_burst_however_many_are_lost_behind_the_queue(kept):
+    """A timer sends three at a time, the third of them when its time has come."""
+    in_threes = [[number, (number // 3 * 3) * GAP_NS] for number, arrives in enumerate(kept) if arrives]
+    seen = in_threes[-1][0] - in_threes[0][0]
+    measured = _departure_rate_bps(in_threes, FRAME_BYTES, all_departed=True)
+    assert abs(seen * RATE_BPS / measured - seen) <= 2 * 1.001
 
 
 @pytest.mark.parametrize("count", [0, 1, 5])
 def test_too_few_arrivals_are_no_rate(count):
-    assert _departure_rate_bps(behind_the_queue([True] * count), FRAME_BYTES) is None
+    assert _departure_rate_bps(behind_the_queue([True] * count), FRAME_BYTES, all_departed=True) is None
 
 
 def test_arrivals_without_neighbours_are_no_rate():
-    assert _departure_rate_bps(behind_the_queue([True, False] * 100), FRAME_BYTES) is None
+    assert _departure_rate_bps(behind_the_queue([True, False] * 100), FRAME_BYTES, all_departed=False) is None
 
 
 @pytest.mark.parametrize(
