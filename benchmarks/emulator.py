@@ -23,6 +23,7 @@ from benchmarks.guest_path import SMALLEST, run_guests
 from benchmarks.load import Load, Sample, Spread
 from benchmarks.table import Table
 from benchmarks.topology_setup import set_up
+from benchmarks.yardstick import run_loops
 from fabbbr.backends.base import usable_cpus
 from fabbbr.backends.guest.kernel.build import cached_kernel
 from fabbbr.errors import BackendError, FabbbrError
@@ -157,14 +158,23 @@ def _pair_tasks(notes: list[str]) -> list[Task]:
     if len(usable_cpus()) < 2:
         notes.append("two guests at once: left out, there is one CPU")
         return []
-    return [
-        Task(
-            part="pair",
-            label=(f"{count} at once",),
-            run=lambda count=count: run_guests(_PAIR_LOAD, guests=count),  # type: ignore[misc]
+    tasks = []
+    for count in (1, 2):
+        tasks.append(
+            Task(
+                part="pair",
+                label=(f"guests, {count} at once",),
+                run=lambda count=count: run_guests(_PAIR_LOAD, guests=count),  # type: ignore[misc]
+            )
         )
-        for count in (1, 2)
-    ]
+        tasks.append(
+            Task(
+                part="pair",
+                label=(f"loops of plain arithmetic, {count} at once",),
+                run=lambda count=count: run_loops(count),  # type: ignore[misc]
+            )
+        )
+    return sorted(tasks, key=lambda task: task.label)
 
 
 def _topology_tasks() -> list[Task]:
@@ -197,7 +207,10 @@ def _tables(tasks: Sequence[Task]) -> list[Table]:
     for part, title in (
         ("overhead", "Fixed cost of one cell"),
         ("topology", "Bringing up a topology (boot and power-off included)"),
-        ("pair", f"Guests at the same time: {_PAIR_LOAD.name}, {_PAIR_LOAD.cca}"),
+        (
+            "pair",
+            f"Two CPUs: guests with {_PAIR_LOAD.name}, {_PAIR_LOAD.cca}; and loops, for what the machine gives",
+        ),
     ):
         made.append(_cost_table(title, [task for task in measured if task.part == part]))
     return [table for table in made if table.rows]
@@ -237,8 +250,8 @@ def _cost_table(title: str, tasks: Sequence[Task]) -> Table:
     for task in tasks:
         cpu = Spread.of([sample.cpu_s for sample in task.samples])
         wall = Spread.of([sample.wall_s for sample in task.samples])
-        at_once = 2 if task.label[0].startswith("2 at once") else 1
-        carried = [sample for sample in task.samples if task.part == "pair"]
+        at_once = 2 if task.label[0].endswith("2 at once") else 1
+        carried = [sample for sample in task.samples if task.part == "pair" and sample.packets]
         table.add(
             task.label[0],
             f"{cpu.middle:.2f} ({cpu.low:.2f}–{cpu.high:.2f})",
