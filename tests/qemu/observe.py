@@ -11,7 +11,11 @@ from qemu.machine import Machine
 ROLE = Path(__file__).parents[2] / "playbooks" / "roles" / "bbr"
 NODE_SCRIPT = ROLE / "files" / "fab_bbr_node.py"
 HASHED = ("fab_bbr_core.h", "fab_bbr_core.c", "fab_bbr_module.c")
-SIGHT = "ls /etc/modules-load.d /etc/modprobe.d /etc/sysctl.d /usr/src; cat /proc/modules | cut -d' ' -f1 | sort; dpkg -l"
+SIGHT = (
+    "ls /etc/modules-load.d /etc/modprobe.d /etc/sysctl.d /usr/src; "
+    "cut -d' ' -f1 /proc/modules | grep -E '^(tcp|sch|fab)_' | sort; dpkg -l"
+)
+"""Modules of the kinds that the role loads: drivers may still come by themselves, minutes after a boot."""
 TRACES = "sudo find / -xdev ( -name '*fab_bbr*' -o -name '*fab-bbr*' )".replace("(", r"\(").replace(
     ")", r"\)"
 )
