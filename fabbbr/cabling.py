@@ -59,6 +59,15 @@ class Cabling:
         """Where ``node`` sends what is for ``host``; the network is a tree, so there is one way."""
         return next(hop for hop, beyond in self._branches(node) if host in beyond)
 
+    def links_between(self, sender: str, receiver: str) -> tuple[str, ...]:
+        """The names of the links from one host to the other, in order."""
+        at, names = sender, []
+        while at != receiver:
+            hop = self.next_hop(at, receiver)
+            names.append(hop.out.link)
+            at = hop.node
+        return tuple(names)
+
     def _branches(self, node: str) -> Iterator[tuple[Hop, set[str]]]:
         """Each neighbour of ``node`` with all that lies behind it."""
         for hop in self._hops(node):
@@ -84,8 +93,9 @@ class Cabling:
 
 
 def needs_wire(link: CellLink) -> bool:
-    """Whether the link holds a delay or a loss."""
-    return (link.delay is not None and link.delay.ns > 0) or link.loss is not None
+    """Whether the link delays, drops or aggregates."""
+    delays = link.delay is not None and link.delay.ns > 0
+    return delays or link.loss is not None or link.ack_aggregation is not None
 
 
 def lay_cables(cell: Cell) -> Cabling:

@@ -7,7 +7,7 @@ Rules, each with its reason:
 * Switches route, and do not bridge. A veth passes a frame on, sending socket and all, where a network card would have freed
   it; through a bridge it stays charged to the sender even in the bottleneck, and TCP small queues keep the queue at
   a few packets. IP forwarding lets go of the socket.
-* netem holds delay and loss on a wire node. Its packet limit is set so high that it cannot bind.
+* netem holds delay, loss and aggregation on a wire node. Its packet limit is set so high that it cannot bind.
 * Injected loss hits data only: iperf3's control connection shares the path and would end the test early, which
   is a property of the tool and not of the path. Data has the top bit of its source port set.
 * Hosts get windows of at least 2 BDP + buffer, so that the path and not the host limits a flow.
@@ -21,7 +21,7 @@ from math import ceil, log
 
 from fabbbr import congestion
 from fabbbr.cabling import Cabling, LinkEnds
-from fabbbr.model import Capture, Cell, CellLink, Command, Interface, Loss, Step
+from fabbbr.model import AckAggregation, Capture, Cell, CellLink, Command, Interface, Loss, Step
 from fabbbr.units import ETHERNET_HEADER_BYTES, Duration, bdp_bytes
 from fabbbr.wiring import burst_bytes
 
@@ -49,7 +49,8 @@ def _in_flight_and_waiting_bytes(cell: Cell, link: CellLink) -> float:
     rates = [link.rate, *(s.rate for s in cell.steps if s.rate is not None)]
     rtts = [*(flow.rtt for flow in cell.flows), *(s.rtt for s in cell.steps if s.rtt is not None)]
     buffers = [link.buffer_bytes or 0, *(s.buffer_bytes or 0 for s in cell.steps)]
-    bdp = bdp_bytes(max(rates), max(rtts))
+    held_ns = sum(one.ack_aggregation.most.ns for one in cell.links if one.ack_aggregation is not None)
+    bdp = bdp_bytes(max(rates), Duration(max(rtts).ns + held_ns))
     in_flight = 2 * bdp + max(buffers)
     return float(in_flight + max(in_flight, _rounds_to_repair(cell, float(bdp / cell.mtu_bytes)) * bdp))
 
@@ -140,7 +141,8 @@ def netem_limit(cell: Cell, link: CellLink) -> int:
         + [step.rate for step in cell.steps if step.rate is not None]
     )
     longest = max([link.delay or Duration(0), *(step.rtt or Duration(0) for step in cell.steps)])
-    standing = bdp_bytes(fastest, longest) / _SMALLEST_FRAME_BYTES
+    held_ns = link.ack_aggregation.most.ns if link.ack_aggregation is not None else 0
+    standing = bdp_bytes(fastest, Duration(longest.ns + held_ns)) / _SMALLEST_FRAME_BYTES
     buffered = sum(entry.buffer_bytes or 0 for entry in cell.links) / _SMALLEST_FRAME_BYTES
     return 1000 + ceil(standing + buffered)
 
@@ -215,7 +217,8 @@ def _netem_commands(verb: str, cell: Cell, ends: LinkEnds, link: CellLink) -> li
     limit = netem_limit(cell, link)
     delay = f"delay {_microseconds(link.delay)}" if link.delay is not None and link.delay.ns else ""
     forward, backward = ends.wire_forward.name, ends.wire_backward.name
-    lines = [f"qdisc {verb} dev {backward} root handle 1: netem limit {limit} {delay}"]
+    slots = _slot_words(link.ack_aggregation)
+    lines = [f"qdisc {verb} dev {backward} root handle 1: netem limit {limit} {delay} {slots}".rstrip()]
     if link.loss is None:
         lines.append(f"qdisc {verb} dev {forward} root handle 1: netem limit {limit} {delay}")
     else:
@@ -231,6 +234,12 @@ def _netem_commands(verb: str, cell: Cell, ends: LinkEnds, link: CellLink) -> li
                 "u32 match ip sport 0x8000 0x8000 flowid 1:1"
             )
     return [_tc(ends.wire_forward.node, *lines)]
+
+
+def _slot_words(aggregation: AckAggregation | None) -> str:
+    if aggregation is None:
+        return ""
+    return f"slot {_microseconds(aggregation.least)} {_microseconds(aggregation.most)}"
 
 
 def _loss_words(loss: Loss) -> str:

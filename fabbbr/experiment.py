@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
 
 from fabbbr.axes import squeeze
-from fabbbr.model import PORTS_PER_FLOW, Aqm, BbrProfile, Implementation, Loss, Record
+from fabbbr.model import PORTS_PER_FLOW, AckAggregation, Aqm, BbrProfile, Implementation, Loss, Record
 from fabbbr.quantity import BitRate, Buffer, ByteSize, Span
 from fabbbr.suggest import did_you_mean
 from fabbbr.units import Duration, QueueSize
@@ -73,6 +73,10 @@ def _rate_alone(value: object) -> object:
     return {"rate": value} if isinstance(value, str) else value
 
 
+def _duration_alone(value: object) -> object:
+    return {"least": value, "most": value} if isinstance(value, str) else value
+
+
 def _named_alone(value: object) -> object:
     if isinstance(value, str):
         return {"name": value}
@@ -90,6 +94,7 @@ RoundTrip = Annotated[
     Discriminator(lambda value: "by sender" if isinstance(value, dict) else "one"),
 ]
 InjectedLoss = Annotated[Loss, BeforeValidator(_rate_alone)]
+HeldAcks = Annotated[AckAggregation, BeforeValidator(_duration_alone)]
 
 
 class SliceChoice(Record):
@@ -107,6 +112,7 @@ class PathSetup(Record):
     rtt: RoundTrip = Field(examples=["100 ms"])
     buffer: Buffer = Field(QueueSize.parse("1 BDP"), examples=["1 BDP"])
     loss: InjectedLoss | None = Field(None, examples=["0.1 %"])
+    ack_aggregation: HeldAcks | None = Field(None, examples=["1 ms"])
     aqm: Aqm = "taildrop"
     ecn: bool = False
     mtu: Annotated[int, Field(ge=576, le=65_500), _WHOLE] = 1500

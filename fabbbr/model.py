@@ -55,11 +55,22 @@ class Loss(Record):
     loss_in_good: Share | None = None
 
 
+class AckAggregation(Record):
+    """Acknowledgements leave the wire in aggregates, as from radio links, cable modems and busy virtual machines.
+
+    The first of an aggregate waits between ``least`` and ``most``, uniformly; what comes meanwhile leaves with it, in order
+    (netem's ``slot``).
+    """
+
+    least: Span
+    most: Span
+
+
 class CellLink(Record):
     """One link of a cell, resolved. Data flows from ``a`` to ``b``.
 
     A link with a ``rate`` is a bottleneck: the switch ``a`` holds its queue of ``buffer_bytes``. A link with a
-    ``delay`` (one way, applied in both directions) or a ``loss`` gets a pass-through wire node.
+    ``delay`` (one way, applied in both directions), a ``loss`` or an ``ack_aggregation`` gets a pass-through wire node.
     """
 
     name: str
@@ -67,6 +78,7 @@ class CellLink(Record):
     b: str
     delay: Span | None = None
     loss: Loss | None = None
+    ack_aggregation: AckAggregation | None = None
     rate: BitRate | None = None
     buffer_bytes: int | None = None
     buffer_asked: str | None = None

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from fabbbr.document import Loc
 from fabbbr.experiment import BBR_PROFILES, IMPLEMENTATIONS, FlowGroup, LinkSetup, PathSetup, Setup, StepSetup
-from fabbbr.model import DATA_PORT, PORTS_PER_FLOW, Loss
+from fabbbr.model import DATA_PORT, PORTS_PER_FLOW, AckAggregation, Loss
 from fabbbr.units import ETHERNET_HEADER_BYTES, NANOSECONDS_PER_SECOND, Duration, QueueSize, Rate, Size
 
 Mistake = tuple[Loc, str]
@@ -23,6 +23,9 @@ SLOWEST_RATE = Rate(8_000)
 FASTEST_RATE = Rate(10**12)
 LONGEST_RTT = Duration(60 * NANOSECONDS_PER_SECOND)
 """A lost packet is not sent again before a round trip; TCP's own timers end at two minutes."""
+
+LONGEST_AGGREGATION = Duration(NANOSECONDS_PER_SECOND)
+"""Far beyond any link layer; what waits longer than TCP's least retransmission timeout of 200 ms is sent again."""
 
 LONGEST_RUN = Duration(86_400 * NANOSECONDS_PER_SECOND)
 """What ``iperf3 -t`` takes at most."""
@@ -60,6 +63,7 @@ def _path(path: PathSetup, links: dict[str, LinkSetup]) -> Iterator[Mistake]:
         yield from _rtt(("path", "rtt"), path.rtt)
     yield from _buffer(("path", "buffer"), path.buffer, path.mtu)
     yield from _loss(("path", "loss"), path.loss)
+    yield from _aggregation(("path", "ack_aggregation"), path.ack_aggregation)
     if (
         path.ecn
         and path.aqm == "taildrop"
@@ -110,6 +114,14 @@ def _loss(loc: Loc, loss: Loss | None) -> Iterator[Mistake]:
     for key, value in bursty.items():
         if loss.model == "random" and value is not None:
             yield (*loc, key), "means nothing for random loss; add model: gilbert_elliott or remove it"
+
+
+def _aggregation(loc: Loc, aggregation: AckAggregation | None) -> Iterator[Mistake]:
+    if aggregation is None:
+        return
+    yield from _within((*loc, "most"), aggregation.most, Duration(0), LONGEST_AGGREGATION)
+    if not Duration(0) <= aggregation.least <= aggregation.most:
+        yield (*loc, "least"), f"{aggregation.least} is not between 0 s and most, {aggregation.most}"
 
 
 def _flows(setup: Setup) -> Iterator[Mistake]:

@@ -33,7 +33,8 @@ def json_schema() -> Schema:
     setup = Setup.model_json_schema(by_alias=True)
     parts = {name: _variable(part) for name, part in setup["$defs"].items()}
     parts["SliceChoice"] = {"anyOf": [_VALUE, {"type": "object", "required": ["name"]}]}
-    parts["Loss"] = {"anyOf": [_VALUE, parts["Loss"]]}
+    for alone in ("Loss", "AckAggregation"):
+        parts[alone] = {"anyOf": [_VALUE, parts[alone]]}
     keys = {name: _variable(part) for name, part in setup["properties"].items()}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -2,7 +2,8 @@
 
 Where things are put: rate, buffer and AQM on the bottlenecks; a scalar RTT on the bottlenecks, half of it each
 way; RTTs by sender on the access links of those senders; loss after the bottleneck on the bottlenecks (their
-wire stands behind the queue), before it on the access links of the senders.
+wire stands behind the queue), before it on the access links of the senders; aggregation of acknowledgements on the
+bottlenecks, on their way back.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 
 from fabbbr.errors import PlanError
 from fabbbr.experiment import FlowGroup, Setup, StepSetup
-from fabbbr.model import CellLink, Flow, Loss, Step
+from fabbbr.model import AckAggregation, CellLink, Flow, Loss, Step
 from fabbbr.suggest import did_you_mean
 from fabbbr.topology import Link, Pair, Topology
 from fabbbr.traces import Trace
@@ -243,6 +244,13 @@ def _losses(ground: _Ground) -> dict[str, Loss]:
     return {name: loss for name, loss in losses.items() if loss.rate.base}
 
 
+def _aggregation(ground: _Ground, link: str) -> AckAggregation | None:
+    """That of the path, on every bottleneck; None when it holds nothing."""
+    asked = ground.setup.path.ack_aggregation
+    holds = asked is not None and asked.most.ns > 0
+    return asked if holds and link in {one.name for one in ground.topology.bottlenecks} else None
+
+
 def _flow(ground: _Ground, index: int, flow: _Assigned, delays: dict[str, Duration]) -> Flow:
     group = flow.group
     return Flow(
@@ -341,12 +349,20 @@ def _links(ground: _Ground, delays: dict[str, Duration], rates: dict[str, Rate])
                 f"{link.a}; loss needs all data to go from {link.a} to {link.b}"
             )
             raise PlanError(message)
+        aggregation = _aggregation(ground, link.name)
+        if aggregation is not None and link.name in backwards:
+            message = (
+                f"path.ack_aggregation on link {link.name} would hold the data of the flows that send from {link.b} to "
+                f"{link.a}; it needs all data to go from {link.a} to {link.b}"
+            )
+            raise PlanError(message)
         bare = CellLink(
             name=link.name,
             a=link.a,
             b=link.b,
             delay=delays.get(link.name),
             loss=losses.get(link.name),
+            ack_aggregation=aggregation,
             both_directions=link.name in backwards,
         )
         yield _queued(ground, bare, delays, rates) if link.name in rates else bare

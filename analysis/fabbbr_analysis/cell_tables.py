@@ -79,6 +79,7 @@ def _cell_row(stored: StoredCell) -> dict[str, Any]:
         **_bottleneck_columns(cell),
         "loss_ratio": lossy.loss.rate.value if lossy is not None and lossy.loss is not None else None,
         "loss_position": lossy.loss.position if lossy is not None and lossy.loss is not None else None,
+        "ack_aggregation_s": _longest_aggregation_s(cell),
         "ecn": cell.ecn,
         "mtu_bytes": cell.mtu_bytes,
         "ccas": ",".join(sorted({flow.cca for flow in cell.flows})),
@@ -88,6 +89,12 @@ def _cell_row(stored: StoredCell) -> dict[str, Any]:
         "warm_up_s": cell.warm_up.seconds,
         **{axis_column(key): value for key, value in cell.axes.items()},
     }
+
+
+def _longest_aggregation_s(cell: Cell) -> float:
+    """How long the first acknowledgement of an aggregate waits at most; 0 where none does."""
+    held = [link.ack_aggregation.most.seconds for link in cell.links if link.ack_aggregation is not None]
+    return max(held, default=0.0)
 
 
 def _bbr2_variant(cell: Cell) -> str | None:

@@ -32,6 +32,7 @@ CELLS = pa.schema(
         ("buffer_bdp", pa.float64()),
         ("loss_ratio", pa.float64()),
         ("loss_position", pa.string()),
+        ("ack_aggregation_s", pa.float64()),
         ("aqm", pa.string()),
         ("ecn", pa.bool_()),
         ("mtu_bytes", pa.int64()),

@@ -10,7 +10,7 @@ from fabbbr.backends.base import Task
 from fabbbr.backends.guest import GuestBackend
 from fabbbr.catalogue import open_plan
 from fabbbr.certify import Evidence, certify
-from fabbbr.model import Loss
+from fabbbr.model import AckAggregation, Loss
 from fabbbr.traffic import job
 from fabbbr.units import Duration, Rate, Ratio
 
@@ -21,6 +21,7 @@ TEXT = experiment(
     path="rate: 20 Mbit/s, rtt: 20 ms, buffer: 2 BDP, loss: 1 %",
     flows="{cca: bbr1, duration: 3 s}",
 )
+HELD = AckAggregation(least=Duration.parse("1 ms"), most=Duration.parse("2 ms"))
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +84,7 @@ def test_what_was_asked_for_passes_every_check(cell, honest):
         ({"loss": Loss(rate=Ratio.parse("3 %"))}, {"wire of trunk at w1-eth1", "injected loss on trunk"}),
         ({"loss": Loss(rate=Ratio.parse("1.1 %"))}, {"wire of trunk at w1-eth1"}),
         ({"aqm": "fq_codel"}, {"bottleneck trunk at s1-eth1"}),
+        ({"ack_aggregation": HELD}, {"wire of trunk at w1-eth0", "RTT h1–h2"}),
     ],
 )  # fmt: skip
 def test_a_link_that_is_not_what_the_cell_says_is_caught(cell, honest, changes, caught_by):

@@ -314,6 +314,33 @@ def test_samples_asked_for_every_millisecond_come_every_millisecond(both_ways):
         assert np.abs(np.diff(during) - 0.001).max() < 50e-6
 
 
+@pytest.fixture(scope="module")
+def aggregated(tmp_path_factory):
+    """The same flow whose acknowledgements come one by one, and every 5 ms or later."""
+    text = experiment(
+        "aggregated",
+        path="rate: 20 Mbit/s, rtt: 20 ms, ack_aggregation: $held",
+        flows="{cca: cubic, duration: 4 s}",
+        more="sample_period: 1 ms\nvary: {held: [0 ms, 5 ms]}",
+    )
+    return run(tmp_path_factory.mktemp("aggregated"), text)
+
+
+@pytest.mark.parametrize(("held", "least_ms", "most_ms"), [("0ms", 0, 2.5), ("5ms", 5, 8)])
+def test_acknowledgements_arrive_in_aggregates_that_are_as_far_apart_as_asked(
+    aggregated, held, least_ms, most_ms
+):
+    """Without aggregation every other frame is acknowledged, at 0.6 ms a frame."""
+    assert aggregated.wrong() == {}
+    sockets = aggregated.set.sockets(cell_ids=[f"held={held},r1"])
+    sender = sockets[(sockets["side"] == "sender") & sockets["t_s"].between(2, 4)].sort_values("t_s")
+    arrivals = sender["t_s"][sender["bytes_acked"].diff() > 0]
+    gaps_ms = 1e3 * arrivals.diff().dropna()
+    assert len(gaps_ms) > 100
+    assert gaps_ms.min() > least_ms - 1.5  # between two looks, of a millisecond each
+    assert gaps_ms.quantile(0.99) < most_ms
+
+
 def test_segmentation_offloads_break_the_count_of_packets_and_the_certificate_says_so(tmp_path):
     text = experiment(
         "offloads",

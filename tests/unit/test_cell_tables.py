@@ -57,6 +57,15 @@ def test_a_lossy_link_is_told_apart_from_the_bottleneck(tables_of):
     links = [cell.links[0].model_dump() | {"loss": loss}, cell.links[1].model_dump()]
     (row,) = tables_of(recorded_run.cell(links=links)).cells.to_dict("records")
     assert (row["loss_ratio"], row["loss_position"]) == (0.001, "before_bottleneck")
+    assert row["ack_aggregation_s"] == 0
+
+
+def test_the_longest_wait_for_an_aggregate_is_a_column(tables_of):
+    cell = recorded_run.cell()
+    held = {"ack_aggregation": {"least": "0.2 ms", "most": "3 ms"}}
+    links = [cell.links[0].model_dump(), cell.links[1].model_dump() | held]
+    (row,) = tables_of(recorded_run.cell(links=links)).cells.to_dict("records")
+    assert row["ack_aggregation_s"] == 0.003
 
 
 @pytest.mark.parametrize(

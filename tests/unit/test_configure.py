@@ -12,6 +12,7 @@ from fabbbr.configure import (
     netem_limit,
     readback_captures,
     stationary_loss,
+    step_commands,
     window_bytes,
 )
 from fabbbr.model import Loss
@@ -163,6 +164,27 @@ def test_a_step_changes_what_it_names_and_keeps_the_rest(planned):
 def test_stationary_loss_is_the_share_of_time_in_each_state_times_its_loss(loss, expected):
     """Gilbert 1960, Elliott 1963: bad for p / (p + r) of the packets."""
     assert stationary_loss(loss) == pytest.approx(expected, rel=1e-9)
+
+
+def test_only_what_goes_back_is_aggregated_and_still_is_after_a_step(planned):
+    cell = planned(
+        "rate: 10 Mbit/s, rtt: 20 ms, loss: 1 %, ack_aggregation: {least: 0.2 ms, most: 3 ms}",
+        more="steps: [{at: 5 s, rtt: 30 ms}]",
+    )
+    cabling = lay_cables(cell)
+    (ends,) = (ends for ends in cabling.ends if ends.link.name == "trunk")
+    changed = [
+        line for command in step_commands(cell, cabling, cell.steps[0]) for line in command.stdin.splitlines()
+    ]
+    for told in ([line for _, line in lines(cell, "tc")], changed):
+        (slotted,) = (line for line in told if " slot " in line)
+        assert f"dev {ends.wire_backward.name} root" in slotted
+        assert slotted.endswith("slot 200us 3000us")
+
+
+def test_a_wire_without_delay_can_aggregate(planned):
+    cell = planned("rate: 10 Mbit/s, rtt: {h1: 20 ms}, ack_aggregation: 1 ms")
+    assert any(line.endswith("slot 1000us 1000us") for _, line in lines(cell, "tc"))
 
 
 def test_every_interface_with_a_role_is_there_and_every_node_is_read_back(planned):

@@ -101,6 +101,18 @@ def test_no_loss_is_none_and_not_zero():
     assert cell(path="loss: 0 %").bottleneck.loss is None
 
 
+@pytest.mark.parametrize(
+    ("asked", "held"),
+    [("1 ms", (1 * MS, 1 * MS)), ("{least: 0.2 ms, most: 3 ms}", (MS // 5, 3 * MS)), ("0 ms", None)],
+)
+def test_acknowledgements_are_aggregated_on_the_bottlenecks(asked, held):
+    one = cell("{name: parking_lot, hops: 2}", path=f"ack_aggregation: {asked}")
+    for each in one.links:
+        aggregation = each.ack_aggregation
+        told = None if aggregation is None else (aggregation.least.ns, aggregation.most.ns)
+        assert told == (held if each.rate is not None else None)
+
+
 def test_a_link_may_differ_from_the_path():
     more = "links: {access: {rate: 20 Mbit/s, rtt: 10 ms, buffer: 30 kB}, trunk: {aqm: fq_codel}}"
     with pytest.raises(PlanError, match="its sending end h1 is a host; only a switch shapes"):
@@ -159,6 +171,10 @@ def test_from_alone_goes_to_the_partner_of_the_pair():
         (
             {"flows": "{cca: cubic, duration: 60 s, direction: reverse}", "path": "loss: 1 %"},
             "loss on link trunk would fall on the acknowledgements",
+        ),
+        (
+            {"flows": "{cca: cubic, duration: 60 s, direction: reverse}", "path": "ack_aggregation: 1 ms"},
+            "path.ack_aggregation on link trunk would hold the data",
         ),
         (
             {"flows": "{cca: cubic, from: h2, to: h1, duration: 60 s}", "path": "loss: {rate: 1 %, position: before_bottleneck}"},

@@ -265,6 +265,12 @@ def test_mistakes_come_in_the_order_of_the_file_and_once_each():
         ("rate: 10 Mbit/s", "rate: 1 kbit/s", 5, "path.rate: 1 kbit/s is out of range; give 8 kbit/s"),
         ("loss: $loss", "loss: {rate: $loss, model: gilbert_elliott}", 7, "path.loss.recovery: is missing"),
         ("loss: $loss", "loss: {rate: $loss, recovery: 1 %}", 7, "path.loss.recovery: means nothing for random"),
+        ("rtt: 40 ms", "rtt: 40 ms\n  ack_aggregation: 2 s", 7, "path.ack_aggregation: 2 s is out of range; give 0 ns to 1 s"),
+        (
+            "rtt: 40 ms", "rtt: 40 ms\n  ack_aggregation: {least: 2 ms, most: 1 ms}", 7,
+            "path.ack_aggregation.least: 2 ms is not between 0 s and most, 1 ms",
+        ),
+        ("rtt: 40 ms", "rtt: 40 ms\n  ack_aggregation: {most: 1 ms}", 7, "path.ack_aggregation.least: is missing"),
         ("repeat: 3", "links: {trunk: {}}", 13, "links.trunk: changes nothing"),
         ("repeat: 3", "steps: [{at: 60 s, rate: 1 Mbit/s}]", 13, "60 s is not before the end of the flows at 60 s"),
         ("repeat: 3", "steps: [{at: 6 s}]", 13, "steps[0]: changes nothing; give rate, rtt or buffer"),

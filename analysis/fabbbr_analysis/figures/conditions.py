@@ -156,6 +156,7 @@ def _bytes(text: str) -> float | None:
 _PARSERS: Mapping[str, Callable[[str], float | None]] = {
     "loss_ratio": lambda text: Ratio.parse(text).value,
     "rtt_s": lambda text: Duration.parse(text).seconds,
+    "ack_aggregation_s": lambda text: Duration.parse(text).seconds,
     "duration_s": lambda text: Duration.parse(text).seconds,
     "rate_bps": lambda text: float(Rate.parse(text).bps),
     "buffer_bdp": _bdp,

@@ -152,6 +152,9 @@ CONDITIONS: tuple[Condition, ...] = (
     Condition(column="rtt_s", slug="rtt", title="Propagation RTT", unit="ms", factor=1e3, log=False),
     Condition(column="buffer_bdp", slug="buffer", title="Buffer", unit="BDP", factor=1, log=True),
     Condition(column="buffer_bytes", slug="buffer", title="Buffer", unit="kB", factor=1e-3, log=True),
+    Condition(
+        column="ack_aggregation_s", slug="acks", title="ACK aggregation", unit="ms", factor=1e3, log=True
+    ),
     Condition(column="rate_bps", slug="rate", title="Bottleneck rate", unit="Mbit/s", factor=1e-6, log=True),
     Condition(column="n_flows", slug="flows", title="Flows", unit="", factor=1, log=False),
     Condition(column="mtu_bytes", slug="mtu", title="MTU", unit="bytes", factor=1, log=False),

@@ -159,6 +159,8 @@ def _labels(name: str, cells: Sequence[Cell]) -> list[str]:
         labels.append(f"{spread([str(delay) for delay in delays])} each way")
     if losses := sorted({link.loss.rate for link in links if link.loss is not None}):
         labels.append(f"loss {spread([str(loss) for loss in losses])}")
+    if held := sorted({link.ack_aggregation.most for link in links if link.ack_aggregation is not None}):
+        labels.append(f"ACKs held up to {spread([str(most) for most in held])}")
     return labels
 
 

@@ -43,6 +43,8 @@ def conditions(manifest: RunManifest) -> tuple[Fact, ...]:
         Fact(name="Repetitions", value=str(max(cell.repetition for cell in cells))),
         Fact(name="Cells", value=str(len(cells))),
     ]
+    if held := _aggregations(cells):
+        rows.append(Fact(name="ACK aggregation", value=spread(held)))
     if first.offloads:
         rows.append(Fact(name="Segmentation offloads", value="on: losses drop super-packets"))
     if steps := first.steps:
@@ -78,6 +80,14 @@ def _losses(cells: Sequence[Cell]) -> str:
     rates = [str(rate) for rate in sorted({loss.rate for loss in losses})]
     kinds = sorted({f"{loss.model.replace('_', '-')}, {loss.position.replace('_', ' ')}" for loss in losses})
     return f"{spread(rates)}; {spread(kinds)}"
+
+
+def _aggregations(cells: Sequence[Cell]) -> list[str]:
+    asked = {
+        link.ack_aggregation for cell in cells for link in cell.links if link.ack_aggregation is not None
+    }
+    ranges = sorted((one.least, one.most) for one in asked)
+    return [str(most) if least == most else f"{least} to {most}" for least, most in ranges]
 
 
 def _length(flow: Flow) -> str:
