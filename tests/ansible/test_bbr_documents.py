@@ -44,3 +44,9 @@ def test_the_digests_are_taken_of_the_same_files_in_the_same_order_as_by_the_mak
         name.removeprefix("../") if name.startswith("../") else f"bpf/{name}" for name in sources[1].split()
     ]
     assert inside == names["bbr_hashed_for_bpf"]
+
+
+def test_an_old_make_takes_nothing_in_the_kbuild_file_for_a_comment():
+    """Before 4.3 (Ubuntu 20.04, Rocky 8) ``#`` begins one even inside ``$(shell …)``; only ``\\#`` does not."""
+    for line in (ROLE / "files" / "Kbuild").read_text(encoding="ascii").splitlines():
+        assert line.startswith("#") or not re.search(r"(?<!\\)#", line), line
