@@ -92,6 +92,8 @@ def carry_out(
     listen: Callable[[Event], None],
 ) -> tuple[RunFolder, Summary]:
     """Run what is missing. ``announce`` is told the folder, the cells and the number of jobs first."""
+    # A mistake in the file is told before what the machine lacks: a guest kernel takes minutes to build.
+    selected(request, planned(request).cells)
     with closing(make_backend(request)) as backend:
         identity = backend.identity()
         plan = planned(request, timer_hz=identity.timer_hz)

@@ -115,8 +115,8 @@ def _goodput(run_set: RunSet, flows: pd.DataFrame) -> pd.DataFrame:
     wanted = intervals[(intervals["side"] == "receiver") & intervals["cell_id"].isin(flows["cell_id"])]
     wanted = wanted[wanted["throughput_bps"].notna()]
     # iperf3 closes an interval stream by stream, some microseconds apart, and never oftener than every 0.1 s.
-    by_interval = wanted.groupby(
-        ["cell_id", "flow", wanted["start_s"].round(1).rename("interval")], as_index=False
+    by_interval = wanted.assign(interval=wanted["start_s"].round(1)).groupby(
+        ["cell_id", "flow", "interval"], as_index=False
     )
     summed = by_interval.agg({"throughput_bps": "sum", "start_s": "mean", "end_s": "mean"})
     timed: pd.DataFrame = summed.merge(
