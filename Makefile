@@ -2,9 +2,9 @@
 
 PYTHON ?= /usr/bin/python3
 BIN := .venv/bin
-PACKAGES := python3 python3-venv build-essential flex bison bc xz-utils ca-certificates \
+PACKAGES := python3 python3-venv build-essential flex bison bc bzip2 xz-utils ca-certificates \
 	iperf3 iproute2 ethtool iputils-ping util-linux mininet
-TEST_PACKAGES := chromium chromium-driver shellcheck kmod clang libbpf-dev bpftool
+TEST_PACKAGES := chromium? chromium-driver? shellcheck kmod clang libbpf-dev bpftool?
 FUZZ_PACKAGES := clang-19 libclang-rt-19-dev
 QEMU_PACKAGES := qemu-system-x86 qemu-utils mmdebstrap dpkg-dev e2fsprogs openssh-client
 DEMO := runs/demo

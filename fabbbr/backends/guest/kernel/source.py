@@ -1,8 +1,9 @@
 """Fetches the newest Linux source package that the machine's own distribution offers.
 
-A Debian release's backports and unstable carry newer kernels than the release itself. They are read through a
-private apt configuration below the cache folder, from the mirror that the system already uses, so that neither the
-system's package lists nor its configuration change and no root is needed.
+A release is older than the kernels that we want, but its distribution has newer suites: Debian's backports and unstable,
+Ubuntu's newest release with long support. They are read through a private apt configuration below the cache folder, from
+the mirror that the system already uses, so that neither the system's package lists nor its configuration change and no
+root is needed.
 """
 
 from __future__ import annotations
@@ -15,11 +16,28 @@ from pathlib import Path
 
 from fabbbr.errors import KernelBuildError
 
-_NEWER_DEBIAN_SUITES = ("trixie-backports", "sid")
+_KEYRINGS = Path("/usr/share/keyrings")
 _PACKAGE = re.compile(r"^linux-source-(\d+)\.(\d+)(?:\.(\d+))?$", re.MULTILINE)
 _OLDEST = (6, 12)
 """Linux 6.1 builds but oopses with our configuration."""
 _TIMEOUT_S = 600
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Archive:
+    """Where a distribution keeps newer kernels, and the keys that sign them."""
+
+    keyring: Path
+    suites: tuple[str, ...]
+
+
+_ARCHIVES = {
+    "Debian": _Archive(keyring=_KEYRINGS / "debian-archive-keyring.gpg", suites=("trixie-backports", "sid")),
+    "Ubuntu": _Archive(
+        keyring=_KEYRINGS / "ubuntu-archive-keyring.gpg", suites=("resolute", "resolute-updates")
+    ),
+}
+"""By the origin that a distribution's own package lists name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,14 +67,32 @@ def unpack(package: SourcePackage, folder: Path) -> Path:
     """Download the package into ``folder`` and return the path of the unpacked kernel tree."""
     _run(("apt-get", *package.apt_options, "download", package.name), cwd=folder)
     archive = next(folder.glob(f"{package.name}_*.deb"))
+    tarball, decompress = tarball_in(_run(("dpkg-deb", "--contents", str(archive))), package.name)
     # Straight from the package into the tree: the tarball inside is never written to disk.
     pipeline = (
-        f'dpkg-deb --fsys-tarfile "$1" | tar -xO --wildcards "./usr/src/{package.name}.tar.xz" '
-        "| xz -dT0 | tar -x --exclude='*/drivers/gpu/*.[ch]' --exclude='*/Documentation/*.rst'"
+        'dpkg-deb --fsys-tarfile "$1" | tar -xO "$2" '
+        f"| {decompress} | tar -x --exclude='*/drivers/gpu/*.[ch]' --exclude='*/Documentation/*.rst'"
     )
-    _run(("bash", "-o", "pipefail", "-c", pipeline, "unpack", str(archive)), cwd=folder)
+    _run(("bash", "-o", "pipefail", "-c", pipeline, "unpack", str(archive), tarball), cwd=folder)
     archive.unlink()
     return folder / package.name
+
+
+def tarball_in(contents: str, name: str) -> tuple[str, str]:
+    """The path of the source inside the package, from ``dpkg-deb --contents``, and the command that decompresses it.
+
+    Debian has it as xz in ``usr/src``, Ubuntu as bzip2 one folder deeper, with a link where Debian has the file.
+    """
+    for line in contents.splitlines():
+        mode, *_, path = line.split(maxsplit=5)
+        suffix = path.partition(f"/{name}.tar.")[2]
+        if mode.startswith("-") and suffix in _DECOMPRESS:
+            return path, _DECOMPRESS[suffix]
+    message = f"package {name} holds no source that fabbbr knows to unpack ({name}.tar.xz or .tar.bz2)"
+    raise KernelBuildError(message)
+
+
+_DECOMPRESS = {"xz": "xz -dT0", "bz2": "bzip2 -d"}
 
 
 def _newest(options: tuple[str, ...]) -> SourcePackage | None:
@@ -79,17 +115,19 @@ def _numbers(name: str) -> tuple[int, ...]:
 
 
 def private_apt(work: Path) -> tuple[str, ...] | None:
-    """Options for an apt of our own that reads Debian's newer suites; None where that cannot be."""
-    keyring = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-    site = _mirror()
-    if site is None or not keyring.exists():
+    """Options for an apt of our own that reads the distribution's newer suites; None where that cannot be."""
+    mirror = _mirror()
+    if mirror is None:
+        return None
+    archive, site = mirror
+    if not archive.keyring.exists():
         return None
     root = work / "apt"
     for folder in ("lists/partial", "cache/archives/partial"):
         (root / folder).mkdir(parents=True, exist_ok=True)
     sources = root / "sources.list"
     sources.write_text(
-        "".join(f"deb [signed-by={keyring}] {site} {suite} main\n" for suite in _NEWER_DEBIAN_SUITES),
+        "".join(f"deb [signed-by={archive.keyring}] {site} {suite} main\n" for suite in archive.suites),
         encoding="ascii",
     )
     options = (
@@ -109,8 +147,8 @@ def private_apt(work: Path) -> tuple[str, ...] | None:
     return options
 
 
-def _mirror() -> str | None:
-    """Address of the mirror that serves this machine's own Debian release."""
+def _mirror() -> tuple[_Archive, str] | None:
+    """The archive of this machine's distribution, and the address of the mirror that serves its release."""
     if shutil.which("apt-get") is None:
         message = (
             "this machine has no apt-get: the guest kernel is built from a Debian or Ubuntu source package"
@@ -119,8 +157,8 @@ def _mirror() -> str | None:
     listing = _run(("apt-get", "indextargets", "--format", "$(IDENTIFIER)|$(ORIGIN)|$(SUITE)|$(SITE)"))
     for line in listing.splitlines():
         identifier, origin, suite, site = line.split("|", 3)
-        if identifier == "Packages" and origin == "Debian" and "security" not in suite:
-            return site
+        if identifier == "Packages" and origin in _ARCHIVES and "security" not in suite:
+            return _ARCHIVES[origin], site
     return None
 
 
