@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -168,25 +169,26 @@ def _compile(tree: Path, jobs: int, progress: Progress) -> None:
         "LC_ALL": "C",
     }
     log = tree / "build.log"
-    with log.open("w", encoding="utf-8") as file:
-        process = subprocess.Popen(
-            ("make", "ARCH=um", "FAB_BBR_AS=y", f"-j{jobs}", "linux"),
-            cwd=tree,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            env=environment,
-            text=True,
-        )
+    process = subprocess.Popen(
+        ("make", "ARCH=um", "FAB_BBR_AS=y", f"-j{jobs}", "linux"),
+        cwd=tree,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        env=environment,
+        text=True,
+        start_new_session=True,
+    )
+    with log.open("w", encoding="utf-8") as file, process:
         try:
             assert process.stdout is not None
             for count, line in enumerate(process.stdout):
                 file.write(line)
                 progress("compiling", 0.12 + 0.87 * min(count / _EXPECTED_LINES, 1.0))
-        finally:
-            if process.poll() is None and process.stdout is not None and process.stdout.closed:
-                process.kill()
-            process.wait()
+        except BaseException:
+            # make and its compilers, whoever was told to stop: a terminal tells all, kill only us.
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
     if process.returncode != 0:
         errors = [line for line in log.read_text(encoding="utf-8").splitlines() if "rror" in line]
         kept = cache_folder() / "failed-build.log"
