@@ -261,7 +261,7 @@ def jain(values: ArrayLike) -> float | None:
     (1.0, 0.5, None)
     """
     x = np.asarray(values, dtype=np.float64)
-    peak = x.max(initial=0.0)
+    peak = float(np.max(x, initial=0.0))
     if peak <= 0:
         return None
     x = x / peak  # squares of tiny or huge rates would leave the range of a float
@@ -290,7 +290,7 @@ def convergence_s(flows: pd.DataFrame, intervals: pd.DataFrame) -> float | None:
     if len(flows) < 2:
         return None
     progress = progress_of_flows(flows, intervals)
-    if progress is None or max(float(np.diff(times).max()) for times, _ in progress) > WINDOW_S * 1.01:
+    if progress is None or max(float(np.max(np.diff(times))) for times, _ in progress) > WINDOW_S * 1.01:
         return None
     last_start = float(flows["start_s"].max())
     end = min(times[-1] for times, _ in progress)

@@ -48,8 +48,8 @@ def bbr1_with(flows: int) -> Callable[[Means], Array]:
 def cubic_share(flows: pd.DataFrame) -> float:
     """CUBIC's share of the summed goodput; NaN when a flow has none."""
     goodput = flows["goodput_bps"].to_numpy(dtype=np.float64, na_value=np.nan)
-    total = goodput.sum()
-    return float(goodput[(flows["cca"] == "cubic").to_numpy()].sum() / total) if total > 0 else np.nan
+    total, of_cubic = float(goodput.sum()), float(goodput[(flows["cca"] == "cubic").to_numpy()].sum())
+    return of_cubic / total if total > 0 else np.nan
 
 
 def _below_1_bdp(x: Means, *start: str) -> list[Array]:

@@ -46,7 +46,7 @@ def peak_rtt_of_start(trace: Trace, run: pd.Series) -> float:
     """Largest RTT of the first second over propagation."""
     times, values = rtt(trace)
     window = values[(times >= 0) & (times <= 1)]
-    return float(window.max()) / propagation_s(run) if window.size else np.nan
+    return float(np.max(window)) / propagation_s(run) if window.size else np.nan
 
 
 def rtt_at_1_s(trace: Trace, run: pd.Series) -> float:
@@ -67,7 +67,7 @@ def occupancy_after_loss(trace: Trace, run: pd.Series, *, quantile: float) -> fl
         return np.nan
     first_loss_s = column_of(trace, "t_s")[lost][0]
     base = propagation_s(run)
-    window, top = values[times > first_loss_s], values.max()
+    window, top = values[times > first_loss_s], float(np.max(values))
     return float(np.quantile((window - base) / (top - base), quantile)) if window.size else np.nan
 
 
@@ -82,7 +82,7 @@ def peak_rtt_ms(trace: Trace, run: pd.Series, *, step_s: float) -> float:  # noq
     """Largest RTT [ms] in the 5 s after ``step_s``."""
     times, values = rtt(trace)
     window = values[(times >= step_s) & (times < step_s + 5)]
-    return float(window.max()) * 1000 if window.size else np.nan
+    return float(np.max(window)) * 1000 if window.size else np.nan
 
 
 def recovery_s(trace: Trace, run: pd.Series, *, step_s: float) -> float:
