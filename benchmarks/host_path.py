@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from benchmarks.load import Load, Sample
 from benchmarks.meter import Meter, in_own_process
 from fabbbr.backends.base import usable_cpus
-from fabbbr.congestion import kernel_name
+from fabbbr.congestion import mainline_name
 from fabbbr.errors import BackendError
 from fabbbr.model import SERVER_PORT
 from fabbbr.units import ETHERNET_HEADER_BYTES, QueueSize
@@ -36,8 +36,8 @@ def why_not(cca: str) -> str | None:
     if os.geteuid() != 0:
         return "needs root for its name spaces"
     with open("/proc/sys/net/ipv4/tcp_available_congestion_control", encoding="ascii") as file:  # noqa: PTH123
-        if kernel_name(cca) not in file.read().split():
-            return f"this kernel has no {kernel_name(cca)}"
+        if mainline_name(cca) not in file.read().split():
+            return f"this kernel has no {mainline_name(cca)}"
     return None
 
 
@@ -95,7 +95,7 @@ def _run(meter: Meter, load: Load) -> Sample:
     clients = [
         _start(
             _NAMES[0], "iperf3", "--client", _RECEIVER_ADDRESS, "--port", str(port), "--json", "--zerocopy",
-            "--congestion", kernel_name(load.cca), "--time", f"{load.seconds:g}",
+            "--congestion", mainline_name(load.cca), "--time", f"{load.seconds:g}",
         )
         for port in ports
     ]  # fmt: skip

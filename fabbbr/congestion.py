@@ -3,7 +3,7 @@
 ``bbr1`` is the ``bbr`` of the mainline kernel. ``bbr2`` and ``bbr3`` are fabbbr's own, from module ``fab_bbr`` or as BPF
 programs that ``fab-bbr-bpf`` registered, under names of their own, so that nobody takes them for Google's; those are had with ``implementation: google`` where the kernel
 has them. Google's BBRv3 has mainline's name ``bbr``: the version of the kernel's module tells the two apart. The module's
-``fab_bbr1`` is for comparing it with the mainline ``bbr``.
+``fab_bbr1`` is for comparing it with the mainline ``bbr``, and ``fab_bbr1_cap3`` is the same with 3 BDP in flight.
 """
 
 from __future__ import annotations
@@ -12,12 +12,19 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
-from fabbbr.model import Capture, Cell, Check, Command, CongestionControl, Flow, Implementation, Requirement
+from fabbbr.model import (
+    Capture,
+    Cell,
+    Check,
+    Command,
+    CongestionControl,
+    Flow,
+    Requirement,
+)
 
 _PARAMETERS = "/sys/module/fab_bbr/parameters"
 _BPF = "/usr/local/sbin/fab-bbr-bpf"
 """Where the role puts it, and where ``make install`` does; the way to what has no module."""
-_MAINLINE = {"bbr1": "bbr"}
 _GOOGLE = {"bbr2": "bbr2", "bbr3": "bbr"}
 _GOOGLE_BBR3_VERSION = "3"
 _SOURCE = re.compile(r"[0-9a-f]{16}")
@@ -32,29 +39,31 @@ _ASK = f'if [ -d {_PARAMETERS} ]; then grep "" {_PARAMETERS}/profile {_PARAMETER
 Readback = Mapping[str, Any]
 
 
-def kernel_name(cca: str, implementation: Implementation | None = None) -> str:
-    """The name under which the kernel knows a congestion control."""
-    if implementation == "fabbbr":
-        return f"fab_{cca}"
-    names = _GOOGLE if implementation == "google" else _MAINLINE
-    return names.get(cca, cca)
+def kernel_name(flow: Flow) -> str:
+    """The name under which the sender's kernel knows what the flow runs."""
+    if flow.implementation == "fabbbr":
+        return "fab_bbr1_cap3" if flow.profile == "v1cap3" else f"fab_{flow.cca}"
+    if flow.implementation == "google":
+        return _GOOGLE[flow.cca]
+    return mainline_name(flow.cca)
 
 
-def _name(flow: Flow) -> str:
-    return kernel_name(flow.cca, flow.implementation)
+def mainline_name(cca: str) -> str:
+    """The name under which the mainline kernel has a congestion control."""
+    return "bbr" if cca == "bbr1" else cca
 
 
 def requirements(cell: Cell) -> tuple[Requirement, ...]:
     """What each sender must offer."""
     needed = (
-        Requirement(node=flow.sender, name=_name(flow), version=_version(flow), remedy=_remedy(flow))
+        Requirement(node=flow.sender, name=kernel_name(flow), version=_version(flow), remedy=_remedy(flow))
         for flow in cell.flows
     )
     return tuple(dict.fromkeys(needed))
 
 
 def _version(flow: Flow) -> str | None:
-    if _name(flow) != "bbr":
+    if kernel_name(flow) != "bbr":
         return None
     return _GOOGLE_BBR3_VERSION if flow.cca == "bbr3" else ""
 
@@ -79,7 +88,7 @@ def profile_commands(cell: Cell) -> Iterator[Command]:
 def captures(cell: Cell) -> list[Capture]:
     """What to ask about BBR on each sender that runs one."""
     own = dict.fromkeys(flow.sender for flow in _own(cell))
-    others = dict.fromkeys(flow.sender for flow in cell.flows if _name(flow) == "bbr")
+    others = dict.fromkeys(flow.sender for flow in cell.flows if kernel_name(flow) == "bbr")
     return [
         *(_capture(f"fab_bbr.{host}", host, "sh", "-c", _ASK) for host in own),
         # A module without a version, as mainline's, has no such file.
@@ -123,18 +132,18 @@ def _told_by_module(answer: str) -> _Told:
 
 def checks(cell: Cell, readback: Readback) -> Iterator[Check]:
     """Whether each sender's kernel runs the BBR that was asked for."""
-    for flow in {(flow.sender, flow.cca): flow for flow in _own(cell)}.values():
+    for flow in {(flow.sender, kernel_name(flow)): flow for flow in _own(cell)}.values():
         _, profile, source = _told(readback, flow)
         yield Check(
-            name=f"{_name(flow)} of {flow.sender}",
+            name=f"{kernel_name(flow)} of {flow.sender}",
             passed=profile == flow.profile and source is not None and _SOURCE.fullmatch(source) is not None,
             asked=f"profile {flow.profile}, of known source",
             measured=f"profile {profile}, source {source}",
         )
-    for flow in {flow.sender: flow for flow in cell.flows if _name(flow) == "bbr"}.values():
+    for flow in {flow.sender: flow for flow in cell.flows if kernel_name(flow) == "bbr"}.values():
         version = readback[f"bbr.version.{flow.sender}"]["stdout"].strip()
         yield Check(
-            name=f"{_name(flow)} of {flow.sender}",
+            name=f"{kernel_name(flow)} of {flow.sender}",
             passed=version == _version(flow),
             asked="mainline's bbr, which has no version" if flow.cca == "bbr1" else "bbr of version 3",
             measured=f"version {version}" if version else "no version",
@@ -151,7 +160,7 @@ def _identified(flow: Flow, readback: Readback, kernel_release: str) -> Congesti
     told = _told(readback, flow) if flow.implementation == "fabbbr" else _Told()
     return CongestionControl(
         cca=flow.cca,
-        kernel_name=_name(flow),
+        kernel_name=kernel_name(flow),
         implementation=flow.implementation or f"mainline {kernel_release}",
         profile=told.profile,
         source=told.source,

@@ -34,7 +34,7 @@ IMPLEMENTATIONS: dict[str, tuple[Implementation, ...]] = {
 """Congestion control → whose there are, the default first; of all others there is the mainline kernel's alone."""
 
 BBR_PROFILES: dict[str, tuple[BbrProfile, ...]] = {
-    "bbr1": ("v1",),
+    "bbr1": ("v1", "v1cap3"),
     "bbr2": ("v2alpha", "draft01"),
     "bbr3": ("v3",),
 }

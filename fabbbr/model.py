@@ -29,7 +29,7 @@ ClockKind = Literal["virtual", "real"]
 CellStatus = Literal["certified", "uncertified"]
 Implementation = Literal["mainline", "fabbbr", "google"]
 """Whose BBR: that of the mainline kernel, of fabbbr's module fab_bbr, or of a kernel built from Google's tree."""
-BbrProfile = Literal["v1", "v2alpha", "draft01", "v3"]
+BbrProfile = Literal["v1", "v1cap3", "v2alpha", "draft01", "v3"]
 """Which set of constants the module fab_bbr runs."""
 
 

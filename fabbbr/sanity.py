@@ -171,6 +171,8 @@ def _bbr(loc: Loc, group: FlowGroup) -> Iterator[Mistake]:
     elif group.profile is not None and group.whose == "google":
         said = f"Google's {group.cca} has no profiles; remove it, or take implementation: fabbbr"
         yield (*loc, "profile"), said
+    elif group.profile == "v1cap3" and group.whose == "mainline":
+        yield (*loc, "profile"), "mainline's bbr1 has no such cap; add implementation: fabbbr"
 
 
 def _bbrs_together(groups: tuple[FlowGroup, ...]) -> Iterator[Mistake]:

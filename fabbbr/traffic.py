@@ -90,7 +90,7 @@ def _timed(address: str, flow: Flow) -> tuple[tuple[str, ...], tuple[str, ...]]:
     port = str(SERVER_PORT + flow.index)
     client = [
         "iperf3", "--client", address, "--port", port, "--version4", "--json", "--zerocopy",
-        "--congestion", kernel_name(flow.cca, flow.implementation), "--parallel", str(flow.streams), "--cport", str(_first_port(flow)),
+        "--congestion", kernel_name(flow), "--parallel", str(flow.streams), "--cport", str(_first_port(flow)),
         "--time", _whole_seconds(flow),
     ]  # fmt: skip
     if flow.pacing is not None:
@@ -105,7 +105,7 @@ def _sized(address: str, flow: Flow) -> tuple[tuple[str, ...], tuple[str, ...]]:
     ends = ("--port", str(SERVER_PORT + flow.index), "--parallel", str(flow.streams))
     sender = [
         *program, "send", *ends, "--address", address, "--cport", str(_first_port(flow)),
-        "--bytes", str(flow.size.bytes), "--congestion", kernel_name(flow.cca, flow.implementation),
+        "--bytes", str(flow.size.bytes), "--congestion", kernel_name(flow),
     ]  # fmt: skip
     if flow.pacing is not None:
         sender += ["--pacing", str(flow.pacing.bps)]

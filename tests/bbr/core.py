@@ -34,6 +34,7 @@ class Profile(enum.IntEnum):
     DRAFT01 = 1
     V3 = 2
     V1 = 3
+    V1_CAP3 = 4
 
 
 class State(enum.IntEnum):

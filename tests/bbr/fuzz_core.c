@@ -15,6 +15,7 @@
 
 #define REPEATS 32
 #define LARGEST_GAIN 739
+#define LARGEST_CAP 768 /* of profile v1cap3 */
 #define LAW(holds)                                                                                                     \
 	do {                                                                                                           \
 		if (!(holds)) {                                                                                        \
@@ -70,7 +71,8 @@ static void check(const struct transport *t)
 	LAW(b->bw <= FAB_LARGEST_RATE && b->bw <= b->bw_lo);
 	LAW(b->inflight_hi >= 1 && b->inflight_lo >= 1);
 	LAW(b->state < FAB_STATES);
-	LAW(b->pacing_gain > 0 && b->pacing_gain <= LARGEST_GAIN && b->cwnd_gain <= LARGEST_GAIN);
+	LAW(b->pacing_gain > 0 && b->pacing_gain <= LARGEST_GAIN);
+	LAW(b->cwnd_gain <= (b->profile == FAB_PROFILE_V1_CAP3 ? LARGEST_CAP : LARGEST_GAIN));
 	LAW(b->history.filled >= 1 && b->history.filled <= b->history.capacity);
 	LAW(b->random != 0);
 	LAW(b->probe_up_cnt >= 1);

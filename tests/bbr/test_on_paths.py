@@ -4,7 +4,7 @@ import itertools
 from dataclasses import dataclass, field
 
 import pytest
-from bbr.core import Ack, Profile, State
+from bbr.core import GAIN_UNIT, Ack, Profile, State
 from bbr.path import Path, open_flow
 from bbr.script import MS, SECOND
 
@@ -249,3 +249,18 @@ def test_version_1_runs_its_eight_phases(core):
     assert len(cycles) > 15
     # Eight phases of one min_rtt each; each ends with the first ACK after it, and DOWN may end early.
     assert all(7 * 40 * MS <= cycle <= 9 * 45 * MS for cycle in cycles)
+
+
+@pytest.mark.parametrize(("profile", "cap"), [(Profile.V1, 2), (Profile.V1_CAP3, 3)])
+def test_version_1_keeps_to_one_cap_in_all_phases_of_its_cycle(core, profile, cap):
+    flow = open_flow(core, path(40 * MS), profile)
+    caps: dict[State, set[float]] = {}
+
+    def note(flow, _):
+        if flow.now_ns > 2_000 * SECOND:
+            caps.setdefault(flow.connection.state, set()).add(flow.connection.cwnd_gain / GAIN_UNIT)
+
+    flow.after = note
+    flow.run(9 * SECOND)
+    phases = (State.PROBE_BW_UP, State.PROBE_BW_DOWN, State.PROBE_BW_CRUISE)
+    assert caps == {phase: {float(cap)} for phase in phases}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 UNKNOWN = 0xFFFFFFFF
 INIT, ACK, RECOVERY, RTO, RESTART, SPURIOUS_LOSS = range(6)
-PROFILES = V2ALPHA, DRAFT01, V3, V1 = range(4)
+PROFILES = V2ALPHA, DRAFT01, V3, V1, V1_CAP3 = range(5)
 STATES = ("Startup", "Drain", "DOWN", "CRUISE", "REFILL", "UP", "ProbeRTT")
 
 

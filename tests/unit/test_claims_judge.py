@@ -355,11 +355,13 @@ def test_cubic_without_a_loss_has_no_occupancy_after_it():
     assert "no value" in verdict.reason
 
 
-def shares(experiment, *, cubic_flows, bbr_share):
-    """One BBR flow against CUBIC flows; before 40 % of the run BBR takes nothing."""
-    certified = run_rows([{"ccas": "bbr1,cubic", "rate_bps": 10e6}], repeat=3)
+def shares(experiment, *, cubic_flows, **bbr_shares):
+    """One BBR flow against CUBIC flows, by profile of the BBR; before 40 % of the run BBR takes nothing."""
+    conditions = [{"ccas": "bbr1,cubic", "rate_bps": 10e6, "axis_profile": profile} for profile in bbr_shares]
+    certified = run_rows(conditions, repeat=3)
     flows, intervals = [], []
-    for cell_id in certified.cell_id:
+    for cell_id, profile in zip(certified.cell_id, certified.axis_profile, strict=True):
+        bbr_share = bbr_shares[profile]
         for flow in range(cubic_flows + 1):
             flows.append(
                 {"cell_id": cell_id, "flow": flow, "cca": "cubic" if flow else "bbr1", "start_s": 0.0}
@@ -377,17 +379,31 @@ def shares(experiment, *, cubic_flows, bbr_share):
 
 
 def test_the_share_against_cubic_is_that_of_the_last_60_percent():
-    found = verdicts(
-        shares("ware_1v1", cubic_flows=1, bbr_share=0.44), shares("ware_1v16", cubic_flows=16, bbr_share=0.40)
-    )
+    found = verdicts(shares("ware_1v1", cubic_flows=1, v1=0.44), shares("ware_1v16", cubic_flows=16, v1=0.40))
     assert found["W2"].value == pytest.approx(0.44)
     assert found["W3"].details[0].value == pytest.approx(0.04)
     assert found["W3"].details[1].value == pytest.approx(0.40 * 17)
     assert found["W2"].verdict == found["W3"].verdict == "reproduced"
 
 
+@pytest.mark.parametrize(
+    ("two", "three", "gained", "distance", "verdict"),
+    [
+        (0.50, 0.667, 0.167, 0.0, "reproduced"),
+        (0.40, 0.60, 0.2, 0.1, "reproduced"),
+        (0.30, 0.60, 0.3, 0.2, "not reproduced"),
+        (0.60, 0.55, -0.05, 0.117, "not reproduced"),
+    ],
+)
+def test_a_larger_cap_must_take_more_and_about_what_the_model_says(two, three, gained, distance, verdict):
+    found = verdicts(shares("ware_cap", cubic_flows=1, v1=two, v1cap3=three))["W6"]
+    assert found.details[0].value == pytest.approx(gained, abs=1e-6)
+    assert found.details[1].value == pytest.approx(distance, abs=1e-3)
+    assert found.verdict == verdict
+
+
 def test_a_share_needs_both_experiments():
-    verdict = verdicts(shares("ware_1v16", cubic_flows=16, bbr_share=0.4))["W3"]
+    verdict = verdicts(shares("ware_1v16", cubic_flows=16, v1=0.4))["W3"]
     assert verdict.verdict == "not run"
     assert "fabbbr run ware_1v1" in verdict.reason
 

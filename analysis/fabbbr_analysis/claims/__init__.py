@@ -68,6 +68,7 @@ _PAPER_RATE = {
     **dict.fromkeys(("kfoury.5.2", "kfoury.5.4", "kfoury.5.5a", "kfoury.5.6"), Rate.parse("1 Gbit/s")),
     "ware.1v1": Rate.parse("10 Mbit/s"),
     "ware.1v16": Rate.parse("10 Mbit/s"),
+    "ware.cap": Rate.parse("10 Mbit/s"),
 }
 
 

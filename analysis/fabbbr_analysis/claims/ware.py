@@ -11,6 +11,8 @@ from fabbbr_analysis.claims.records import Arithmetic, Band, Claim, Evidence, Pa
 from fabbbr_analysis.claims.sample import Array, Key, Means, Sample
 
 _CUBIC_FLOWS = 16
+_CAPS_BDP = {"v1": 2.0, "v1cap3": 3.0}
+"""Profile of fab_bbr1 → what it has in flight at most."""
 
 
 def last_60_percent(end_s: float) -> tuple[float, float]:
@@ -26,6 +28,9 @@ def bbr_share(flows: pd.DataFrame) -> float:
 
 _ONE = windowed("ware.1v1", ("cca",), last_60_percent, bbr_share)
 _SIXTEEN = windowed("ware.1v16", ("cca",), last_60_percent, bbr_share)
+
+
+_CAPPED = windowed("ware.cap", ("axis_profile",), last_60_percent, bbr_share)
 
 
 def both(evidence: Evidence) -> Sample:
@@ -53,6 +58,19 @@ def change_of_share(x: Means) -> Array:
 def over_fair_share(x: Means) -> Array:
     """Share against 16, in fair shares of one flow among 17."""
     return x["1v16", "bbr1+cubic"] * (_CUBIC_FLOWS + 1)
+
+
+def gained_by_the_cap(x: Means) -> Array:
+    """BBR's share with the larger cap minus that with the smaller."""
+    return x[("v1cap3",)] - x[("v1",)]
+
+
+def distance_to_the_model(x: Means) -> Array:
+    """The larger of |share - (1 - 1/cap)|."""
+    distances = [
+        abs(x[(profile,)] - models.ware_share_of_deep_buffer(cap)) for profile, cap in _CAPS_BDP.items()
+    ]
+    return np.asarray(np.max(distances, axis=0), dtype=np.float64)
 
 
 def worked_example_mbps() -> float:
@@ -96,6 +114,23 @@ CLAIMS = (
                 observe=both,
                 formula=over_fair_share,
                 band=Band(low=3, ceiling=17),
+            ),
+        ),
+    ),
+    Claim(
+        id="W6",
+        parts=(
+            Part(
+                quantity="BBR's share with a cap of 3 BDP minus that with 2 BDP",
+                observe=_CAPPED,
+                formula=gained_by_the_cap,
+                band=Band(low=0, strict=True),
+            ),
+            Part(
+                quantity="largest |BBR's share - (1 - 1/cap)|",
+                observe=_CAPPED,
+                formula=distance_to_the_model,
+                band=Band(high=0.15),
             ),
         ),
     ),

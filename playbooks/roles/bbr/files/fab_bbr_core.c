@@ -60,6 +60,7 @@ struct fab_profile {
 	u16 startup_cwnd_gain;
 	u16 drain_pacing_gain;
 	u16 down_pacing_gain;
+	u16 steady_cwnd_gain; /* while bandwidth is probed, but in UP */
 	u16 up_cwnd_gain;
 	u16 probe_rtt_cwnd_gain;
 	u8 probe_rtt_interval_s;
@@ -82,78 +83,75 @@ struct fab_profile {
 	bool gain_cycle; /* version 1: eight phases of one min_rtt each, and no model of loss */
 };
 
-static const struct fab_profile fab_v2alpha = {
-	.startup_pacing_gain = 739, /* 2/ln 2 */
-	.startup_cwnd_gain = 739,
-	.drain_pacing_gain = 89, /* ln 2/2 */
-	.down_pacing_gain = 192,
-	.up_cwnd_gain = FAB_STEADY_CWND_GAIN,
-	.probe_rtt_cwnd_gain = FAB_GAIN_UNIT / 2,
-	.probe_rtt_interval_s = 5,
-	.startup_loss_events = 8,
-	.extra_acked_rounds = 10,
-	.startup_extra_acked_rounds = 10,
-	.startup_loss_bound = FAB_BOUND_BDP,
-	.note_loss = true,
-	.conserve_packets = true,
-	.react_to_samples = true,
-	.cruise_after_min_rtt = true,
-	.slow_single_packets = true,
-};
+/* Version 1, which keeps to one cap on what is in flight in all phases of its cycle. */
+#define FAB_VERSION_1(cap)                                                                                             \
+	{                                                                                                              \
+		.startup_pacing_gain = 739, .startup_cwnd_gain = 739, .drain_pacing_gain = 89, .down_pacing_gain = 192,        \
+		.steady_cwnd_gain = (cap), .up_cwnd_gain = (cap), .probe_rtt_cwnd_gain = 0 /* the least pipe */,               \
+		.probe_rtt_interval_s = 10, .bw_rounds = 10, .extra_acked_rounds = 10, .startup_extra_acked_rounds = 10,       \
+		.conserve_packets = true, .slow_single_packets = true, .quanta_on_top = true, .gain_cycle = true,              \
+	}
 
-static const struct fab_profile fab_draft01 = {
-	.startup_pacing_gain = 710, /* 4 ln 2 */
-	.startup_cwnd_gain = FAB_STEADY_CWND_GAIN,
-	.drain_pacing_gain = 128,
-	.down_pacing_gain = 192,
-	.up_cwnd_gain = FAB_STEADY_CWND_GAIN,
-	.probe_rtt_cwnd_gain = FAB_GAIN_UNIT / 2,
-	.probe_rtt_interval_s = 5,
-	.startup_loss_events = 3,
-	.extra_acked_rounds = 10,
-	.startup_extra_acked_rounds = 10,
-	.startup_loss_bound = FAB_BOUND_NONE,
-	.conserve_packets = true,
-	.react_to_samples = true,
-	.cruise_after_min_rtt = true,
-	.slow_single_packets = true,
-};
-
-static const struct fab_profile fab_v3 = {
-	.startup_pacing_gain = 710,
-	.startup_cwnd_gain = FAB_STEADY_CWND_GAIN,
-	.drain_pacing_gain = 128,
-	.down_pacing_gain = 230,
-	.up_cwnd_gain = 9 * FAB_GAIN_UNIT / 4,
-	.probe_rtt_cwnd_gain = FAB_GAIN_UNIT / 2,
-	.probe_rtt_interval_s = 5,
-	.startup_loss_events = 6,
-	.extra_acked_rounds = 10,
-	.startup_extra_acked_rounds = 1,
-	.drain_rounds = 3,
-	.startup_loss_bound = FAB_BOUND_DELIVERED,
-	.note_loss = true,
-	.up_ends_at_plateau = true,
-	.precautionary = true,
-	.plateau_of_samples = true,
-	.undo_state = true,
-};
-
-static const struct fab_profile fab_v1 = {
-	.startup_pacing_gain = 739,
-	.startup_cwnd_gain = 739,
-	.drain_pacing_gain = 89,
-	.down_pacing_gain = 192,
-	.up_cwnd_gain = FAB_STEADY_CWND_GAIN,
-	.probe_rtt_cwnd_gain = 0, /* the least pipe */
-	.probe_rtt_interval_s = 10,
-	.bw_rounds = 10,
-	.extra_acked_rounds = 10,
-	.startup_extra_acked_rounds = 10,
-	.conserve_packets = true,
-	.slow_single_packets = true,
-	.quanta_on_top = true,
-	.gain_cycle = true,
+static const struct fab_profile fab_profiles[FAB_PROFILES] = {
+	[FAB_PROFILE_V2ALPHA] = {
+		.startup_pacing_gain = 739, /* 2/ln 2 */
+		.startup_cwnd_gain = 739,
+		.drain_pacing_gain = 89, /* ln 2/2 */
+		.down_pacing_gain = 192,
+		.steady_cwnd_gain = FAB_STEADY_CWND_GAIN,
+		.up_cwnd_gain = FAB_STEADY_CWND_GAIN,
+		.probe_rtt_cwnd_gain = FAB_GAIN_UNIT / 2,
+		.probe_rtt_interval_s = 5,
+		.startup_loss_events = 8,
+		.extra_acked_rounds = 10,
+		.startup_extra_acked_rounds = 10,
+		.startup_loss_bound = FAB_BOUND_BDP,
+		.note_loss = true,
+		.conserve_packets = true,
+		.react_to_samples = true,
+		.cruise_after_min_rtt = true,
+		.slow_single_packets = true,
+	},
+	[FAB_PROFILE_DRAFT01] = {
+		.startup_pacing_gain = 710, /* 4 ln 2 */
+		.startup_cwnd_gain = FAB_STEADY_CWND_GAIN,
+		.drain_pacing_gain = 128,
+		.down_pacing_gain = 192,
+		.steady_cwnd_gain = FAB_STEADY_CWND_GAIN,
+		.up_cwnd_gain = FAB_STEADY_CWND_GAIN,
+		.probe_rtt_cwnd_gain = FAB_GAIN_UNIT / 2,
+		.probe_rtt_interval_s = 5,
+		.startup_loss_events = 3,
+		.extra_acked_rounds = 10,
+		.startup_extra_acked_rounds = 10,
+		.startup_loss_bound = FAB_BOUND_NONE,
+		.conserve_packets = true,
+		.react_to_samples = true,
+		.cruise_after_min_rtt = true,
+		.slow_single_packets = true,
+	},
+	[FAB_PROFILE_V3] = {
+		.startup_pacing_gain = 710,
+		.startup_cwnd_gain = FAB_STEADY_CWND_GAIN,
+		.drain_pacing_gain = 128,
+		.down_pacing_gain = 230,
+		.steady_cwnd_gain = FAB_STEADY_CWND_GAIN,
+		.up_cwnd_gain = 9 * FAB_GAIN_UNIT / 4,
+		.probe_rtt_cwnd_gain = FAB_GAIN_UNIT / 2,
+		.probe_rtt_interval_s = 5,
+		.startup_loss_events = 6,
+		.extra_acked_rounds = 10,
+		.startup_extra_acked_rounds = 1,
+		.drain_rounds = 3,
+		.startup_loss_bound = FAB_BOUND_DELIVERED,
+		.note_loss = true,
+		.up_ends_at_plateau = true,
+		.precautionary = true,
+		.plateau_of_samples = true,
+		.undo_state = true,
+	},
+	[FAB_PROFILE_V1] = FAB_VERSION_1(FAB_STEADY_CWND_GAIN),
+	[FAB_PROFILE_V1_CAP3] = FAB_VERSION_1(3 * FAB_GAIN_UNIT),
 };
 
 /* What one ACK says, with what the history adds to it. */
@@ -166,11 +164,7 @@ struct fab_sample {
 
 static inline const struct fab_profile *fab_profile_of(const struct fab_bbr *b)
 {
-	if (b->profile == FAB_PROFILE_V3)
-		return &fab_v3;
-	if (b->profile == FAB_PROFILE_V1)
-		return &fab_v1;
-	return b->profile == FAB_PROFILE_DRAFT01 ? &fab_draft01 : &fab_v2alpha;
+	return &fab_profiles[b->profile < FAB_PROFILES ? b->profile : FAB_PROFILE_V2ALPHA];
 }
 
 static inline u32 fab_min(u32 a, u32 b)
@@ -433,14 +427,14 @@ FAB_CALL void fab_start_down(struct fab_bbr *b, const struct fab_ack *a)
 	fab_start_round(b, a->delivered);
 	b->state = FAB_PROBE_BW_DOWN;
 	b->pacing_gain = fab_profile_of(b)->down_pacing_gain;
-	b->cwnd_gain = FAB_STEADY_CWND_GAIN;
+	b->cwnd_gain = fab_profile_of(b)->steady_cwnd_gain;
 }
 
 FAB_CALL void fab_start_cruise(struct fab_bbr *b)
 {
 	b->state = FAB_PROBE_BW_CRUISE;
 	b->pacing_gain = FAB_GAIN_UNIT;
-	b->cwnd_gain = FAB_STEADY_CWND_GAIN;
+	b->cwnd_gain = fab_profile_of(b)->steady_cwnd_gain;
 }
 
 FAB_CALL void fab_start_refill(struct fab_bbr *b, const struct fab_ack *a)
@@ -453,7 +447,7 @@ FAB_CALL void fab_start_refill(struct fab_bbr *b, const struct fab_ack *a)
 	fab_start_round(b, a->delivered);
 	b->state = FAB_PROBE_BW_REFILL;
 	b->pacing_gain = FAB_GAIN_UNIT;
-	b->cwnd_gain = FAB_STEADY_CWND_GAIN;
+	b->cwnd_gain = fab_profile_of(b)->steady_cwnd_gain;
 }
 
 FAB_CALL void fab_start_up(struct fab_bbr *b, const struct fab_ack *a, u64 rate)
@@ -779,7 +773,7 @@ FAB_CALL void fab_v1_advance(struct fab_bbr *b, const struct fab_ack *a)
 		b->state = FAB_PROBE_BW_CRUISE;
 		b->pacing_gain = FAB_GAIN_UNIT;
 	}
-	b->cwnd_gain = FAB_STEADY_CWND_GAIN;
+	b->cwnd_gain = fab_profile_of(b)->steady_cwnd_gain;
 }
 
 /* BBREnterProbeBW of version 1: any phase but the draining one, at random. */

@@ -37,6 +37,7 @@ enum fab_profile_id {
 	FAB_PROFILE_DRAFT01, /* draft-cardwell-iccrg-bbr-congestion-control-01, November 2021 */
 	FAB_PROFILE_V3,	     /* draft-ietf-ccwg-bbr as of 2026 */
 	FAB_PROFILE_V1,	     /* draft -00 of 2017, to compare with the kernel's own bbr */
+	FAB_PROFILE_V1_CAP3, /* the same with 3 instead of 2 BDP in flight: an experiment of Ware et al. 2019 */
 	FAB_PROFILES
 };
 

@@ -35,6 +35,7 @@ static const char *const fab_profile_names[FAB_PROFILES] = {
 	[FAB_PROFILE_DRAFT01] = "draft01",
 	[FAB_PROFILE_V3] = "v3",
 	[FAB_PROFILE_V1] = "v1",
+	[FAB_PROFILE_V1_CAP3] = "v1cap3",
 };
 
 static u8 fab_profile_of_bbr2 = FAB_PROFILE_V2ALPHA;
@@ -212,6 +213,11 @@ static void fab_open_bbr1(struct sock *sk)
 	fab_open(sk, FAB_PROFILE_V1);
 }
 
+static void fab_open_bbr1_cap3(struct sock *sk)
+{
+	fab_open(sk, FAB_PROFILE_V1_CAP3);
+}
+
 static void fab_open_bbr2(struct sock *sk)
 {
 	fab_open(sk, READ_ONCE(fab_profile_of_bbr2));
@@ -326,6 +332,7 @@ static struct tcp_congestion_ops fab_ops[] __read_mostly = {
 	FAB_CONGESTION_OPS("fab_bbr2", fab_open_bbr2),
 	FAB_CONGESTION_OPS("fab_bbr3", fab_open_bbr3),
 	FAB_CONGESTION_OPS("fab_bbr1", fab_open_bbr1),
+	FAB_CONGESTION_OPS("fab_bbr1_cap3", fab_open_bbr1_cap3),
 };
 
 static void fab_unregister(size_t count)

@@ -194,7 +194,7 @@ def _loaded(module: str) -> bool:
 def _release_module() -> bool:
     if not SYSFS.exists():
         return False
-    if (_text(TCP / "tcp_congestion_control") or "") in (*ALGORITHMS, "fab_bbr1"):
+    if (_text(TCP / "tcp_congestion_control") or "") in (*ALGORITHMS, "fab_bbr1", "fab_bbr1_cap3"):
         msg = (
             "net.ipv4.tcp_congestion_control names an algorithm of fab_bbr: set another default first "
             "(sysctl net.ipv4.tcp_congestion_control=cubic)"
