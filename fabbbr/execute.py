@@ -146,7 +146,7 @@ class _Run:
         try:
             report = self._backend.execute(
                 Task(
-                    job=job(cell),
+                    job=job(cell, iperf3_version=self._identity.tools.get("iperf3")),
                     work=work,
                     seed=cell.seed,
                     slot=slot,

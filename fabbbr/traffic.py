@@ -7,6 +7,8 @@ instead, for iperf3 would end it early (see :mod:`fabbbr.agent.transfer`).
 
 from __future__ import annotations
 
+import re
+
 from fabbbr.cabling import Cabling, lay_cables
 from fabbbr.configure import (
     configure_commands,
@@ -26,20 +28,31 @@ from fabbbr.model import (
     StepTask,
 )
 from fabbbr.probes import burst, pings
-from fabbbr.units import NANOSECONDS_PER_SECOND
+from fabbbr.units import NANOSECONDS_PER_SECOND, TCP_IPV4_HEADER_BYTES
 
 _GRACE_S = 30
 _SLOWEST_SHARE = 100
 """A flow given in bytes may run at 1/100 of the bottleneck's rate before it counts as stuck."""
 
+_FIRST_WITH_THREADS = (3, 16)
+_LARGEST_BLOCK_BYTES = 131_072
+"""iperf3's own, for TCP."""
+
 _REPORT_BYTES = 1400
 """Measured: an iperf3 3.12 server had 1.95 GB after 44 735 s with 32 streams."""
 
 
-def job(cell: Cell) -> Job:
-    """All that the agent has to do for ``cell``."""
+def has_threads(iperf3_version: str) -> bool:
+    """Whether this iperf3, by the first line of its ``--version``, has a thread per stream."""
+    match = re.search(r"iperf (\d+)\.(\d+)", iperf3_version)
+    return match is None or (int(match[1]), int(match[2])) >= _FIRST_WITH_THREADS
+
+
+def job(cell: Cell, *, iperf3_version: str | None = None) -> Job:
+    """All that the agent has to do for ``cell``, where this iperf3 runs (None: one without threads)."""
     cabling = lay_cables(cell)
-    flows = tuple(_flow_task(cell, cabling, flow) for flow in cell.flows)
+    threads = iperf3_version is not None and has_threads(iperf3_version)
+    flows = tuple(_flow_task(cell, cabling, flow, threads=threads) for flow in cell.flows)
     hosts = dict.fromkeys(name for flow in cell.flows for name in (flow.sender, flow.receiver))
     return Job(
         nodes=cabling.nodes,
@@ -71,8 +84,10 @@ def _reports_bytes(flow: Flow) -> int:
     return 2 * flow.streams * seconds * _REPORT_BYTES
 
 
-def _flow_task(cell: Cell, cabling: Cabling, flow: Flow) -> FlowTask:
+def _flow_task(cell: Cell, cabling: Cabling, flow: Flow, *, threads: bool) -> FlowTask:
     client, server = (_timed if flow.duration is not None else _sized)(cabling.address(flow.receiver), flow)
+    if threads and flow.duration is not None:
+        client += ("--length", str(block_bytes(cell)))
     return FlowTask(
         index=flow.index,
         client_node=flow.sender,
@@ -83,6 +98,19 @@ def _flow_task(cell: Cell, cabling: Cabling, flow: Flow) -> FlowTask:
         expected_end_ns=flow.start.ns + (flow.duration.ns if flow.duration is not None else 0),
         deadline_ns=flow.start.ns + _longest_ns(cell, flow),
     )
+
+
+def block_bytes(cell: Cell) -> int:
+    """What an iperf3 with threads writes and reads at a time: what the bottleneck sends in a millisecond, in whole segments.
+
+    Its receiver counts a block when the last byte of it is there. With its own 128 KiB, the most that is used here, a flow of
+    1 Mbit/s would be measured in steps of a second. (Without threads it counts what has come, and a short block
+    costs four times the CPU time, for it selects and looks at the clock once a block.)
+    """
+    assert cell.bottleneck.rate is not None
+    segment = cell.mtu_bytes - TCP_IPV4_HEADER_BYTES
+    in_a_millisecond = cell.bottleneck.rate.bps // 8000
+    return min(max(in_a_millisecond // segment, 1) * segment, _LARGEST_BLOCK_BYTES)
 
 
 def _timed(address: str, flow: Flow) -> tuple[tuple[str, ...], tuple[str, ...]]:

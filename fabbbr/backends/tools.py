@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from functools import cache
 
 from fabbbr.errors import EnvironmentUnfitError
 
@@ -30,6 +31,12 @@ def tool_versions() -> dict[str, str]:
         message = f"missing on this machine: {', '.join(missing)}; install them: apt-get install {' '.join(missing)}"
         raise EnvironmentUnfitError(message)
     return {tool: line for tool, line in versions.items() if line is not None}
+
+
+@cache
+def iperf3_version() -> str | None:
+    """First line of what this machine's iperf3 says of itself; None without one."""
+    return _first_line(_VERSION_COMMANDS["iperf3"])
 
 
 def _first_line(argv: tuple[str, ...]) -> str | None:

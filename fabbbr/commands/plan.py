@@ -11,6 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from fabbbr.backends.tools import iperf3_version
 from fabbbr.estimate import estimate
 from fabbbr.laboratory import Request, planned, selected
 from fabbbr.model import Cell, Command, Job
@@ -44,7 +45,7 @@ def print_plan(cells: Sequence[Cell], *, commands: bool, as_json: bool) -> int:
                     "cells": [
                         {
                             "cell": cell.model_dump(mode="json"),
-                            **({"job": job(cell).model_dump(mode="json")} if commands else {}),
+                            **({"job": _job(cell).model_dump(mode="json")} if commands else {}),
                         }
                         for cell in cells
                     ],
@@ -91,9 +92,14 @@ def _table(cells: Sequence[Cell]) -> Table:
     return table
 
 
+def _job(cell: Cell) -> Job:
+    """As it would run here."""
+    return job(cell, iperf3_version=iperf3_version())
+
+
 def _print_commands(console: Console, cell: Cell) -> None:
     console.rule(cell.id, align="left")
-    for line in command_lines(job(cell)):
+    for line in command_lines(_job(cell)):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 

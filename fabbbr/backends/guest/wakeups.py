@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import subprocess
 import tempfile
 from pathlib import Path
@@ -11,13 +10,12 @@ from pathlib import Path
 from fabbbr.backends.guest.kernel.build import cache_folder
 from fabbbr.errors import EnvironmentUnfitError
 from fabbbr.model import Job
+from fabbbr.traffic import has_threads
 
 _SOURCE = Path(__file__).parent / "iperf3_wakeups.c"
 _LIBRARY = "iperf3_wakeups.so"
 _LOW_WATER_S = 0.008
 _HIGHEST_LOW_WATER_BYTES = 65_536
-_FIRST_WITH_THREADS = (3, 16)
-"""From then on a thread per stream reads and writes, which neither spins nor selects."""
 
 
 def source_hash() -> str:
@@ -48,13 +46,12 @@ def library_folder() -> Path:
 
 
 def environment(job: Job, iperf3_version: str) -> dict[str, str]:
-    """What to add to iperf3's environment: nothing for a version that needs no help.
+    """What to add to iperf3's environment: nothing for a version whose threads neither spin nor select.
 
     A reader wakes up once per eight milliseconds of its share of the bottleneck, and per 64 kB at most: from 128 kB on
     the receive window would be throttled.
     """
-    match = re.search(r"iperf (\d+)\.(\d+)", iperf3_version)
-    if match is None or (int(match[1]), int(match[2])) >= _FIRST_WITH_THREADS:
+    if has_threads(iperf3_version):
         return {}
     share = job.bottleneck_bps * _LOW_WATER_S / 8 / max(len(job.flows), 1)
     bytes_ = int(min(max(share, 1), _HIGHEST_LOW_WATER_BYTES))
