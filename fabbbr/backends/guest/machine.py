@@ -113,7 +113,8 @@ def _blank_free_folder() -> str | None:
 
 def _lay_out(runtime: Path, machine: Machine, work: Path) -> None:
     (runtime / "work").symlink_to(work.resolve())
-    (runtime / "agent").symlink_to(_AGENT)
+    # Without byte code: whether Python finds some moves the clock by a fraction of a microsecond, and with it every draw.
+    shutil.copytree(_AGENT, runtime / "agent", ignore=shutil.ignore_patterns("__pycache__"))
     lines = _FILE_SYSTEMS.format(runtime=runtime)
     for name, folder in machine.extra_mounts.items():
         (runtime / name).symlink_to(folder.resolve())
