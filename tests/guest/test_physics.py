@@ -90,8 +90,12 @@ def test_every_path_from_1_mbit_to_1_gbit_and_1_to_200_ms_is_certified(span):
 
 @pytest.mark.parametrize("mbit", RATES_MBIT)
 def test_a_busy_link_sends_at_its_rate_and_delivers_the_payload_of_full_frames(span, mbit):
-    (cell_id,) = span.set.runs.loc[span.set.runs["rate_bps"] == mbit * 1e6, "cell_id"]
-    assert departure_rate_bps(numbers(of_bottleneck(span, cell_id))) == pytest.approx(mbit * 1e6, rel=0.002)
+    ((cell_id, warm_up_s),) = span.set.runs.loc[
+        span.set.runs["rate_bps"] == mbit * 1e6, ["cell_id", "warm_up_s"]
+    ].to_numpy()
+    # In slow start a queue that two looks see may have been empty between them.
+    samples = numbers(of_bottleneck(span, cell_id))
+    assert departure_rate_bps(samples[samples["t_s"] > warm_up_s]) == pytest.approx(mbit * 1e6, rel=0.002)
     (goodput_bps,) = span.set.runs.loc[span.set.runs["cell_id"] == cell_id, "goodput_steady_bps"]
     assert goodput_bps == pytest.approx(ceiling_bps(mbit * 1e6), rel=0.002)
 
@@ -309,8 +313,9 @@ def test_flows_in_both_directions_each_get_most_of_a_link_of_their_own(both_ways
 def test_samples_asked_for_every_millisecond_come_every_millisecond(both_ways):
     for name in ("sockets.h1.times", "queues.s1.times"):
         times = [float(line.split()[0]) for line in both_ways.raw(name).splitlines()]
-        during = np.array([t for t in times if 0 < t < 4])
-        assert len(during) >= 3_998
+        # The first look waits until the flows have been started.
+        during = np.array([t for t in times if 0.002 < t < 4])
+        assert len(during) >= 3_996
         assert np.abs(np.diff(during) - 0.001).max() < 50e-6
 
 
