@@ -2,6 +2,7 @@
 
 import pytest
 
+from fabbbr.backends.guest.kernel import source
 from fabbbr.backends.guest.kernel.source import tarball_in
 from fabbbr.errors import KernelBuildError
 
@@ -35,3 +36,23 @@ def test_the_source_is_found_wherever_a_distribution_puts_it(contents, name, pat
 def test_a_package_without_a_source_is_refused_by_name():
     with pytest.raises(KernelBuildError, match=r"linux-source-6\.1 holds no source"):
         tarball_in(UBUNTU, "linux-source-6.1")
+
+
+def test_a_suite_that_cannot_be_read_does_not_take_the_others_with_it(monkeypatch, tmp_path):
+    """Unstable was past its date on a mirror, and the kernel of backports was not found either."""
+    keyring = tmp_path / "keyring.gpg"
+    keyring.touch()
+    archive = source._Archive(keyring=keyring, suites=("good", "expired"))
+    monkeypatch.setattr(source, "_mirror", lambda: (archive, "http://mirror.invalid"))
+
+    def apt(argv, cwd=None):
+        if argv[-1] == "update":
+            message = "Release file is expired"
+            raise KernelBuildError(message)
+        found = {"search": "linux-source-7.3 - Linux\n", "policy": "  Candidate: 7.3.4-1\n"}
+        return next((text for word, text in found.items() if word in argv), "")
+
+    monkeypatch.setattr(source, "_run", apt)
+    assert source.newest_source(tmp_path).version == "7.3.4-1"
+    lines = (tmp_path / "apt" / "sources.list").read_text(encoding="ascii").splitlines()
+    assert [line.split()[-2] for line in lines] == ["good", "expired"]
