@@ -2,6 +2,8 @@
 # First process of the guest. Its root is the host's file system, read-only; whatever must be writable is memory, and
 # one folder of the host takes the results. FABBBR_RUNTIME comes from the kernel's command line and has no blanks.
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 PYTHONDONTWRITEBYTECODE=1 PYTHONHASHSEED=0
+# hostfs takes its folder from the old mount(2) only, and util-linux from 2.39 on (Debian 13) prefers the new one.
+export LIBMOUNT_FORCE_MOUNT2=always
 mount -a -T "$FABBBR_RUNTIME/fstab" || echo "fabbbr: a file system could not be mounted"
 cd /run/fabbbr || exit 1
 mkdir -p /run/netns /var/log /var/lib /var/tmp /run/lock
