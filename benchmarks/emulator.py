@@ -15,6 +15,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from rich.console import Console
 
@@ -158,23 +159,15 @@ def _pair_tasks(notes: list[str]) -> list[Task]:
     if len(usable_cpus()) < 2:
         notes.append("two guests at once: left out, there is one CPU")
         return []
-    tasks = []
-    for count in (1, 2):
-        tasks.append(
-            Task(
-                part="pair",
-                label=(f"guests, {count} at once",),
-                run=lambda count=count: run_guests(_PAIR_LOAD, guests=count),  # type: ignore[misc]
-            )
-        )
-        tasks.append(
-            Task(
-                part="pair",
-                label=(f"loops of plain arithmetic, {count} at once",),
-                run=lambda count=count: run_loops(count),  # type: ignore[misc]
-            )
-        )
-    return sorted(tasks, key=lambda task: task.label)
+    side_by_side: dict[str, Callable[[int], list[Sample]]] = {
+        "guests": lambda count: run_guests(_PAIR_LOAD, guests=count),
+        "loops of plain arithmetic": run_loops,
+    }
+    return [
+        Task(part="pair", label=(f"{what}, {count} at once",), run=partial(run, count))
+        for what, run in side_by_side.items()
+        for count in (1, 2)
+    ]
 
 
 def _topology_tasks() -> list[Task]:
