@@ -64,6 +64,7 @@ class Loader:
             text=True,
             timeout=60,
             check=False,
+            start_new_session=True,
         )
 
     def use_objects_with(self, compile_bpf, macro: str) -> None:

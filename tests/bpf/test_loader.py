@@ -1,8 +1,10 @@
 """`fab-bbr-bpf` registers both algorithms or says why not, and leaves nothing behind."""
 
 import shutil
+import signal
 import socket
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -114,6 +116,64 @@ def test_loading_twice_is_refused_and_changes_nothing(loader):
     assert answer.returncode == 1
     assert "already registered: fab-bbr-bpf unload comes first" in answer.stderr
     assert loader.done("status") == first
+
+
+def test_of_loads_at_once_one_succeeds_and_the_others_say_why_not(loader):
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: loader("load"), range(4)))
+    assert sorted(answer.returncode for answer in answers) == [0, 1, 1, 1]
+    for answer in answers:
+        assert answer.returncode == 0 or "already registered" in answer.stderr
+    assert loader.done("status").startswith("registered")
+    loader.done("unload")
+    assert not NAMES & set(offered())
+
+
+def test_loads_and_unloads_in_any_order_leave_it_loaded_or_not(loader):
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(loader, ["load", "unload"] * 6))
+    assert {answer.returncode for answer in answers} <= {0, 1}
+    assert len(NAMES & set(offered())) in {0, 2}
+    loader("unload")
+    assert loader("status").stdout == "not registered\n"
+    loader.done("load")
+
+
+CALLS_OF_LOAD = ("map create", "map update", "struct_ops register", "iter pin")
+
+
+@pytest.mark.parametrize("verb", ["load", "unload"])
+@pytest.mark.parametrize("call", CALLS_OF_LOAD)
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_load_that_is_killed_is_cleared_away_by_what_comes_next(loader, tmp_path, call, moment, verb):
+    """A stand-in for bpftool kills its whole process group, around each of the calls that change something."""
+    fake = tmp_path / "bpftool"
+    real = f'{shutil.which("bpftool")} "$@"'
+    first = real if moment == "after" else ":"
+    fake.write_text(f'#!/bin/sh\ncase "$*" in "{call}"*) {first}; kill -9 0 ;; esac\nexec {real}\n')
+    fake.chmod(0o755)
+    killed = loader("load", before=f"PATH={tmp_path}:$PATH")
+    assert killed.returncode == -signal.SIGKILL
+    assert loader("status").returncode == 3
+    loader.done(verb)
+    assert len(NAMES & set(offered())) == (2 if verb == "load" else 0)
+
+
+def test_a_load_that_is_stopped_clears_up_after_itself(loader, tmp_path):
+    fake = tmp_path / "bpftool"
+    real = shutil.which("bpftool")
+    fake.write_text(f'#!/bin/sh\n[ "$1" != iter ] || {{ kill -TERM $PPID; exit 0; }}\nexec {real} "$@"\n')
+    fake.chmod(0o755)
+    assert loader("load", before=f"PATH={tmp_path}:$PATH").returncode == 1
+    assert loader("status").stdout == "not registered\n"
+    wait_until(lambda: not loaded(), limit_s=10)
+
+
+@pytest.mark.parametrize("umask", ["000", "022", "077"])
+def test_what_it_keeps_in_run_is_for_all_to_read_and_for_root_to_write(loader, umask):
+    assert loader("load", before=f"umask {umask}").returncode == 0
+    modes = loader("status", before="stat -c %a /run/fab-bbr-bpf /run/fab-bbr-bpf/source >&2").stderr
+    assert modes.split() == ["755", "644"]
 
 
 def test_what_is_not_loaded_has_no_profile_and_no_connections(loader):
