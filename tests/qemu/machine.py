@@ -50,15 +50,32 @@ class Machine:
     def run(self, command: str, *, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
         """Run a command of the shell over SSH, whatever its exit status."""
         return subprocess.run(
-            ("ssh", "-i", self.image.key, "-p", str(self.port), *SSH_OPTIONS, "tester@127.0.0.1", command),
+            (*self._ssh, command),
             capture_output=True, text=True, check=False, timeout=timeout_s, stdin=subprocess.DEVNULL,
         )  # fmt: skip
+
+    def send(self, file: Path, name: str) -> None:
+        """Put a program into the machine's /usr/local/bin."""
+        with file.open("rb") as content:
+            subprocess.run(
+                (*self._ssh, f"sudo install -m 755 /dev/stdin /usr/local/bin/{name}"),
+                stdin=content, capture_output=True, check=True, timeout=120,
+            )  # fmt: skip
 
     def says(self, command: str) -> str:
         """What a command prints; it must succeed."""
         done = self.run(command)
         assert done.returncode == 0, f"{command}: {done.stderr or done.stdout}"
         return done.stdout.strip()
+
+    @property
+    def console(self) -> str:
+        """What the kernel wrote on its console."""
+        return (self.work / "console").read_text(errors="replace")
+
+    @property
+    def _ssh(self) -> tuple[str | Path, ...]:
+        return ("ssh", "-i", self.image.key, "-p", str(self.port), *SSH_OPTIONS, "tester@127.0.0.1")
 
     @property
     def playbooks(self) -> Path:
@@ -99,13 +116,12 @@ class Machine:
                     self.run("systemctl is-system-running --wait", timeout_s=BOOT_TIMEOUT_S)
                     return
             time.sleep(1)
-        console = (self.work / "console").read_text(errors="replace")
-        message = f"{self.image.distribution.name} did not come up in {BOOT_TIMEOUT_S} s; its console ends:\n{console[-2000:]}"
+        message = f"{self.image.distribution.name} did not come up in {BOOT_TIMEOUT_S} s; its console ends:\n{self.console[-2000:]}"
         raise TimeoutError(message)
 
 
 @contextlib.contextmanager
-def up(image: Image) -> Iterator[Machine]:
+def up(image: Image, *, cpus: int = 2, lifetime_s: int = LIFETIME_S) -> Iterator[Machine]:
     """Boot a copy of the image; what happens in it is forgotten at the end."""
     with tempfile.TemporaryDirectory(prefix="fabbbr-qemu-") as folder:
         work = Path(folder)
@@ -117,7 +133,8 @@ def up(image: Image) -> Iterator[Machine]:
         )
         port = _free_port()
         argv = (
-            *_argv(image, accelerator=accelerator(image), console=work / "console"),
+            "timeout", "--kill-after=10", str(lifetime_s),
+            *_argv(image, accelerator=accelerator(image), console=work / "console", cpus=cpus),
             "-drive", f"file={disk},if=virtio",
             "-netdev", f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{port}-:22",
             "-device", "virtio-net-pci,netdev=net",
@@ -162,11 +179,10 @@ def accelerator(image: Image) -> str:
         return "kvm" if console.exists() and console.stat().st_size > 0 else "tcg"
 
 
-def _argv(image: Image, *, accelerator: str, console: Path) -> tuple[str | Path, ...]:
+def _argv(image: Image, *, accelerator: str, console: Path, cpus: int = 2) -> tuple[str | Path, ...]:
     cpu = "host" if accelerator == "kvm" else "max"
     return (
-        "timeout", "--kill-after=10", str(LIFETIME_S),
-        "qemu-system-x86_64", "-machine", "q35", "-accel", accelerator, "-cpu", cpu, "-smp", "2", "-m", "1024",
+        "qemu-system-x86_64", "-machine", "q35", "-accel", accelerator, "-cpu", cpu, "-smp", str(cpus), "-m", "1024",
         "-nodefaults", "-display", "none", "-serial", f"file:{console}",
         "-kernel", image.folder / "kernel", "-initrd", image.folder / "initrd",
         "-append", "root=/dev/vda rw console=ttyS0",

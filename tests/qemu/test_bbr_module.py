@@ -4,10 +4,13 @@ The fixtures are the days in a node's life, each going on from the one before: a
 boot, another profile, other sources, the end.
 """
 
+import re
 import shutil
 
 import pytest
 from qemu.observe import SIGHT, TRACES, complaints, digest, offered, parameter, sockets
+
+LATER = "9.9.9"
 
 
 @pytest.fixture(scope="module")
@@ -38,12 +41,16 @@ def other_profile(machine, rebooted):
 
 @pytest.fixture(scope="module")
 def other_sources(machine, other_profile, tmp_path_factory):
-    """The role of another release: the same but for a comment in its core."""
+    """The role of another release: the same but for a comment in its core and its version."""
     release = tmp_path_factory.mktemp("release") / "playbooks"
     shutil.copytree(machine.playbooks, release)
     files = release / "roles" / "bbr" / "files"
     with (files / "fab_bbr_core.c").open("a", encoding="ascii") as core:
         core.write("/* another release */\n")
+    conf = files / "dkms.conf"
+    conf.write_text(
+        re.sub(r'(?<=PACKAGE_VERSION=").*(?=")', LATER, conf.read_text(encoding="ascii")), encoding="ascii"
+    )
     return machine.play("-e", "bbr_profile=draft01", playbooks=release), digest(files)
 
 
@@ -101,6 +108,8 @@ def test_other_sources_replace_those_in_force_and_keep_the_profile(machine, othe
     assert played.status == 0, played.output
     assert parameter(machine, "source") == wanted
     assert parameter(machine, "profile") == "draft01"
+    assert machine.says("ls -d /usr/src/fab_bbr-*") == f"/usr/src/fab_bbr-{LATER}"
+    assert LATER in machine.says("sudo dkms status fab_bbr").split("\n")[-1]
 
 
 def test_removal_leaves_nothing(removed):

@@ -10,6 +10,7 @@
 #include <linux/log2.h>
 #include <linux/module.h>
 #include <linux/random.h>
+#include <linux/rhashtable.h>
 #include <linux/slab.h>
 #include <net/tcp.h>
 
@@ -22,13 +23,29 @@
 #define FAB_FEWEST_SLOTS 512U
 #define FAB_MOST_SLOTS 131072U /* exact for windows of up to 65536 packets; 1.5 MB */
 
-/* Too large for the room that a socket has for its congestion control: that holds a pointer to this. */
+/*
+ * Too large for the room that a socket has for its congestion control, and a pointer to it must not stand there either:
+ * getsockopt(TCP_CC_INFO) and the dump behind ss call get_info() without the socket's lock, while its owner gives that
+ * room to another algorithm, which writes what it likes. So a table finds it by its socket, and readers that hold no lock
+ * are kept safe by RCU. All callbacks but get_info() run under the socket's lock.
+ */
 struct fab_conn {
 	struct fab_bbr bbr;
-	struct fab_epoch *slots;
+	struct fab_epoch *slots; /* for who holds the socket's lock only */
 	const struct sock *owner;
+	struct rhash_head in_table;
+	struct rcu_head gone;
 	u32 grow_at; /* do not try again to enlarge the ring before windows reach this */
 };
+
+static const struct rhashtable_params fab_by_owner = {
+	.key_offset = offsetof(struct fab_conn, owner),
+	.key_len = sizeof_field(struct fab_conn, owner),
+	.head_offset = offsetof(struct fab_conn, in_table),
+	.automatic_shrinking = true,
+};
+
+static struct rhashtable fab_conns;
 
 static const char *const fab_profile_names[FAB_PROFILES] = {
 	[FAB_PROFILE_V2ALPHA] = "v2alpha",
@@ -68,14 +85,42 @@ static char *source = FAB_BBR_SOURCE;
 module_param(source, charp, 0444);
 MODULE_PARM_DESC(source, "digest of the source that this module was built from");
 
+/* For who holds the socket's lock: nobody else frees it. */
 static struct fab_conn *fab_conn_of(const struct sock *sk)
 {
-	return *(struct fab_conn **)inet_csk_ca(sk);
+	return rhashtable_lookup_fast(&fab_conns, &sk, fab_by_owner);
 }
 
-static void fab_set_conn(struct sock *sk, struct fab_conn *conn)
+/* Charged to the socket, and so within the limits of TCP's memory (tcp_mem, cgroups), as its packets are. */
+static void *fab_allocate(struct sock *sk, size_t bytes)
 {
-	*(struct fab_conn **)inet_csk_ca(sk) = conn;
+	void *memory;
+	bool allowed;
+
+	/* Else a cgroup may sleep over it, and setsockopt() opens a connection inside an RCU section. */
+	local_bh_disable();
+	allowed = sk_wmem_schedule(sk, bytes);
+	local_bh_enable();
+	if (!allowed)
+		return NULL;
+	memory = kmalloc(bytes, GFP_ATOMIC | __GFP_NOWARN);
+	if (memory)
+		sk_mem_charge(sk, bytes);
+	return memory;
+}
+
+static size_t fab_ring_bytes(u32 capacity)
+{
+	return capacity * sizeof(struct fab_epoch);
+}
+
+/* Of one that readers may still see. */
+static void fab_free(struct sock *sk, struct fab_conn *conn)
+{
+	kfree(conn->slots);
+	sk_mem_uncharge(sk, fab_ring_bytes(conn->bbr.history.capacity));
+	kfree_rcu(conn, gone);
+	sk_mem_uncharge(sk, sizeof(*conn));
 }
 
 /* What is known at any time; a rate sample comes with ACKs only. */
@@ -126,7 +171,7 @@ static void fab_obey(struct sock *sk, const struct fab_bbr *b)
 }
 
 /* Make the ring as large as an exact history of this window needs; where memory is short it stays and gets coarser. */
-static void fab_fit_history(struct fab_conn *conn, u32 window)
+static void fab_fit_history(struct sock *sk, struct fab_conn *conn, u32 window)
 {
 	struct fab_history *h = &conn->bbr.history;
 	u32 capacity = clamp_t(u32, 2 * window, FAB_FEWEST_SLOTS, FAB_MOST_SLOTS);
@@ -136,7 +181,7 @@ static void fab_fit_history(struct fab_conn *conn, u32 window)
 	if (capacity <= h->capacity || window < conn->grow_at)
 		return;
 	capacity = roundup_pow_of_two(capacity);
-	slots = kmalloc_array(capacity, sizeof(*slots), GFP_ATOMIC | __GFP_NOWARN);
+	slots = fab_allocate(sk, fab_ring_bytes(capacity));
 	if (!slots) {
 		conn->grow_at = 2 * window;
 		return;
@@ -144,6 +189,7 @@ static void fab_fit_history(struct fab_conn *conn, u32 window)
 	for (k = 0; k < h->filled; k++)
 		slots[k] = conn->slots[FAB_SLOT(h, h->next - h->filled + k)];
 	kfree(conn->slots);
+	sk_mem_uncharge(sk, fab_ring_bytes(h->capacity));
 	conn->slots = slots;
 	h->capacity = capacity;
 	h->next = h->filled;
@@ -160,7 +206,7 @@ static void fab_on_ack(struct sock *sk, const struct rate_sample *rs)
 	}
 	fab_describe(sk, &a);
 	fab_describe_sample(rs, &a);
-	fab_fit_history(conn, a.prior_in_flight);
+	fab_fit_history(sk, conn, a.prior_in_flight);
 	fab_bbr_on_ack(&conn->bbr, conn->slots, &a);
 	fab_obey(sk, &conn->bbr);
 }
@@ -181,28 +227,55 @@ static void __maybe_unused fab_cong_control_of_four(struct sock *sk, u32 ack, in
 							   typeof(&fab_cong_control_of_two)),                          \
 			      fab_cong_control_of_two, fab_cong_control_of_four)
 
+static void fab_release(struct sock *sk)
+{
+	struct fab_conn *conn = fab_conn_of(sk);
+
+	if (!conn)
+		return;
+	rhashtable_remove_fast(&fab_conns, &conn->in_table, fab_by_owner);
+	fab_free(sk, conn);
+}
+
+/* NULL where there is no memory for it. Readers see it when it is complete. */
+static struct fab_conn *fab_new(struct sock *sk, const struct fab_ack *a, const struct fab_setup *setup)
+{
+	struct fab_conn *conn = fab_allocate(sk, sizeof(*conn));
+	struct fab_epoch *slots = conn ? fab_allocate(sk, fab_ring_bytes(setup->capacity)) : NULL;
+
+	if (!slots) {
+		if (conn)
+			sk_mem_uncharge(sk, sizeof(*conn));
+		kfree(conn);
+		return NULL;
+	}
+	conn->owner = sk;
+	conn->slots = slots;
+	conn->grow_at = 0;
+	fab_bbr_init(&conn->bbr, a, setup, slots);
+	if (!rhashtable_insert_fast(&fab_conns, &conn->in_table, fab_by_owner))
+		return conn;
+	fab_free(sk, conn);
+	return NULL;
+}
+
 static void fab_open(struct sock *sk, u8 profile)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct fab_setup setup = { .capacity = FAB_FEWEST_SLOTS, .seed = get_random_u32(), .profile = profile };
-	struct fab_conn *conn = kzalloc(sizeof(*conn), GFP_ATOMIC);
-	struct fab_epoch *slots = kmalloc_array(FAB_FEWEST_SLOTS, sizeof(*slots), GFP_ATOMIC);
+	struct fab_conn *conn;
 	struct fab_ack a;
 
-	fab_set_conn(sk, NULL);
-	if (!conn || !slots) {
-		pr_warn_ratelimited("no memory for a connection: it keeps to a window of %u packets\n", FAB_MIN_PIPE_CWND);
-		kfree(conn);
-		kfree(slots);
-		return;
-	}
-	conn->slots = slots;
-	conn->owner = sk;
+	/* Old kernels open a socket that connects once more without a release in between. */
+	fab_release(sk);
 	fab_describe(sk, &a);
 	if (tp->srtt_us)
 		a.rtt_us = max_t(u32, tp->srtt_us >> 3, 1);
-	fab_bbr_init(&conn->bbr, &a, &setup, slots);
-	fab_set_conn(sk, conn);
+	conn = fab_new(sk, &a, &setup);
+	if (!conn) {
+		pr_warn_ratelimited("no memory for a connection: it keeps to a window of %u packets\n", FAB_MIN_PIPE_CWND);
+		return;
+	}
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 	fab_obey(sk, &conn->bbr);
 	cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED);
@@ -226,18 +299,6 @@ static void fab_open_bbr2(struct sock *sk)
 static void fab_open_bbr3(struct sock *sk)
 {
 	fab_open(sk, FAB_PROFILE_V3);
-}
-
-/* Older kernels copy a listener's state into its children before they are initialised: only the owner frees. */
-static void fab_release(struct sock *sk)
-{
-	struct fab_conn *conn = fab_conn_of(sk);
-
-	fab_set_conn(sk, NULL);
-	if (!conn || conn->owner != sk)
-		return;
-	kfree(conn->slots);
-	kfree(conn);
 }
 
 /* Called when recovery begins, before the window is cut. BBR has no use for ssthresh. */
@@ -298,18 +359,36 @@ static u32 fab_min_tso_segs(struct sock *sk)
 	return conn ? fab_least_quantum(&conn->bbr) : 1;
 }
 
+static void fab_inform(const struct fab_bbr *b, struct tcp_bbr_info *info)
+{
+	u64 bw = READ_ONCE(b->bw);
+
+	*info = (struct tcp_bbr_info){
+		.bbr_bw_lo = (u32)bw,
+		.bbr_bw_hi = (u32)(bw >> 32),
+		.bbr_min_rtt = READ_ONCE(b->min_rtt_us),
+		.bbr_pacing_gain = READ_ONCE(b->pacing_gain),
+		.bbr_cwnd_gain = READ_ONCE(b->cwnd_gain),
+	};
+}
+
+/*
+ * Called without the socket's lock, at any moment of its life: while an ACK is being worked on, before it is opened, and
+ * when the room in the socket belongs to another algorithm already.
+ */
 static size_t fab_get_info(struct sock *sk, u32 ext, int *attr, union tcp_cc_info *info)
 {
-	struct fab_conn *conn = fab_conn_of(sk);
+	const struct fab_conn *conn;
 
-	if (!conn || !(ext & (1 << (INET_DIAG_BBRINFO - 1) | 1 << (INET_DIAG_VEGASINFO - 1))))
+	if (!(ext & (1 << (INET_DIAG_BBRINFO - 1) | 1 << (INET_DIAG_VEGASINFO - 1))))
 		return 0;
-	memset(&info->bbr, 0, sizeof(info->bbr));
-	info->bbr.bbr_bw_lo = (u32)conn->bbr.bw;
-	info->bbr.bbr_bw_hi = (u32)(conn->bbr.bw >> 32);
-	info->bbr.bbr_min_rtt = conn->bbr.min_rtt_us;
-	info->bbr.bbr_pacing_gain = conn->bbr.pacing_gain;
-	info->bbr.bbr_cwnd_gain = conn->bbr.cwnd_gain;
+	rcu_read_lock();
+	conn = rhashtable_lookup(&fab_conns, &sk, fab_by_owner);
+	if (conn)
+		fab_inform(&conn->bbr, &info->bbr);
+	rcu_read_unlock();
+	if (!conn)
+		return 0;
 	*attr = INET_DIAG_BBRINFO;
 	return sizeof(info->bbr);
 }
@@ -344,24 +423,28 @@ static void fab_unregister(size_t count)
 static int __init fab_load(void)
 {
 	size_t k;
-	int error;
+	int error = rhashtable_init(&fab_conns, &fab_by_owner);
 
-	BUILD_BUG_ON(sizeof(struct fab_conn *) > ICSK_CA_PRIV_SIZE);
+	if (error)
+		return error;
 	for (k = 0; k < ARRAY_SIZE(fab_ops); k++) {
 		error = tcp_register_congestion_control(&fab_ops[k]);
 		if (error) {
 			pr_err("%s cannot be registered (%d)%s\n", fab_ops[k].name, error,
 			       error == -EEXIST ? ": this kernel has one already; unregister that first" : "");
 			fab_unregister(k);
+			rhashtable_destroy(&fab_conns);
 			return error;
 		}
 	}
 	return 0;
 }
 
+/* No connection is left: each holds the module. */
 static void __exit fab_unload(void)
 {
 	fab_unregister(ARRAY_SIZE(fab_ops));
+	rhashtable_destroy(&fab_conns);
 }
 
 module_init(fab_load);
@@ -370,4 +453,4 @@ module_exit(fab_unload);
 MODULE_AUTHOR("The fabbbr authors");
 MODULE_LICENSE("Dual BSD/GPL");
 MODULE_DESCRIPTION("BBR versions 2 and 3 from the IETF drafts");
-MODULE_VERSION("0.1.0");
+MODULE_VERSION("0.2.0");
