@@ -17,7 +17,15 @@ from pathlib import Path
 from fabbbr.backends.guest.kernel.source import private_apt
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fabbbr" / "qemu"
-TOOLS = ("mmdebstrap", "qemu-system-x86_64", "qemu-img", "mke2fs", "dpkg-scanpackages", "ssh-keygen")
+TOOLS = (
+    "mmdebstrap",
+    "qemu-system-x86_64",
+    "qemu-img",
+    "mke2fs",
+    "debugfs",
+    "dpkg-scanpackages",
+    "ssh-keygen",
+)
 BUILD_TIMEOUT_S = 1200
 SYSTEM = (
     "apt", "initramfs-tools", "systemd-sysv", "udev", "dbus", "openssh-server", "python3", "python3-apt", "sudo", "iproute2", "kmod",
@@ -61,6 +69,21 @@ for mounted in proc sys dev; do
 	umount --recursive --lazy "$root/$mounted" || true
 done
 mke2fs -q -t ext4 -L root -d "$root" "$OUT/disk" 4G'
+"""
+
+# Likewise; what it builds is for the kernel whose headers are among the packages.
+BUILD_MODULE = r"""
+set -eu
+root=$1
+mkdir -p "$root/srv"
+cp -r "$WORK/packages" "$WORK/files" "$root/srv"
+echo 'deb [trusted=yes] file:/srv/packages ./' >"$root/etc/apt/sources.list.d/local.list"
+chroot "$root" apt-get --quiet update
+chroot "$root" sh -euc '
+apt-get --quiet --yes --no-install-recommends install $(cd /srv/packages && ls linux-headers-*_*.deb | cut -d_ -f1)
+make -C /srv/files KDIR="$(ls -d /lib/modules/*/build)" modules
+'
+cp "$root/srv/files/fab_bbr.ko" "$WORK/"
 """
 
 
@@ -140,25 +163,53 @@ def image(distribution: Distribution) -> Image:
     return Image(distribution=distribution, folder=folder, key=folder / "key")
 
 
+def module(image: Image, files: Path, work: Path) -> Path:
+    """``fab_bbr.ko`` for the image's kernel, built in a root of its distribution: in the machine it would take minutes.
+
+    ``files`` are the role's; ``work`` is an empty folder.
+    """
+    # With the packages that the disk has, for the archive may have gone on to another kernel.
+    subprocess.run(
+        ("debugfs", "-R", f"rdump /srv/packages {work}", image.folder / "disk"),
+        check=True,
+        capture_output=True,
+    )
+    shutil.copytree(files, work / "files")
+    _mmdebstrap(image.distribution, work, BUILD_MODULE, ("apt", "gcc", "make"), {"WORK": str(work)})
+    return work / "fab_bbr.ko"
+
+
 def _make(distribution: Distribution, work: Path) -> None:
     out = work / "out"
     out.mkdir()
     # The key opens nothing but these disks, whose machines listen on loopback only.
     subprocess.run(("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", out / "key"), check=True)
-    hook = work / "furnish"
-    hook.write_text("#!/bin/sh\n" + FURNISH, encoding="ascii")
+    environment = {"OUT": str(out), "KEY": str(out / "key.pub"), "WANTED": " ".join(distribution.wanted)}
+    _mmdebstrap(distribution, work, FURNISH, (distribution.kernel, *SYSTEM), environment)
+
+
+def _mmdebstrap(
+    distribution: Distribution,
+    work: Path,
+    script: str,
+    packages: tuple[str, ...],
+    environment: dict[str, str],
+) -> None:
+    """Make a root with ``packages``, run ``script`` on it, and throw it away."""
+    hook = work / "hook"
+    hook.write_text("#!/bin/sh\n" + script, encoding="ascii")
     hook.chmod(0o755)
     keyring = ("--keyring", str(_ubuntu_keyring(work))) if distribution.name.startswith("ubuntu") else ()
     done = subprocess.run(
         (
             "mmdebstrap", "--variant=minbase", "--components=main,universe" if keyring else "--components=main",
-            "--include", ",".join((distribution.kernel, *SYSTEM)),
+            "--include", ",".join(packages),
             "--aptopt=APT::Install-Recommends false",
             # apt's own user cannot read keys below a private cache folder.
             "--aptopt=APT::Sandbox::User root",
             *keyring, "--customize-hook", str(hook), distribution.suite, "/dev/null",
         ),
-        env={**os.environ, "OUT": str(out), "KEY": str(out / "key.pub"), "WANTED": " ".join(distribution.wanted)},
+        env={**os.environ, **environment},
         capture_output=True, text=True, check=False, timeout=BUILD_TIMEOUT_S,
     )  # fmt: skip
     if done.returncode != 0:

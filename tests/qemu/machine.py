@@ -54,11 +54,11 @@ class Machine:
             capture_output=True, text=True, check=False, timeout=timeout_s, stdin=subprocess.DEVNULL,
         )  # fmt: skip
 
-    def send(self, file: Path, name: str) -> None:
-        """Put a program into the machine's /usr/local/bin."""
+    def send(self, file: Path, place: str) -> None:
+        """Put a file into the machine, executable."""
         with file.open("rb") as content:
             subprocess.run(
-                (*self._ssh, f"sudo install -m 755 /dev/stdin /usr/local/bin/{name}"),
+                (*self._ssh, f"sudo install -m 755 /dev/stdin {place}"),
                 stdin=content, capture_output=True, check=True, timeout=120,
             )  # fmt: skip
 
