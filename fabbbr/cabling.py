@@ -6,9 +6,9 @@ a sender nor the bottleneck's own queue ever holds the netem qdisc.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
 from dataclasses import dataclass
+from functools import cached_property
 
 from fabbbr.model import Cable, Cell, CellLink, Interface, Node
 
@@ -52,12 +52,15 @@ class Cabling:
 
     def interfaces(self, node: str) -> tuple[Interface, ...]:
         """The interfaces of ``node``, in order."""
-        both = (side for cable in self.cables for side in (cable.a, cable.b))
-        return tuple(side for side in both if side.node == node)
+        return tuple(self._interfaces[node])
 
     def next_hop(self, node: str, host: str) -> Hop:
         """Where ``node`` sends what is for ``host``; the network is a tree, so there is one way."""
-        return next(hop for hop, beyond in self._branches(node) if host in beyond)
+        at = host
+        while self._depth[at] > self._depth[node] + 1:
+            at = self._up[at]
+        below = self._up.get(at) == node
+        return self._hops[node][at if below else self._up[node]]
 
     def links_between(self, sender: str, receiver: str) -> tuple[str, ...]:
         """The names of the links from one host to the other, in order."""
@@ -68,28 +71,52 @@ class Cabling:
             at = hop.node
         return tuple(names)
 
-    def _branches(self, node: str) -> Iterator[tuple[Hop, set[str]]]:
-        """Each neighbour of ``node`` with all that lies behind it."""
-        for hop in self._hops(node):
-            beyond, edge = {hop.node}, [hop.node]
-            while edge:
-                further = {next_.node for at in edge for next_ in self._hops(at)} - beyond - {node}
-                beyond |= further
-                edge = list(further)
-            yield hop, beyond
+    @cached_property
+    def _interfaces(self) -> dict[str, list[Interface]]:
+        of: dict[str, list[Interface]] = defaultdict(list)
+        for cable in self.cables:
+            for side in (cable.a, cable.b):
+                of[side.node].append(side)
+        return of
 
-    def _hops(self, node: str) -> Iterator[Hop]:
+    @cached_property
+    def _hops(self) -> dict[str, dict[str, Hop]]:
+        """Host or switch → its neighbours."""
+        hops: dict[str, dict[str, Hop]] = defaultdict(dict)
         for ends in self.ends:
-            if ends.link.a == node:
-                yield Hop(node=ends.link.b, out=ends.queue, mac=ends.far.mac)
-            elif ends.link.b == node:
-                yield Hop(node=ends.link.a, out=ends.far, mac=ends.queue.mac)
+            a, b = ends.link.a, ends.link.b
+            hops[a][b] = Hop(node=b, out=ends.queue, mac=ends.far.mac)
+            hops[b][a] = Hop(node=a, out=ends.far, mac=ends.queue.mac)
+        return hops
+
+    @cached_property
+    def _up(self) -> dict[str, str]:
+        """Host or switch → the neighbour towards the first node, from the first node on outwards."""
+        first = self.nodes[0].name
+        up: dict[str, str] = {}
+        waiting = [first]
+        while waiting:
+            node = waiting.pop()
+            further = [hop for hop in self._hops[node] if hop != up.get(node)]
+            up |= dict.fromkeys(further, node)
+            waiting += further
+        return up
+
+    @cached_property
+    def _depth(self) -> dict[str, int]:
+        """Host or switch → hops to the first node."""
+        depth = {self.nodes[0].name: 0}
+        for node, above in self._up.items():
+            depth[node] = depth[above] + 1
+        return depth
+
+    @cached_property
+    def _addresses(self) -> dict[str, str]:
+        return {node.name: node.address for node in self.nodes if node.address is not None}
 
     def address(self, host: str) -> str:
         """IPv4 address of a host, without prefix length."""
-        found = next(node.address for node in self.nodes if node.name == host)
-        assert found is not None
-        return found.split("/")[0]
+        return self._addresses[host].split("/")[0]
 
 
 def needs_wire(link: CellLink) -> bool:

@@ -16,13 +16,16 @@ Rules, each with its reason:
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
 from math import ceil, log
 
 from fabbbr import congestion
 from fabbbr.cabling import Cabling, LinkEnds
 from fabbbr.model import AckAggregation, Capture, Cell, CellLink, Command, Interface, Loss, Step
-from fabbbr.units import ETHERNET_HEADER_BYTES, Duration, bdp_bytes
+from fabbbr.units import ETHERNET_HEADER_BYTES, Duration, Rate, bdp_bytes
 from fabbbr.wiring import burst_bytes
 
 _SMALLEST_FRAME_BYTES = 60
@@ -33,25 +36,53 @@ _LARGEST_WINDOW_BYTES = (1 << 31) - 1
 _EPHEMERAL_PORTS = "10000 29999"
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Extremes:
+    """The most that the links and steps of a cell ask for; looked up once, as a cell may have thousands of both."""
+
+    step_rate: Rate
+    """Zero without such a step, as are ``step_rtt`` and ``step_buffer_bytes``."""
+    link_rate: Rate
+    step_rtt: Duration
+    flow_rtt: Duration
+    step_buffer_bytes: int
+    link_buffers_bytes: int
+    """Of all links together."""
+    held_ns: int
+    """How long acknowledgements wait, on all links together."""
+
+    @classmethod
+    def of(cls, cell: Cell) -> _Extremes:
+        held = (one.ack_aggregation for one in cell.links)
+        return cls(
+            step_rate=max((step.rate for step in cell.steps if step.rate is not None), default=Rate(0)),
+            link_rate=max(link.rate for link in cell.links if link.rate is not None),
+            step_rtt=max((step.rtt for step in cell.steps if step.rtt is not None), default=Duration(0)),
+            flow_rtt=max(flow.rtt for flow in cell.flows),
+            step_buffer_bytes=max((step.buffer_bytes or 0 for step in cell.steps), default=0),
+            link_buffers_bytes=sum(link.buffer_bytes or 0 for link in cell.links),
+            held_ns=sum(one.most.ns for one in held if one is not None),
+        )
+
+
 def window_bytes(cell: Cell) -> int:
     """Socket buffer limit of every host, or the largest that the kernel takes.
 
     Two bytes for each of payload, since Linux counts memory. Payload: 2 BDP and the buffer in flight, and as much
     again, or a BDP for each time that some packet of a BDP is likely lost again: what arrived waits for it.
     """
-    payload = max(_in_flight_and_waiting_bytes(cell, link) for link in cell.links)
+    most = _Extremes.of(cell)
+    queued = [link for link in cell.links if link.rate is not None]
+    payload = max(_in_flight_and_waiting_bytes(cell, link, most) for link in queued)
     return min(max(int(2 * payload), _MINIMUM_WINDOW_BYTES), _LARGEST_WINDOW_BYTES)
 
 
-def _in_flight_and_waiting_bytes(cell: Cell, link: CellLink) -> float:
-    if link.rate is None:
-        return 0.0
-    rates = [link.rate, *(s.rate for s in cell.steps if s.rate is not None)]
-    rtts = [*(flow.rtt for flow in cell.flows), *(s.rtt for s in cell.steps if s.rtt is not None)]
-    buffers = [link.buffer_bytes or 0, *(s.buffer_bytes or 0 for s in cell.steps)]
-    held_ns = sum(one.ack_aggregation.most.ns for one in cell.links if one.ack_aggregation is not None)
-    bdp = bdp_bytes(max(rates), Duration(max(rtts).ns + held_ns))
-    in_flight = 2 * bdp + max(buffers)
+def _in_flight_and_waiting_bytes(cell: Cell, link: CellLink, most: _Extremes) -> float:
+    assert link.rate is not None
+    rate = max(link.rate, most.step_rate)
+    rtt = max(most.flow_rtt, most.step_rtt)
+    bdp = bdp_bytes(rate, Duration(rtt.ns + most.held_ns))
+    in_flight = 2 * bdp + max(link.buffer_bytes or 0, most.step_buffer_bytes)
     return float(in_flight + max(in_flight, _rounds_to_repair(cell, float(bdp / cell.mtu_bytes)) * bdp))
 
 
@@ -74,29 +105,30 @@ def configure_commands(cell: Cell, cabling: Cabling) -> tuple[Command, ...]:
     )
 
 
-def step_commands(cell: Cell, cabling: Cabling, step: Step) -> tuple[Command, ...]:
-    """The change of one step; settings that it does not name stay."""
-    ends = next(ends for ends in cabling.ends if ends.link.name == step.link)
-    link = _after(cell, ends.link, step)
-    commands = []
-    if step.rate is not None or step.buffer_bytes is not None:
-        commands += [
-            _tc(interface.node, _tbf_line("change", interface, link))
-            for interface in (ends.queue, *ends.reverse_queues)
-        ]
-    if step.rtt is not None:
-        commands += _netem_commands("change", cell, _with_wire(ends, step.link), link)
-    return tuple(commands)
+def step_commands(cell: Cell, cabling: Cabling) -> Iterator[tuple[Command, ...]]:
+    """The changes of each step, in the order of the cell's; settings that a step does not name stay."""
+    ends_of = {ends.link.name: ends for ends in cabling.ends}
+    most = _Extremes.of(cell)
+    for step, link in zip(cell.steps, _links_after(cell), strict=True):
+        ends, commands = ends_of[step.link], []
+        if step.rate is not None or step.buffer_bytes is not None:
+            commands += [
+                _tc(interface.node, _tbf_line("change", interface, link))
+                for interface in (ends.queue, *ends.reverse_queues)
+            ]
+        if step.rtt is not None:
+            commands += _netem_commands("change", most, _with_wire(ends, step.link), link)
+        yield tuple(commands)
 
 
 def readback_captures(cell: Cell, cabling: Cabling) -> tuple[Capture, ...]:
     """What to ask of the running network before any flow starts."""
-    captures = congestion.captures(cell)
+    captures, sysctls = congestion.captures(cell), tuple(_host_sysctls(cell))
     for node in cabling.nodes:
         if node.kind != "host":
             captures.append(_capture(f"qdisc.{node.name}", node.name, "tc", "-r", "-j", "qdisc", "show"))
         else:
-            captures.append(_capture(f"sysctl.{node.name}", node.name, "sysctl", *_host_sysctls(cell)))
+            captures.append(_capture(f"sysctl.{node.name}", node.name, "sysctl", *sysctls))
         captures += [
             _capture(f"offloads.{interface.name}", node.name, "ethtool", "-k", interface.name)
             for interface in cabling.interfaces(node.name)
@@ -136,15 +168,15 @@ def netem_limit(cell: Cell, link: CellLink) -> int:
 
     A delay line behind no bottleneck of its own is fed at most at the fastest rate of the cell.
     """
-    fastest = max(
-        [entry.rate for entry in cell.links if entry.rate is not None]
-        + [step.rate for step in cell.steps if step.rate is not None]
-    )
-    longest = max([link.delay or Duration(0), *(step.rtt or Duration(0) for step in cell.steps)])
+    return _netem_limit(_Extremes.of(cell), link)
+
+
+def _netem_limit(most: _Extremes, link: CellLink) -> int:
+    fastest = max(most.link_rate, most.step_rate)
+    longest = max(link.delay or Duration(0), most.step_rtt)
     held_ns = link.ack_aggregation.most.ns if link.ack_aggregation is not None else 0
     standing = bdp_bytes(fastest, Duration(longest.ns + held_ns)) / _SMALLEST_FRAME_BYTES
-    buffered = sum(entry.buffer_bytes or 0 for entry in cell.links) / _SMALLEST_FRAME_BYTES
-    return 1000 + ceil(standing + buffered)
+    return 1000 + ceil(standing + most.link_buffers_bytes / _SMALLEST_FRAME_BYTES)
 
 
 def _offload_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
@@ -171,6 +203,7 @@ def _wire_commands(cabling: Cabling) -> Iterator[Command]:
 
 
 def _queue_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
+    most = _Extremes.of(cell)
     for ends in cabling.ends:
         if ends.link.rate is not None:
             for interface in (ends.queue, *ends.reverse_queues):
@@ -179,7 +212,7 @@ def _queue_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
                     _tbf_line("add", interface, ends.link),
                     *_aqm_lines(cell, interface, ends.link),
                 )
-        yield from _netem_commands("add", cell, ends, ends.link)
+        yield from _netem_commands("add", most, ends, ends.link)
 
 
 def _tbf_line(verb: str, interface: Interface, link: CellLink) -> str:
@@ -211,10 +244,10 @@ def _aqm_lines(cell: Cell, interface: Interface, link: CellLink) -> list[str]:
     return [f"qdisc add dev {interface.name} parent 1:1 handle 2: {options}"]
 
 
-def _netem_commands(verb: str, cell: Cell, ends: LinkEnds, link: CellLink) -> list[Command]:
+def _netem_commands(verb: str, most: _Extremes, ends: LinkEnds, link: CellLink) -> list[Command]:
     if ends.wire_forward is None or ends.wire_backward is None:
         return []
-    limit = netem_limit(cell, link)
+    limit = _netem_limit(most, link)
     delay = f"delay {_microseconds(link.delay)}" if link.delay is not None and link.delay.ns else ""
     forward, backward = ends.wire_forward.name, ends.wire_backward.name
     slots = _slot_words(link.ack_aggregation)
@@ -269,9 +302,10 @@ def _host_sysctls(cell: Cell) -> dict[str, str]:
 def _host_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
     hosts = [node.name for node in cabling.nodes if node.kind == "host"]
     settings = tuple(f"{key}={value}" for key, value in _host_sysctls(cell).items())
+    position, peers = {host: index for index, host in enumerate(hosts)}, _peers(cell)
     for host in hosts:
         yield Command(node=host, argv=("sysctl", "-q", "-w", *settings))
-        others = [other for other in hosts if _talk(cell, host, other)]
+        others = sorted(peers[host], key=position.__getitem__)
         if others:
             yield _ip(host, [_neighbour(cabling, host, other) for other in others])
 
@@ -298,25 +332,44 @@ def _neighbour(cabling: Cabling, node: str, host: str) -> str:
     return f"neigh replace {cabling.address(host)} lladdr {hop.mac} dev {hop.out.name} nud permanent"
 
 
-def _talk(cell: Cell, one: str, other: str) -> bool:
-    return any({flow.sender, flow.receiver} == {one, other} for flow in cell.flows)
+def _peers(cell: Cell) -> dict[str, set[str]]:
+    """Host → those with which it talks."""
+    peers: dict[str, set[str]] = defaultdict(set)
+    for flow in cell.flows:
+        peers[flow.sender].add(flow.receiver)
+        peers[flow.receiver].add(flow.sender)
+    return peers
 
 
-def _after(cell: Cell, link: CellLink, step: Step) -> CellLink:
-    """``link`` as it stands once ``step`` and all earlier steps on it are carried out."""
+def _links_after(cell: Cell) -> list[CellLink]:
+    """For each step, its link as it stands once that step and all others up to its instant are carried out."""
+    links = {link.name: link for link in cell.links}
+    after: dict[int, CellLink] = {}
+    for _, group in groupby(sorted(enumerate(cell.steps), key=_instant), key=_instant):
+        at_once = list(group)
+        for _, step in at_once:
+            links[step.link] = links[step.link].model_copy(update=_changes(cell, step))
+        for index, step in at_once:
+            after[index] = links[step.link]
+    return [after[index] for index in range(len(cell.steps))]
+
+
+def _instant(numbered: tuple[int, Step]) -> int:
+    return numbered[1].at.ns
+
+
+def _changes(cell: Cell, step: Step) -> dict[str, object]:
+    """What a step changes of its link."""
     changes: dict[str, object] = {}
-    for earlier in cell.steps:
-        if earlier.link == link.name and earlier.at <= step.at:
-            if earlier.rate is not None:
-                changes["rate"] = earlier.rate
-                changes["burst_bytes"] = burst_bytes(
-                    earlier.rate, timer_hz=cell.timer_hz, frame_bytes=cell.mtu_bytes + ETHERNET_HEADER_BYTES
-                )
-            if earlier.buffer_bytes is not None:
-                changes["buffer_bytes"] = earlier.buffer_bytes
-            if earlier.rtt is not None:
-                changes["delay"] = Duration(earlier.rtt.ns // 2)
-    return link.model_copy(update=changes)
+    if step.rate is not None:
+        frame = cell.mtu_bytes + ETHERNET_HEADER_BYTES
+        changes["rate"] = step.rate
+        changes["burst_bytes"] = burst_bytes(step.rate, timer_hz=cell.timer_hz, frame_bytes=frame)
+    if step.buffer_bytes is not None:
+        changes["buffer_bytes"] = step.buffer_bytes
+    if step.rtt is not None:
+        changes["delay"] = Duration(step.rtt.ns // 2)
+    return changes
 
 
 def _with_wire(ends: LinkEnds, link: str) -> LinkEnds:

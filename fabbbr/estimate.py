@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 from fabbbr.model import Cell, CellLink, Flow
 from fabbbr.units import (
@@ -64,7 +63,8 @@ def estimate(cells: Iterable[Cell], *, packets_per_s: float = PACKETS_PER_S) -> 
 
 def _of_cell(cell: Cell, packets_per_s: float) -> Estimate:
     end = end_of(cell.flows, cell.links)
-    possible = sum(_most_bytes(flow, cell, end) for flow in cell.flows)
+    loss = max((link.loss.rate.value for link in cell.links if link.loss is not None), default=0.0)
+    possible = sum(_most_bytes(flow, cell, end, loss) for flow in cell.flows)
     sent = sum(
         min(_capacity_bytes(link, cell, end), possible) for link in cell.links if link.rate is not None
     )
@@ -85,20 +85,14 @@ def _capacity_bytes(link: CellLink, cell: Cell, end: Duration) -> float:
         (step.at, step.rate) for step in cell.steps if step.link == link.name and step.rate is not None
     ]
     until = [at for at, _ in changes[1:]] + [end]
-    bits = sum(
-        (
-            Fraction(rate.bps * max(stop.ns - at.ns, 0))
-            for (at, rate), stop in zip(changes, until, strict=True)
-        ),
-        Fraction(0),
-    )
-    return float(bits / (8 * NANOSECONDS_PER_SECOND))
+    bits = sum(rate.bps * max(stop.ns - at.ns, 0) for (at, rate), stop in zip(changes, until, strict=True))
+    return bits / (8 * NANOSECONDS_PER_SECOND)
 
 
-def _most_bytes(flow: Flow, cell: Cell, end: Duration) -> float:
+def _most_bytes(flow: Flow, cell: Cell, end: Duration, loss: float) -> float:
     """What a flow can send at most, by its size, its pacing and the injected loss."""
     seconds = flow.duration.seconds if flow.duration is not None else end.seconds - flow.start.seconds
-    limits = [_loss_limited_bps(flow, cell) * flow.streams * seconds / 8]
+    limits = [_loss_limited_bps(flow, cell.mtu_bytes, loss) * flow.streams * seconds / 8]
     if flow.pacing is not None:
         limits.append(flow.pacing.bps * flow.streams * seconds / 8)
     if flow.size is not None:
@@ -106,12 +100,11 @@ def _most_bytes(flow: Flow, cell: Cell, end: Duration) -> float:
     return min(limits)
 
 
-def _loss_limited_bps(flow: Flow, cell: Cell) -> float:
+def _loss_limited_bps(flow: Flow, mtu_bytes: int, ratio: float) -> float:
     """RFC 9438 with C = 0.4 and beta = 0.7, RTT in seconds; no limit for BBR or without loss."""
-    ratio = max((link.loss.rate.value for link in cell.links if link.loss is not None), default=0.0)
     if flow.cca.startswith("bbr") or ratio == 0 or flow.rtt.ns == 0:
         return float("inf")
     rtt = flow.rtt.seconds
     cubic: float = (0.4 * 3.7 / 1.2) ** 0.25 * (rtt / ratio) ** 0.75
     window: float = max(cubic, (1.5 / ratio) ** 0.5)
-    return window * 8 * (cell.mtu_bytes - TCP_IPV4_HEADER_BYTES) / rtt
+    return window * 8 * (mtu_bytes - TCP_IPV4_HEADER_BYTES) / rtt

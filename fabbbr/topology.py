@@ -7,13 +7,17 @@ in the direction of the data, ``a`` to ``b``.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 
 from pydantic import model_validator
 from typing_extensions import Self
 
+from fabbbr import limits
 from fabbbr.errors import SpecError
+from fabbbr.limits import listed, shown
 from fabbbr.model import Host, Record, Switch
 from fabbbr.suggest import did_you_mean
 
@@ -27,6 +31,10 @@ class Link(Record):
     a: str
     b: str
     bottleneck: bool = False
+
+    def beyond(self, node: str) -> str:
+        """The end of the link that is not ``node``."""
+        return self.b if self.a == node else self.a
 
 
 class Pair(Record):
@@ -47,10 +55,16 @@ class Topology(Record):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        for check in (_bad_names, _bad_links, _bad_pairs, _no_tree):  # each relies on those before
+        for check in (
+            _too_large,
+            _bad_names,
+            _bad_links,
+            _bad_pairs,
+            _no_tree,
+        ):  # each relies on those before
             faults = list(check(self))
             if faults:
-                message = f"topology: {'; '.join(faults)}"
+                message = f"topology: {listed(faults, most=limits.MISTAKES_SHOWN, separator='; ')}"
                 raise SpecError(message)
         return self
 
@@ -67,18 +81,21 @@ class Topology(Record):
     def path(self, sender: str, receiver: str) -> tuple[Link, ...]:
         """The links from one host to another, in that order; SpecError when a host is unknown."""
         for name in (sender, receiver):
-            if name not in {host.name for host in self.hosts}:
-                known = [host.name for host in self.hosts]
-                message = f"no host {name!r}{did_you_mean(name, known)} (hosts: {', '.join(known)})"
+            if name not in self.host_names:
+                hint = did_you_mean(name, self.host_names)
+                message = f"no host {shown(name)}{hint} (hosts: {listed(self.host_names)})"
                 raise SpecError(message)
-        came_by = _spanning_tree(self, sender)
-        links: list[Link] = []
-        node = receiver
-        while node != sender:
-            link = came_by[node]
-            links.append(link)
-            node = link.a if link.b == node else link.b
-        return tuple(reversed(links))
+        here, there = sender, receiver
+        rising: list[Link] = []
+        falling: list[Link] = []
+        while here != there:
+            if self._tree.depth[here] >= self._tree.depth[there]:
+                rising.append(self._tree.up[here])
+                here = rising[-1].beyond(here)
+            else:
+                falling.append(self._tree.up[there])
+                there = falling[-1].beyond(there)
+        return (*rising, *reversed(falling))
 
     def backwards(self, sender: str, receiver: str) -> frozenset[str]:
         """Names of the links that data from ``sender`` to ``receiver`` crosses from ``b`` to ``a``."""
@@ -86,8 +103,35 @@ class Topology(Record):
         for link in self.path(sender, receiver):
             if link.a != node:
                 names.add(link.name)
-            node = link.b if link.a == node else link.a
+            node = link.beyond(node)
         return frozenset(names)
+
+    @cached_property
+    def host_names(self) -> dict[str, None]:
+        """In the order of the slice."""
+        return dict.fromkeys(host.name for host in self.hosts)
+
+    @cached_property
+    def _tree(self) -> _Tree:
+        return _hang(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Tree:
+    """The topology as it hangs from its first node."""
+
+    up: dict[str, Link]
+    """Node → the link towards the first one, which has none."""
+    depth: dict[str, int]
+    """Node → links to the first one; what cannot be reached has none."""
+
+
+def _too_large(topology: Topology) -> Iterator[str]:
+    nodes = len(topology.hosts) + len(topology.switches)
+    if nodes > limits.NODES:
+        yield f"{nodes} hosts and switches; at most {limits.NODES}, make the slice smaller"
+    elif len(topology.links) >= nodes > 0:
+        yield f"{len(topology.links)} links between {nodes} nodes make a loop; a tree has {nodes - 1}"
 
 
 def _bad_names(topology: Topology) -> Iterator[str]:
@@ -95,19 +139,19 @@ def _bad_names(topology: Topology) -> Iterator[str]:
     for name, times in Counter(names).items():
         if _NAME.fullmatch(name) is None:
             yield (
-                f"the name {name!r} does not do; use a lower case letter, then letters and digits, at most 8 "
+                f"the name {shown(name)} does not do; use a lower case letter, then letters and digits, at most 8 "
                 "(interface names are built from it)"
             )
         if times > 1:
-            yield f"{name!r} names {times} things; hosts, switches and links need different names"
+            yield f"{shown(name)} names {times} things; hosts, switches and links need different names"
 
 
 def _bad_links(topology: Topology) -> Iterator[str]:
     switches = {switch.name for switch in topology.switches}
-    nodes = _nodes(topology)
+    nodes = set(_nodes(topology))
     for link in topology.links:
-        for end in {link.a, link.b}.difference(nodes):
-            yield f"link {link.name} ends at {end!r}, which is neither host nor switch; add it"
+        for end in {link.a, link.b} - nodes:
+            yield f"link {link.name} ends at {shown(end)}, which is neither host nor switch; add it"
         if link.bottleneck and link.a not in switches:
             yield f"bottleneck {link.name} starts at {link.a}, but a switch must hold its queue; put one there"
     if not topology.bottlenecks:
@@ -118,7 +162,7 @@ def _bad_pairs(topology: Topology) -> Iterator[str]:
     hosts = {host.name for host in topology.hosts}
     for pair in topology.pairs:
         for end in {pair.sender, pair.receiver} - hosts:
-            yield f"pair {pair.sender} to {pair.receiver}: {end!r} is no host; add it"
+            yield f"pair {pair.sender} to {pair.receiver}: {shown(end)} is no host; add it"
         if pair.sender == pair.receiver:
             yield f"{pair.sender} is paired with itself; name two hosts"
     if not topology.pairs:
@@ -126,13 +170,10 @@ def _bad_pairs(topology: Topology) -> Iterator[str]:
 
 
 def _no_tree(topology: Topology) -> Iterator[str]:
-    nodes = _nodes(topology)
-    reached = {nodes[0], *_spanning_tree(topology, nodes[0])}
+    nodes, reached = _nodes(topology), _hang(topology).depth
     for node in nodes:
         if node not in reached:
             yield f"{node} is not connected to {nodes[0]}; add a link"
-    if len(reached) == len(nodes) and len(topology.links) > len(nodes) - 1:
-        yield f"{len(topology.links)} links between {len(nodes)} nodes make a loop; a tree has {len(nodes) - 1}"
     ends = Counter(end for link in topology.links for end in (link.a, link.b))
     for host in topology.hosts:
         if ends[host.name] > 1:
@@ -143,17 +184,20 @@ def _nodes(topology: Topology) -> list[str]:
     return [*(host.name for host in topology.hosts), *(switch.name for switch in topology.switches)]
 
 
-def _spanning_tree(topology: Topology, root: str) -> dict[str, Link]:
-    """Node → the link by which a walk from ``root`` reaches it."""
-    came_by: dict[str, Link] = {}
+def _hang(topology: Topology) -> _Tree:
+    """Walk from the first node over every link once."""
+    links: dict[str, list[Link]] = defaultdict(list)
+    for link in topology.links:
+        links[link.a].append(link)
+        links[link.b].append(link)
+    root = _nodes(topology)[0]
+    tree = _Tree(up={}, depth={root: 0})
     waiting = [root]
     while waiting:
         node = waiting.pop()
-        for link in topology.links:
-            if node not in (link.a, link.b):
-                continue
-            other = link.b if link.a == node else link.a
-            if other != root and other not in came_by:
-                came_by[other] = link
+        for link in links[node]:
+            other = link.beyond(node)
+            if other not in tree.depth:
+                tree.up[other], tree.depth[other] = link, tree.depth[node] + 1
                 waiting.append(other)
-    return came_by
+    return tree

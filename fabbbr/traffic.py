@@ -69,7 +69,8 @@ def job(cell: Cell, *, iperf3_version: str | None = None) -> Job:
         settle_ns=_settle_ns(cell),
         flows=flows,
         steps=tuple(
-            StepTask(at_ns=step.at.ns, commands=step_commands(cell, cabling, step)) for step in cell.steps
+            StepTask(at_ns=step.at.ns, commands=commands)
+            for step, commands in zip(cell.steps, step_commands(cell, cabling), strict=True)
         ),
         socket_nodes=tuple(hosts),
         queue_nodes=tuple(node.name for node in cabling.nodes if node.kind != "host"),

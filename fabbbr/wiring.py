@@ -8,12 +8,17 @@ bottlenecks, on their way back.
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
+from fabbbr import limits
 from fabbbr.errors import PlanError
 from fabbbr.experiment import FlowGroup, Setup, StepSetup
+from fabbbr.limits import listed, shown
 from fabbbr.model import AckAggregation, CellLink, Flow, Loss, Step
+from fabbbr.sanity import FASTEST_RATE, SLOWEST_RATE
 from fabbbr.suggest import did_you_mean
 from fabbbr.topology import Link, Pair, Topology
 from fabbbr.traces import Trace
@@ -61,8 +66,33 @@ class _Ground:
     def frame_bytes(self) -> int:
         return self.setup.path.mtu + ETHERNET_HEADER_BYTES
 
+    @cached_property
+    def _routes(self) -> dict[tuple[str, str], tuple[Link, ...]]:
+        """Of every pair of hosts between which some flow goes."""
+        ends = dict.fromkeys((flow.ends.sender, flow.ends.receiver) for flow in self.assigned)
+        return {pair: self.topology.path(*pair) for pair in ends}
+
+    @cached_property
+    def _crossing(self) -> dict[str, list[tuple[Link, ...]]]:
+        """Link → the routes over it."""
+        crossing = defaultdict(list)
+        for route in self._routes.values():
+            for link in route:
+                crossing[link.name].append(route)
+        return crossing
+
+    @cached_property
+    def backwards(self) -> frozenset[str]:
+        """Names of the links that some flow's data crosses from ``b`` to ``a``."""
+        return frozenset(name for pair in self._routes for name in self.topology.backwards(*pair))
+
+    @cached_property
+    def bottlenecks(self) -> dict[str, Link]:
+        """Those of the slice, by name."""
+        return {link.name: link for link in self.topology.bottlenecks}
+
     def route(self, flow: _Assigned) -> tuple[Link, ...]:
-        return self.topology.path(flow.ends.sender, flow.ends.receiver)
+        return self._routes[flow.ends.sender, flow.ends.receiver]
 
     def access(self, flow: _Assigned, why: str) -> str:
         first = self.route(flow)[0]
@@ -75,11 +105,7 @@ class _Ground:
 
     def longest_rtt(self, link: str, delays: dict[str, Duration]) -> Duration:
         """Of the flows through ``link``; of the path as asked when no flow crosses it."""
-        rtts = [
-            round_trip(route, delays)
-            for route in map(self.route, self.assigned)
-            if link in {crossed.name for crossed in route}
-        ]
+        rtts = [round_trip(route, delays) for route in self._crossing.get(link, ())]
         return max(rtts, default=self.setup.path.longest_rtt)
 
 
@@ -106,12 +132,14 @@ def wire(setup: Setup, topology: Topology, *, timer_hz: int, trace: Trace | None
 
 
 def _check_link_names(setup: Setup, topology: Topology) -> None:
-    known = [link.name for link in topology.links]
+    known = dict.fromkeys(link.name for link in topology.links)
     named = [(f"links.{name}", name) for name in setup.links]
     named += [(f"steps[{i}].link", step.link) for i, step in enumerate(setup.steps) if step.link]
     for key, name in named:
         if name not in known:
-            message = f"{key}: the slice has no link {name!r}{did_you_mean(name, known)} (links: {', '.join(known)})"
+            message = (
+                f"{key}: the slice has no link {name!r}{did_you_mean(name, known)} (links: {listed(known)})"
+            )
             raise PlanError(message)
 
 
@@ -121,25 +149,26 @@ def _check_crossings(ground: _Ground, rates: dict[str, Rate]) -> None:
             ends = f"{flow.ends.sender} to {flow.ends.receiver}"
             message = (
                 f"flows: {flow.label} from {ends} crosses no bottleneck, so nothing would limit it; choose other hosts "
-                f"(bottlenecks: {', '.join(rates)})"
+                f"(bottlenecks: {listed(rates)})"
             )
             raise PlanError(message)
 
 
 def _labels(groups: tuple[FlowGroup, ...]) -> list[str]:
     """The given labels; otherwise the CCA, numbered when several groups run it."""
-    ccas = [group.cca for group in groups]
+    groups_of, seen = Counter(group.cca for group in groups), Counter[str]()
     labels = []
-    for index, group in enumerate(groups):
-        number = f".{ccas[: index + 1].count(group.cca)}" if ccas.count(group.cca) > 1 else ""
+    for group in groups:
+        seen[group.cca] += 1
+        number = f".{seen[group.cca]}" if groups_of[group.cca] > 1 else ""
         labels.append(group.label or group.cca + number)
     return labels
 
 
 def _assign(setup: Setup, topology: Topology) -> Iterator[_Assigned]:
-    turn = 0
+    turn, partners = 0, _partners(topology)
     for index, (group, label) in enumerate(zip(setup.flows, _labels(setup.flows), strict=True)):
-        named = _named_ends(index, group, topology)
+        named = _named_ends(index, group, topology, partners)
         for start in group.starts():
             ends = named
             if ends is None:
@@ -150,21 +179,30 @@ def _assign(setup: Setup, topology: Topology) -> Iterator[_Assigned]:
             yield _Assigned(label=label, group=group, start=start, ends=ends)
 
 
-def _named_ends(index: int, group: FlowGroup, topology: Topology) -> Pair | None:
-    hosts = [host.name for host in topology.hosts]
-    for key, name in (("from", group.sender), ("to", group.receiver)):
-        if name is not None and name not in hosts:
-            hint = did_you_mean(name, hosts)
-            message = (
-                f"flows[{index}].{key}: the slice has no host {name!r}{hint} (hosts: {', '.join(hosts)})"
-            )
-            raise PlanError(message)
-    if group.sender is None and group.receiver is None:
-        return None
-    sender, receiver = group.sender, group.receiver
+_Partners = dict[tuple[str | None, str | None], Pair]
+
+
+def _partners(topology: Topology) -> _Partners:
+    """The first pair with this sender, with this receiver, and with both."""
+    first: _Partners = {}
     for pair in topology.pairs:
-        if sender in (None, pair.sender) and receiver in (None, pair.receiver):
-            return pair
+        for key in ((pair.sender, pair.receiver), (pair.sender, None), (None, pair.receiver)):
+            first.setdefault(key, pair)
+    return first
+
+
+def _named_ends(index: int, group: FlowGroup, topology: Topology, partners: _Partners) -> Pair | None:
+    sender, receiver = group.sender, group.receiver
+    for key, name in (("from", sender), ("to", receiver)):
+        if name is not None and name not in topology.host_names:
+            hint = did_you_mean(name, topology.host_names)
+            hosts = listed(topology.host_names)
+            message = f"flows[{index}].{key}: the slice has no host {name!r}{hint} (hosts: {hosts})"
+            raise PlanError(message)
+    if sender is None and receiver is None:
+        return None
+    if (sender, receiver) in partners:
+        return partners[sender, receiver]
     if sender is None or receiver is None:
         message = f"flows[{index}]: {sender or receiver} is in no pair of the slice; give both from and to"
         raise PlanError(message)
@@ -183,15 +221,13 @@ def _delays(ground: _Ground) -> dict[str, Duration]:
     rtt = ground.setup.path.rtt
     delays: dict[str, Duration] = {}
     if isinstance(rtt, Duration):
-        delays = {link.name: _half(rtt) for link in ground.topology.bottlenecks}
+        delays = dict.fromkeys(ground.bottlenecks, _half(rtt))
     else:
         senders = {flow.ends.sender: flow for flow in ground.assigned}
         for sender in rtt:
             if sender not in senders:
                 hint = did_you_mean(sender, senders)
-                message = (
-                    f"path.rtt.{sender}: no flow is sent from there{hint} (senders: {', '.join(senders)})"
-                )
+                message = f"path.rtt.{sender}: no flow is sent from there{hint} (senders: {listed(senders)})"
                 raise PlanError(message)
         for sender, flow in senders.items():
             if sender not in rtt:
@@ -208,7 +244,7 @@ def _rates(ground: _Ground, trace: Trace | None) -> dict[str, Rate]:
     if rate is None:
         message = f"path.trace: {ground.setup.path.trace} was not read; pass its contents to the plan"
         raise PlanError(message)
-    rates = {link.name: rate for link in ground.topology.bottlenecks}
+    rates = dict.fromkeys(ground.bottlenecks, rate)
     switches = {switch.name for switch in ground.topology.switches}
     for link in ground.topology.links:
         own = ground.setup.links.get(link.name)
@@ -225,10 +261,16 @@ def _mean_rate(ground: _Ground, trace: Trace) -> Rate:
     if ground.setup.end is None:
         message = "path.trace: needs flows with a duration, to know how far to follow it; replace size"
         raise PlanError(message)
-    trunk, *more = (link.name for link in ground.topology.bottlenecks)
+    trunk, *more = ground.bottlenecks
     own = ground.setup.links.get(trunk)
     if more or (own is not None and own.rate is not None):
         message = f"path.trace: sets the rate of {trunk} alone; use a slice with one bottleneck and no links.{trunk}.rate"
+        raise PlanError(message)
+    if not SLOWEST_RATE <= trace.mean_rate <= FASTEST_RATE:
+        message = (
+            f"path.trace: {shown(ground.setup.path.trace)} has a mean rate of {trace.mean_rate}; record one of "
+            f"{SLOWEST_RATE} to {FASTEST_RATE}"
+        )
         raise PlanError(message)
     return trace.mean_rate
 
@@ -237,7 +279,7 @@ def _losses(ground: _Ground) -> dict[str, Loss]:
     loss = ground.setup.path.loss
     losses: dict[str, Loss] = {}
     if loss is not None and loss.position == "after_bottleneck":
-        losses = {link.name: loss for link in ground.topology.bottlenecks}
+        losses = dict.fromkeys(ground.bottlenecks, loss)
     elif loss is not None:
         losses = {ground.access(flow, "loss before the bottleneck"): loss for flow in ground.assigned}
     losses |= {name: link.loss for name, link in ground.setup.links.items() if link.loss is not None}
@@ -248,7 +290,7 @@ def _aggregation(ground: _Ground, link: str) -> AckAggregation | None:
     """That of the path, on every bottleneck; None when it holds nothing."""
     asked = ground.setup.path.ack_aggregation
     holds = asked is not None and asked.most.ns > 0
-    return asked if holds and link in {one.name for one in ground.topology.bottlenecks} else None
+    return asked if holds and link in ground.bottlenecks else None
 
 
 def _flow(ground: _Ground, index: int, flow: _Assigned, delays: dict[str, Duration]) -> Flow:
@@ -301,10 +343,10 @@ def _step(
 ) -> Step:
     key, link = f"steps[{index}]", step.link or ground.topology.trunk
     if link not in rates and (step.rate is not None or step.buffer is not None):
-        message = f"{key}: link {link} has no queue; name a bottleneck ({', '.join(rates)})"
+        message = f"{key}: link {link} has no queue; name a bottleneck ({listed(rates)})"
         raise PlanError(message)
     if link not in delays and step.rtt is not None:
-        message = f"{key}.rtt: link {link} has no delay of its own; name one that has ({', '.join(delays)})"
+        message = f"{key}.rtt: link {link} has no delay of its own; name one that has ({listed(delays)})"
         raise PlanError(message)
     if step.rtt is not None:
         delays[link] = _half(step.rtt)
@@ -321,8 +363,14 @@ def _trace_steps(ground: _Ground, trace: Trace | None) -> list[Step]:
     end = ground.setup.end
     if trace is None or end is None:
         return []
-    trunk = ground.topology.trunk
-    return [Step(at=at, link=trunk, rate=rate) for at, rate in trace.rates(until=end)]
+    trunk, rates = ground.topology.trunk, trace.rates(until=end)
+    if len(rates) > limits.STEPS:
+        message = (
+            f"path.trace: {shown(ground.setup.path.trace)} changes the rate {len(rates)} times until {end}; at most "
+            f"{limits.STEPS}, shorten the flows"
+        )
+        raise PlanError(message)
+    return [Step(at=at, link=trunk, rate=rate) for at, rate in rates]
 
 
 def burst_bytes(rate: Rate, *, timer_hz: int, frame_bytes: int) -> int:
@@ -339,9 +387,7 @@ def burst_bytes(rate: Rate, *, timer_hz: int, frame_bytes: int) -> int:
 
 
 def _links(ground: _Ground, delays: dict[str, Duration], rates: dict[str, Rate]) -> Iterator[CellLink]:
-    losses = _losses(ground)
-    ends = {(flow.ends.sender, flow.ends.receiver) for flow in ground.assigned}
-    backwards = {name for pair in ends for name in ground.topology.backwards(*pair)}
+    losses, backwards = _losses(ground), ground.backwards
     for link in ground.topology.links:
         if link.name in losses and link.name in backwards:
             message = (

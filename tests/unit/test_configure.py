@@ -173,9 +173,7 @@ def test_only_what_goes_back_is_aggregated_and_still_is_after_a_step(planned):
     )
     cabling = lay_cables(cell)
     (ends,) = (ends for ends in cabling.ends if ends.link.name == "trunk")
-    changed = [
-        line for command in step_commands(cell, cabling, cell.steps[0]) for line in command.stdin.splitlines()
-    ]
+    changed = [line for command in next(step_commands(cell, cabling)) for line in command.stdin.splitlines()]
     for told in ([line for _, line in lines(cell, "tc")], changed):
         (slotted,) = (line for line in told if " slot " in line)
         assert f"dev {ends.wire_backward.name} root" in slotted
