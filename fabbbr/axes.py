@@ -11,17 +11,19 @@ import functools
 import itertools
 import math
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeGuard
 
+from fabbbr import limits
 from fabbbr.document import Items, Node, Place, Problem, Scalar, Table, spell
 from fabbbr.errors import UnitError
+from fabbbr.foreign import listed, shown
 from fabbbr.suggest import did_you_mean
 from fabbbr.units import Duration, QueueSize, Rate, Ratio, Size
 
-MOST_CONDITIONS = 10_000
 _AXIS_NAME = re.compile(r"[a-z][a-z0-9_]*")
 _PLAIN_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 _IN_FILE_NAMES = re.compile(r"[A-Za-z0-9._%+-]+")
@@ -36,7 +38,7 @@ def squeeze(text: str) -> str:
     return re.sub(r"\s+", "", text).replace("/s", "").replace("µ", "u")
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=2 * limits.LIST_ITEMS)
 def meaning(text: str) -> tuple[str, object]:
     """What two spellings of one value have in common.
 
@@ -46,7 +48,7 @@ def meaning(text: str) -> tuple[str, object]:
     for kind in (Rate, Duration, Size, Ratio, QueueSize):
         with contextlib.suppress(UnitError):
             return kind.__name__, kind.parse(text)
-    if _PLAIN_NUMBER.fullmatch(text):
+    if len(text) <= limits.QUANTITY_CHARACTERS and _PLAIN_NUMBER.fullmatch(text):
         return "number", Fraction(text)
     return "text", " ".join(text.split())
 
@@ -81,16 +83,28 @@ class Axes:
 
     def combinations(self) -> Iterator[Combination]:
         """Every combination that no exception matches; the last factor varies fastest."""
+        left_out = self._left_out()
         for rows in itertools.product(*(factor.rows for factor in self.factors)):
             combination: Combination = {}
             for factor, row in zip(self.factors, rows, strict=True):
                 combination |= dict(zip(factor.axes, row, strict=True))
-            if not any(_matches(exception, combination) for exception in self.exceptions):
+            if not any(_meant(combination, axes) in values for axes, values in left_out.items()):
                 yield combination
 
+    def _left_out(self) -> dict[tuple[str, ...], set[_Meant]]:
+        """Some axes → what an exception names of them."""
+        left_out: dict[tuple[str, ...], set[_Meant]] = defaultdict(set)
+        for exception in self.exceptions:
+            axes = tuple(sorted(exception))
+            left_out[axes].add(_meant(exception, axes))
+        return left_out
 
-def _matches(exception: Combination, combination: Combination) -> bool:
-    return all(meaning(combination[axis].text) == meaning(value.text) for axis, value in exception.items())
+
+_Meant = tuple[tuple[str, object], ...]
+
+
+def _meant(combination: Combination, axes: Sequence[str]) -> _Meant:
+    return tuple(meaning(combination[axis].text) for axis in axes)
 
 
 class _Reader:
@@ -145,7 +159,9 @@ class _Reader:
         if not isinstance(node, Scalar):
             self.wrong(node.place, key, "a value of an axis is a single word or quantity")
         elif _IN_FILE_NAMES.fullmatch(squeeze(node.text)) is None:
-            said = f"{node.text!r} cannot be part of a cell's name; use letters, digits and . _ % + -"
+            said = f"{shown(node.text)} cannot be part of a cell's name; use letters, digits and . _ % + -"
+            if node.reference is not None:
+                said = f"{shown(node.text)}: the values of an axis are written out here, and $name stands where one belongs"
             self.wrong(node.place, key, said)
         return isinstance(node, Scalar)
 
@@ -155,35 +171,37 @@ class _Reader:
             meant = tuple(meaning(value.text) for value in row)
             text = ", ".join(value.text for value in row)
             if meant in seen:
-                said = f"{text!r} is given twice (as {seen[meant]!r}); use repeat for repetitions"
+                said = f"{shown(text)} is given twice (as {shown(seen[meant])}); use repeat for repetitions"
                 self.wrong(row[0].place, f"vary.{','.join(axes)}", said)
             seen.setdefault(meant, text)
 
     def exceptions(self, node: Node, known: dict[str, tuple[str, ...]]) -> Iterator[Combination]:
-        for index, item in enumerate(node.nodes if isinstance(node, Items) else (node,)):
+        items = node.nodes if isinstance(node, Items) else (node,)
+        meant = {axis: set(map(meaning, values)) for axis, values in known.items()}
+        for index, item in enumerate(items):
             key = spell(("except", index))
             if not isinstance(item, Table) or not item.entries:
                 self.wrong(item.place, key, "expected values of axes, e.g. {cca: cubic, loss: 5 %}")
                 continue
-            combination = {
-                axis: value
-                for axis, value in item.entries.items()
-                if self.is_known(axis, value, known, f"{key}.{axis}")
-            }
-            if len(combination) == len(item.entries):
-                yield {axis: value for axis, value in combination.items() if isinstance(value, Scalar)}
+            wrong = {axis: self.unknown(axis, value, known, meant) for axis, value in item.entries.items()}
+            for axis, why in wrong.items():
+                if why is not None:
+                    self.wrong(item.entries[axis].place, f"{key}.{axis}", why)
+            if not any(wrong.values()):
+                yield {axis: value for axis, value in item.entries.items() if isinstance(value, Scalar)}
 
-    def is_known(self, axis: str, value: Node, known: dict[str, tuple[str, ...]], key: str) -> bool:
+    @staticmethod
+    def unknown(
+        axis: str, value: Node, known: dict[str, tuple[str, ...]], meant: dict[str, set[tuple[str, object]]]
+    ) -> str | None:
+        """What is wrong with one value of an exception, None when nothing is."""
         if axis not in known:
-            said = f"no such axis{did_you_mean(axis, known)} (axes: {', '.join(known) or 'none'})"
-        elif not isinstance(value, Scalar):
-            said = "expected one value; write a list of exceptions instead"
-        elif meaning(value.text) not in map(meaning, known[axis]):
-            said = f"{value.text!r} is no value of {axis} (values: {', '.join(known[axis])})"
-        else:
-            return True
-        self.wrong(value.place, key, said)
-        return False
+            return f"no such axis{did_you_mean(axis, known)} (axes: {listed(known) or 'none'})"
+        if not isinstance(value, Scalar):
+            return "expected one value; write a list of exceptions instead"
+        if meaning(value.text) not in meant[axis]:
+            return f"{shown(value.text)} is no value of {axis} (values: {listed(known[axis])})"
+        return None
 
 
 def read_axes(
@@ -194,20 +212,29 @@ def read_axes(
     An exception may name a value of another profile, because a file has one list of exceptions for all.
     """
     reader = _Reader()
+    number = len(axis_names(vary))
+    if vary is not None and number > limits.AXES:
+        reader.wrong(vary.place, "vary", f"{number} axes; at most {limits.AXES}, zip or remove some")
+        return Axes(), reader.problems
+    number = len(exceptions.nodes) if isinstance(exceptions, Items) else 1
+    if exceptions is not None and number > limits.EXCEPTIONS:
+        said = f"{number} exceptions; at most {limits.EXCEPTIONS}, choose the values of the axes instead"
+        reader.wrong(exceptions.place, "except", said)
+        return Axes(), reader.problems
     factors = tuple(reader.factors(vary)) if vary is not None else ()
+    count = math.prod(len(factor.rows) for factor in factors)
+    if vary is not None and count > limits.CONDITIONS:
+        said = f"{count} combinations; at most {limits.CONDITIONS}, split the experiment"
+        reader.wrong(vary.place, "vary", said)
+        return Axes(), reader.problems
     axes = Axes(factors=factors)
     known = dict(axes.values)
     for axis, node in elsewhere:
         if axis in known and isinstance(node, Items):
-            known[axis] += tuple(item.text for item in node.nodes if isinstance(item, Scalar))
+            others = (item.text for item in node.nodes if isinstance(item, Scalar))
+            known[axis] = tuple(dict.fromkeys((*known[axis], *others)))
     if exceptions is not None and not reader.problems:
         axes = Axes(factors=factors, exceptions=tuple(reader.exceptions(exceptions, known)))
-    count = math.prod(len(factor.rows) for factor in factors)
-    if vary is not None and count > MOST_CONDITIONS:
-        reader.wrong(
-            vary.place, "vary", f"{count} combinations; at most {MOST_CONDITIONS}, split the experiment"
-        )
-        return Axes(), reader.problems
     if exceptions is not None and next(axes.combinations(), None) is None:
         reader.wrong(exceptions.place, "except", "no combination is left; remove an exception")
     return axes, reader.problems

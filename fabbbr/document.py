@@ -9,10 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NoReturn
 
 import yaml
 
+from fabbbr import limits
 from fabbbr.errors import SpecError
+from fabbbr.foreign import CONTROL, shown
 
 Loc = tuple[str | int, ...]
 """Keys and list positions from the top of the file."""
@@ -83,15 +86,27 @@ class Problem:
 
 
 def refuse(problems: Sequence[Problem]) -> None:
-    """Raise one SpecError with a line for each problem, in the order of the file; none, no error."""
-    if problems:
-        raise SpecError("\n".join(dict.fromkeys(str(problem) for problem in sorted(problems))))
+    """Raise one SpecError with a line for each problem, in the order of the file; none, no error.
+
+    Of very many it shows the first and counts the rest.
+    """
+    if not problems:
+        return
+    ordered = sorted(set(problems))
+    lines = [str(problem) for problem in ordered[: limits.MISTAKES_SHOWN]]
+    rest = len(ordered) - len(lines)
+    if rest:
+        least = "at least " if len(ordered) >= limits.MISTAKES_LOOKED_FOR else ""
+        lines.append(f"{ordered[0].place.source}: and {least}{rest} more mistakes; correct these first")
+    raise SpecError("\n".join(lines))
 
 
 @dataclass(kw_only=True)
 class _Reading:
     source: str
     problems: list[Problem] = field(default_factory=list)
+    unfit: list[Problem] = field(default_factory=list)
+    """What is not worth reading further: too much of something, control characters."""
 
     def place(self, node: yaml.Node) -> Place:
         return Place(source=self.source, line=node.start_mark.line + 1)
@@ -99,27 +114,44 @@ class _Reading:
     def wrong(self, node: yaml.Node, key: str, message: str) -> None:
         self.problems.append(Problem(place=self.place(node), key=key, message=message))
 
+    def refuse(self, node: yaml.Node, key: str, message: str) -> None:
+        self.unfit.append(Problem(place=self.place(node), key=key, message=message))
+
     def node(self, node: yaml.Node, loc: Loc) -> Node:
         place = self.place(node)
         if not node.tag.startswith("tag:yaml.org,2002:") or node.tag.rpartition(":")[2] not in _PLAIN_TAGS:
-            self.wrong(node, spell(loc), f"the tag {node.tag!r} is not read here; remove it")
+            self.wrong(node, spell(loc), f"the tag {shown(node.tag)} is not read here; remove it")
         if isinstance(node, yaml.MappingNode):
             return self.table(node, loc)
         if isinstance(node, yaml.SequenceNode):
+            if len(node.value) > limits.LIST_ITEMS:
+                said = (
+                    f"{len(node.value)} items in one list; at most {limits.LIST_ITEMS}, split the experiment"
+                )
+                self.refuse(node, spell(loc), said)
             nodes = tuple(self.node(item, (*loc, i)) for i, item in enumerate(node.value))
             return Items(nodes=nodes, place=place)
         if isinstance(node, yaml.ScalarNode) and node.value == "" and node.style is None:
             self.wrong(node, spell(loc), "has no value; give one or remove the key")
+        for unfit in _unfit(node.value):
+            self.refuse(node, spell(loc), unfit)
         return Scalar(text=node.value, place=place)
 
     def table(self, node: yaml.MappingNode, loc: Loc) -> Table:
         entries: dict[str, Node] = {}
         places: dict[str, Place] = {}
+        if len(node.value) > limits.TABLE_KEYS:
+            said = f"{len(node.value)} keys in one mapping; at most {limits.TABLE_KEYS}, remove some"
+            self.refuse(node, spell(loc), said)
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 self.wrong(key, spell(loc), "a key must be a plain word")
                 continue
             name = key.value
+            unfit = list(_unfit(name))
+            if unfit:
+                self.refuse(key, spell(loc), f"the key {shown(name)} {unfit[0]}")
+                continue
             if name in entries:
                 first = places[name].line
                 self.wrong(key, spell((*loc, name)), f"given twice (first on line {first}); keep one")
@@ -129,41 +161,75 @@ class _Reading:
         return Table(entries=entries, places=places, place=self.place(node))
 
 
+def _unfit(text: str) -> Iterator[str]:
+    """Why a value or key cannot be shown to anybody."""
+    if len(text) > limits.TEXT_CHARACTERS:
+        yield f"has {len(text)} characters; at most {limits.TEXT_CHARACTERS}, shorten it"
+    found = CONTROL.search(text)
+    if found is not None and found[0] == "\n":
+        yield "has a line break; write it on one line (text folded over several lines: after >-)"
+    elif found is not None:
+        yield f"has the control character U+{ord(found[0]):04X}; remove it"
+
+
 _PLAIN_TAGS = ("str", "seq", "map")
 
 
 class _Loader(yaml.BaseLoader):
     """Scalars stay text, and an alias is an error (nothing can recurse or explode)."""
 
+    depth = 0
+    nodes = 0
+
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        self.nodes += 1
         if self.check_event(yaml.AliasEvent):
-            mark = self.get_event().start_mark  # type: ignore[no-untyped-call]
-            problem = "aliases (*name) are not read here; write the value out"
-            raise yaml.composer.ComposerError(problem=problem, problem_mark=mark)
-        return super().compose_node(parent, index)
+            self._refuse("aliases (*name) are not read here; write the value out")
+        if self.depth > limits.NESTING:
+            self._refuse(
+                f"more than {limits.NESTING} lists and mappings inside one another; no key is so deep"
+            )
+        if self.nodes > limits.FILE_NODES:
+            self._refuse(f"more than {limits.FILE_NODES} values in one file; split the experiment")
+        self.depth += 1
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+    def _refuse(self, problem: str) -> NoReturn:
+        mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+        raise yaml.composer.ComposerError(problem=problem, problem_mark=mark)
 
 
 def compose(text: str, *, source: str) -> tuple[Node, list[Problem]]:
-    """Read YAML; raise SpecError with line and column when it is none.
+    """Read YAML; raise SpecError with line and column when it is none, and with a line each for what is not read further.
 
     Returns the tree and the mistakes that leave it readable (repeated keys, keys without a value), for the
     caller to report together with its own.
     """
+    if len(text) > limits.FILE_BYTES:
+        message = f"{source}: {len(text)} characters; at most {limits.FILE_BYTES}, split the experiment"
+        raise SpecError(message)
     try:
         root = yaml.compose(text, Loader=_Loader)
     except yaml.YAMLError as error:
-        raise SpecError(_syntax_message(error, source)) from None
-    except RecursionError:
-        message = f"{source}: nested too deeply to be an experiment"
+        raise SpecError(_syntax_message(error, text, source)) from None
+    except (ValueError, OverflowError) as error:  # an escape beyond Unicode, a version of 5000 digits
+        message = f"{source}: not YAML: {error}"
         raise SpecError(message) from None
     if root is None:
         message = f"{source} is empty; start from a bundled experiment"
         raise SpecError(message)
     reading = _Reading(source=source)
-    return reading.node(root, ()), reading.problems
+    tree = reading.node(root, ())
+    refuse(reading.unfit)
+    return tree, reading.problems
 
 
-def _syntax_message(error: yaml.YAMLError, source: str) -> str:
+def _syntax_message(error: yaml.YAMLError, text: str, source: str) -> str:
+    if isinstance(error, yaml.reader.ReaderError):
+        line = text.count("\n", 0, error.position) + 1
+        return f"{source}:{line}: not YAML: the character U+{ord(text[error.position]):04X}; remove it"
     mark = getattr(error, "problem_mark", None)
     if mark is None:
         return f"{source}: not YAML: {error}"
@@ -232,18 +298,22 @@ def merge(base: Table, over: Table) -> Table:
     return replace(base, entries=entries, places=places)
 
 
-def references(node: Node, loc: Loc = ()) -> Iterator[tuple[Loc, Scalar]]:
-    """Every scalar with a ``$`` in it, and where it stands."""
+def scalars(node: Node, loc: Loc = ()) -> Iterator[tuple[Loc, Scalar]]:
+    """Every single value, and where it stands."""
     match node:
         case Scalar():
-            if "$" in node.text:
-                yield loc, node
+            yield loc, node
         case Items():
             for index, item in enumerate(node.nodes):
-                yield from references(item, (*loc, index))
+                yield from scalars(item, (*loc, index))
         case Table():
             for key, value in node.entries.items():
-                yield from references(value, (*loc, key))
+                yield from scalars(value, (*loc, key))
+
+
+def references(node: Node) -> Iterator[tuple[Loc, Scalar]]:
+    """Every value with a ``$`` in it, and where it stands."""
+    return ((loc, scalar) for loc, scalar in scalars(node) if "$" in scalar.text)
 
 
 def substitute(node: Node, values: dict[str, Scalar]) -> Node:

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
 
 from fabbbr.axes import squeeze
+from fabbbr.foreign import shown
 from fabbbr.model import PORTS_PER_FLOW, AckAggregation, Aqm, BbrProfile, Implementation, Loss, Record
 from fabbbr.quantity import BitRate, Buffer, ByteSize, Span
 from fabbbr.suggest import did_you_mean
@@ -50,14 +51,14 @@ def _known_cca(name: str) -> str:
     if name in CCAS:
         return name
     hint = "; the kernel's bbr is called bbr1 here" if name == "bbr" else did_you_mean(name, CCAS)
-    why = f"{name!r} is no congestion control known here{hint} (known: {', '.join(CCAS)})"
+    why = f"{shown(name)} is no congestion control known here{hint} (known: {', '.join(CCAS)})"
     raise _wrong(why)
 
 
 def _whole(value: object) -> object:
     """Refuse ``5.0`` and ``1_000`` for a count, which pydantic would take."""
     if isinstance(value, str) and re.fullmatch(r"\s*\d+\s*", value) is None:
-        why = f"{value!r} is not a whole number"
+        why = f"{shown(value)} is not a whole number"
         raise _wrong(why)
     return value
 
@@ -201,12 +202,11 @@ class Setup(Record):
     def end(self) -> Duration | None:
         """When the last flow stops; None when some flow sends a size instead of a time."""
         ends = [
-            start.ns + group.duration.ns
+            group.start.ns + (group.count - 1) * group.stagger.ns + group.duration.ns
             for group in self.flows
             if group.duration is not None
-            for start in group.starts()
         ]
-        return Duration(max(ends)) if all(group.duration is not None for group in self.flows) else None
+        return Duration(max(ends)) if len(ends) == len(self.flows) else None
 
 
 class Header(Record):

@@ -11,13 +11,14 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from fabbbr.document import Loc
+from fabbbr.foreign import listed, shown
 from fabbbr.model import Record
 from fabbbr.suggest import did_you_mean
 
 
 def unknown_key(key: str, known: Sequence[str], *, what: str = "key") -> str:
     """``unknown key; did you mean 'rate'? (known: …)``."""
-    return f"unknown {what}{did_you_mean(key, known)} (known: {', '.join(known) or 'none'})"
+    return f"unknown {what}{did_you_mean(key, known)} (known: {listed(known) or 'none'})"
 
 
 def messages(error: ValidationError, kind: type[Record]) -> Iterator[tuple[Loc, str]]:
@@ -46,14 +47,14 @@ def _message(detail: ErrorDetails, kind: type[Record]) -> str:
             return f"is missing{_example(_field(_model_at(kind, parents), last), str(last))}"
         case "literal_error":
             known = re.findall(r"'([^']+)'", detail["ctx"]["expected"])
-            return f"{given!r} is not known{did_you_mean(str(given), known)} (known: {', '.join(known)})"
+            return f"{shown(given)} is not known{did_you_mean(str(given), known)} (known: {listed(known)})"
         case "string_pattern_mismatch":
-            return f"{given!r} does not fit the pattern {detail['ctx']['pattern']}"
+            return f"{shown(given)} does not fit the pattern {detail['ctx']['pattern']}"
         case "quantity" | "plain_words":
             return detail["msg"]
         case other:
             words = detail["msg"]
-            return f"{given!r}: {_EXPECTED.get(other) or words[:1].lower() + words[1:]}"
+            return f"{shown(given)}: {_EXPECTED.get(other) or words[:1].lower() + words[1:]}"
 
 
 def _example(field: FieldInfo | None, key: str) -> str:

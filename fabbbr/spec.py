@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from fabbbr import limits
 from fabbbr.axes import Combination, axis_names, axis_nodes, read_axes, replace_axis
 from fabbbr.document import (
     Items,
@@ -28,10 +30,12 @@ from fabbbr.document import (
     plain,
     references,
     refuse,
+    scalars,
     substitute,
 )
 from fabbbr.errors import SpecError, UsageError
 from fabbbr.experiment import PROFILES, Condition, Experiment, Header, Profile, Setup
+from fabbbr.foreign import shown
 from fabbbr.mistakes import messages, unknown_key
 from fabbbr.model import Record
 from fabbbr.sanity import mistakes
@@ -66,25 +70,31 @@ def parse(
     if repeat is not None:
         overrides = (*overrides, f"repeat={repeat}")
     problems.extend(_stray_keys(root))
+    resolved: dict[tuple[str, bool], tuple[Experiment | None, list[Problem]]] = {}
     experiment = None
     for name in PROFILES:
-        table = in_profile(root, name)
+        overridden = bool(overrides) and name == profile
+        reading = (name if name in root.entries else "default", overridden)
+        if reading not in resolved:  # a profile that the file does not define is the default once more
+            table = in_profile(root, name)
+            resolved[reading] = _resolve(
+                apply_overrides(table, overrides) if overridden else table, name, root
+            )
+            problems.extend(_said_of(name, resolved[reading][1], known=problems))
         if name == profile:
-            table = apply_overrides(table, overrides)
-        resolved, found = _resolve(table, name, root)
-        problems.extend(_said_of(name, found, known=problems))
-        experiment = resolved if name == profile else experiment
+            experiment = resolved[reading][0]
     refuse(problems)
     assert experiment is not None
-    return experiment
+    return experiment.model_copy(update={"profile": profile})
 
 
 def _said_of(profile: Profile, found: Sequence[Problem], *, known: Sequence[Problem]) -> Iterator[Problem]:
     """What is wrong in this profile and was not wrong before, marked with the profile unless it is the default."""
+    before = set(known)
     for problem in found:
         if profile == "default":
             yield problem
-        elif problem not in known:
+        elif problem not in before:
             yield replace(problem, message=f"{problem.message} (in profile {profile})")
 
 
@@ -134,12 +144,15 @@ def apply_overrides(table: Table, overrides: Sequence[str]) -> Table:
         name, equals, text = override.partition("=")
         name = name.strip()
         if not equals or not name or not text.strip():
-            message = f"override {override!r}: write it as key.path=value, e.g. path.rate='1 Gbit/s'"
+            message = f"override {shown(override)}: write it as key.path=value, e.g. path.rate='1 Gbit/s'"
             raise UsageError(message)
         if name.partition(".")[0] in PROFILE_KEYS:
-            message = f"override {override!r}: it applies to the profile in use; set the key itself"
+            message = f"override {shown(override)}: it applies to the profile in use; set the key itself"
             raise UsageError(message)
-        source = f"override {override!r}"
+        if name.count(".") > limits.NESTING:
+            message = f"override {shown(override)}: no key of an experiment is so deep"
+            raise UsageError(message)
+        source = f"override {shown(override)}"
         value = _override_value(text, source)
         table = _with_axis(table, name, _as_list(value)) or _set(table, name.split("."), value, source)
     return table
@@ -189,15 +202,17 @@ def _set_below(below: Node | None, keys: list[str], value: Node, source: str) ->
             return _set(Table(entries={}, places={}, place=place), keys, value, source)
         case Table():
             return _set(below, keys, value, source)
-        case Items() if keys[0].isdecimal() and int(keys[0]) < len(below.nodes):
+        case Items() if keys[0] in map(str, range(len(below.nodes))):
             index = int(keys[0])
             item = _set_below(below.nodes[index], keys[1:], value, source) if keys[1:] else value
             return replace(below, nodes=(*below.nodes[:index], item, *below.nodes[index + 1 :]))
         case Items():
-            message = f"{source}: {keys[0]!r} is no position of a list of {len(below.nodes)} (counted from 0)"
+            message = (
+                f"{source}: {shown(keys[0])} is no position of a list of {len(below.nodes)} (counted from 0)"
+            )
             raise UsageError(message)
         case Scalar():
-            message = f"{source}: there stands the single value {below.text!r}; set it as a whole, e.g. {{{keys[0]}: …}}"
+            message = f"{source}: there stands the single value {shown(below.text)}; set it as a whole, e.g. {{{keys[0]}: …}}"
             raise UsageError(message)
 
 
@@ -220,7 +235,7 @@ class _Resolving:
         try:
             return kind.model_validate(plain(table))
         except ValidationError as error:
-            for loc, message in messages(error, kind):
+            for loc, message in islice(messages(error, kind), limits.MISTAKES_LOOKED_FOR):
                 self.wrong(loc, message, root=table)
             return None
 
@@ -231,21 +246,57 @@ class _Resolving:
         for loc, scalar in references(setup):
             name = scalar.reference
             if name is None:
-                self.wrong(loc, f"{scalar.text!r}: an axis stands alone, as $name, not inside a text")
+                self.wrong(loc, f"{shown(scalar.text)}: an axis stands alone, as $name, not inside a text")
             elif name not in known:
                 key = find(setup, loc).key
                 said = unknown_key(name, known, what="axis")
                 self.problems.append(Problem(place=scalar.place, key=key, message=f"${name}: {said}"))
             used.add(name or "")
+            if len(self.problems) >= limits.MISTAKES_LOOKED_FOR:
+                return
         for axis in known:
             if axis not in used:
                 said = f"the axis is never used; write ${axis} where its value belongs, or remove it"
                 self.problems.append(Problem(place=nodes[axis].place, key=f"vary.{axis}", message=said))
 
     def keys(self) -> None:
-        axes = axis_names(self.table.entries.get("vary"))
+        known = (*KEYS, *axis_names(self.table.entries.get("vary")))
         for key in self.table.entries.keys() - set(KEYS):
-            self.wrong((key,), unknown_key(key, (*KEYS, *axes)))
+            place = self.table.places[key]
+            self.problems.append(Problem(place=place, key=key, message=unknown_key(key, known)))
+
+    def header(self) -> Header | None:
+        table = _only(self.table, HEADER_KEYS)
+        for loc, scalar in references(table):
+            if scalar.reference is not None:
+                said = f"${scalar.reference}: holds for all conditions, so no axis can stand here; write the value"
+                self.problems.append(Problem(place=scalar.place, key=find(table, loc).key, message=said))
+        return self.model(Header, table)
+
+    def amount(self, header: Header | None, setup: Table, conditions: int) -> bool:
+        """Whether the experiment is of a size that anybody could run; counted before anything is expanded."""
+        values = conditions * sum(1 for _ in scalars(setup))
+        if values > limits.VALUES:
+            said = f"{conditions} conditions of {values // conditions} values are {values}; at most {limits.VALUES}"
+            self.wrong(("vary",), f"{said}, split the experiment")
+        repeat = header.repeat if header is not None else 1
+        cells = conditions * repeat
+        if cells > limits.CELLS:
+            said = f"{conditions} conditions × {repeat} repetitions are {cells} cells; at most {limits.CELLS}"
+            self.wrong(("repeat",), f"{said}, lower repeat or split the experiment")
+        return values <= limits.VALUES and cells <= limits.CELLS
+
+    def conditions(self, setup: Table, combinations: Sequence[Combination]) -> Iterator[Condition]:
+        """The conditions without a mistake; after very many with one the rest is not looked at."""
+        faulty = 0
+        for combination in combinations:
+            found = self.condition(setup, combination)
+            if found is not None:
+                yield found
+            else:
+                faulty += 1
+            if max(faulty, len(self.problems)) >= limits.MISTAKES_LOOKED_FOR:
+                return
 
     def condition(self, setup: Table, combination: Combination) -> Condition | None:
         table = substitute(setup, combination)
@@ -253,8 +304,11 @@ class _Resolving:
         model = self.model(Setup, table)
         if model is None:
             return None
-        for loc, message in mistakes(model):
+        found = list(mistakes(model))
+        for loc, message in found:
             self.wrong(loc, message, root=table)
+        if found:
+            return None
         axes = {axis: value.text for axis, value in combination.items()}
         return Condition(axes=axes, setup=model)
 
@@ -267,19 +321,16 @@ def _resolve(table: Table, profile: Profile, root: Table) -> tuple[Experiment | 
     axes, problems = read_axes(table.entries.get("vary"), table.entries.get("except"), elsewhere=elsewhere)
     resolving = _Resolving(table, problems)
     resolving.keys()
-    header = resolving.model(Header, _only(table, HEADER_KEYS))
+    header = resolving.header()
     setup = _only(table, SETUP_KEYS)
     resolving.references(setup)
-    conditions = [resolving.condition(setup, combination) for combination in axes.combinations()]
+    combinations = list(axes.combinations())
+    if not resolving.amount(header, setup, len(combinations)):
+        return None, problems
+    conditions = tuple(resolving.conditions(setup, combinations))
     if header is None or problems:
         return None, problems
-    experiment = Experiment(
-        **dict(header),
-        profile=profile,
-        axes=axes.values,
-        conditions=tuple(condition for condition in conditions if condition),
-    )
-    return experiment, problems
+    return Experiment(**dict(header), profile=profile, axes=axes.values, conditions=conditions), problems
 
 
 def _only(table: Table, keys: Sequence[str]) -> Table:

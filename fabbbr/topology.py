@@ -17,7 +17,7 @@ from typing_extensions import Self
 
 from fabbbr import limits
 from fabbbr.errors import SpecError
-from fabbbr.limits import listed, shown
+from fabbbr.foreign import listed, shown
 from fabbbr.model import Host, Record, Switch
 from fabbbr.suggest import did_you_mean
 

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
+from fabbbr import limits
 from fabbbr.errors import UnitError
+from fabbbr.foreign import shown
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -22,6 +24,9 @@ NANOSECONDS_PER_SECOND = 1_000_000_000
 
 
 def _split(text: str, kind: str) -> tuple[Fraction, str]:
+    if len(text) > limits.QUANTITY_CHARACTERS:
+        message = f"{shown(text)} is not a {kind}: at most {limits.QUANTITY_CHARACTERS} characters are read"
+        raise UnitError(message)
     match = _NUMBER.fullmatch(text)
     if match is None:
         message = f"{text!r} is not a {kind}: expected a number and a unit"

@@ -16,7 +16,7 @@ from functools import cached_property
 from fabbbr import limits
 from fabbbr.errors import PlanError
 from fabbbr.experiment import FlowGroup, Setup, StepSetup
-from fabbbr.limits import listed, shown
+from fabbbr.foreign import listed, shown
 from fabbbr.model import AckAggregation, CellLink, Flow, Loss, Step
 from fabbbr.sanity import FASTEST_RATE, SLOWEST_RATE
 from fabbbr.suggest import did_you_mean

@@ -377,7 +377,7 @@ def test_an_explosion_of_combinations_is_refused_before_it_happens():
         ("id: a\n\tpath: b\n", "f.yaml:2: column 1: not YAML: found character '\\t'"),
         ("a: &x 1\nb: *x\n", "f.yaml:2: column 4: not YAML: aliases (*name) are not read here"),
         ("a: 1\n---\nb: 2\n", "f.yaml:2: column 1: not YAML:"),
-        ("a: \x00", "f.yaml: not YAML:"),
+        ("a: 1\nb: \x00", "f.yaml:2: not YAML: the character U+0000; remove it"),
         ("", "f.yaml is empty"),
         ("[" * 5000, "f.yaml"),
         ("just text", "f.yaml:1: expected keys such as id, path and flows"),
