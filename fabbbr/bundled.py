@@ -35,7 +35,7 @@ def find(kind: Literal["experiments", "slices"], name: str, *, beside: Path | No
     suffix, one = _SUFFIX[kind], kind.removesuffix("s")
     if "/" in name or "." in name:
         path = (beside or Path()) / name
-        if not path.is_file():
+        if not _is_file(path):
             message = (
                 f"no {one} file {path}; give an existing file, or a bundled name: {', '.join(names(kind))}"
             )
@@ -46,3 +46,10 @@ def find(kind: Literal["experiments", "slices"], name: str, *, beside: Path | No
         message = f"no {one} {name!r}{hint} (bundled: {', '.join(names(kind))}; a file of your own: ./{name}{suffix})"
         raise UsageError(message)
     return folder(kind) / f"{name}{suffix}"
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that is too long, a folder that may not be searched
+        return False

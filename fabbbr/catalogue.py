@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fabbbr import bundled, plan, slices, spec, traces
+from fabbbr import bundled, limits, plan, slices, spec, traces
 from fabbbr.errors import SpecError
 from fabbbr.experiment import Experiment, Profile, SliceChoice
 from fabbbr.model import Cell
@@ -41,7 +43,7 @@ def open_plan(
     does not fit its topology.
     """
     path = bundled.find("experiments", name)
-    text = _text(path)
+    text = read_text(path)
     experiment = spec.parse(text, source=str(path), profile=profile, overrides=overrides, repeat=repeat)
     cells = plan.expand(
         experiment,
@@ -68,16 +70,40 @@ class _Slices:
 
 
 def _traces(experiment: Experiment, beside: Path) -> dict[str, Trace]:
-    names = {condition.setup.path.trace for condition in experiment.conditions} - {None}
-    return {name: traces.parse(_text(beside / name), source=str(beside / name)) for name in names if name}
+    named = dict.fromkeys(condition.setup.path.trace for condition in experiment.conditions)
+    read: dict[str, Trace] = {}
+    left = limits.TRACE_BYTES
+    for name in filter(None, named):
+        said = f"what is left of {limits.TRACE_BYTES} for all traces of an experiment"
+        text = read_text(beside / name, most=left, said=said)
+        left -= len(text)
+        read[name] = traces.parse(text, source=str(beside / name))
+    return read
 
 
-def _text(path: Path) -> str:
+def read_text(
+    path: Path, *, most: int = limits.FILE_BYTES, said: str = "the most of an experiment file"
+) -> str:
+    """The text of a file that somebody named: it may be a pipe, a device or far too long.
+
+    Raises SpecError when it cannot be read, is no file, has more than ``most`` bytes (``said``: whose limit that is), or is not
+    UTF-8.
+    """
     try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        message = f"cannot read {path}: {error.strerror}; name an existing file"
+        # Without O_NONBLOCK a pipe that nobody writes to would hold the opening itself.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123 - a descriptor
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                message = f"cannot read {path}: it is no file; name one"
+                raise SpecError(message)
+            content = file.read(most + 1)
+    except (OSError, ValueError) as error:
+        message = f"cannot read {path}: {getattr(error, 'strerror', error)}; name an existing file"
         raise SpecError(message) from error
+    if len(content) > most:
+        message = f"{path}: more than {most} bytes, {said}; shorten it"
+        raise SpecError(message)
+    try:
+        return content.decode("utf-8")
     except UnicodeDecodeError as error:
         message = f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8 text"
         raise SpecError(message) from error

@@ -10,6 +10,7 @@ import hashlib
 import random
 from collections.abc import Callable, Mapping, Sequence
 
+from fabbbr import limits
 from fabbbr.errors import PlanError, SpecError
 from fabbbr.estimate import end_of
 from fabbbr.experiment import Condition, Experiment, SliceChoice
@@ -36,14 +37,22 @@ def expand(
 
     Blocks are repetitions, so that a run that is cut short holds whole blocks; inside a block the conditions are
     shuffled by ``seed``, so that drift does not fall on one of them. ``traces`` holds the files that
-    ``path.trace`` names. Raises PlanError naming the condition that does not fit its topology.
+    ``path.trace`` names. Raises PlanError naming the condition that does not fit its topology, and when all cells together have more
+    parts than anybody could run.
     """
-    conditions = [
-        _in_condition(
-            experiment, condition, topology_of, timer_hz, (traces or {}).get(condition.setup.path.trace or "")
-        )
-        for condition in experiment.conditions
-    ]
+    conditions: list[Cell] = []
+    parts = 0
+    for condition in experiment.conditions:
+        trace = (traces or {}).get(condition.setup.path.trace or "")
+        conditions.append(_in_condition(experiment, condition, topology_of, timer_hz, trace))
+        parts += _parts(conditions[-1]) * experiment.repeat
+        if parts > limits.PARTS:
+            message = (
+                f"{experiment.id}: more than {limits.PARTS} hosts, switches, links, flows and steps in all cells "
+                f"({parts} in the first {len(conditions)} of {len(experiment.conditions)} conditions with "
+                f"{experiment.repeat} repetitions); lower one of them or split the experiment"
+            )
+            raise PlanError(message)
     shuffler = random.Random(seed)  # noqa: S311 - an order, not a secret
     cells: list[Cell] = []
     for repetition in range(1, experiment.repeat + 1):
@@ -90,6 +99,10 @@ def _in_condition(
         warm_up=default_warm_up(wiring.flows, end=end) if setup.warm_up is None else setup.warm_up,
         timer_hz=timer_hz,
     )
+
+
+def _parts(cell: Cell) -> int:
+    return sum(map(len, (cell.hosts, cell.switches, cell.links, cell.flows, cell.steps)))
 
 
 def cell_id(condition: str, repetition: int) -> str:

@@ -7,10 +7,12 @@ rates over bins; that keeps the bytes of a bin and loses what is shorter than it
 
 from __future__ import annotations
 
+import io
 from bisect import bisect_right
 from dataclasses import dataclass
 
 from fabbbr.errors import SpecError
+from fabbbr.foreign import shown
 from fabbbr.units import NANOSECONDS_PER_SECOND, Duration, Rate
 
 OPPORTUNITY_BYTES = 1500
@@ -21,6 +23,8 @@ STANDSTILL = Rate(8_000)
 """The rate of a bin without opportunities: about the least at which tc still sends a packet in seconds."""
 
 _NS_PER_MS = 1_000_000
+_MOST_DIGITS = 12
+"""Thirty years of milliseconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,10 +64,10 @@ class Trace:
 def parse(text: str, *, source: str) -> Trace:
     """Read a trace; raise SpecError with the line that is none."""
     times: list[int] = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(io.StringIO(text), start=1):
         word = line.strip()
-        if not word.isascii() or not word.isdecimal():
-            message = f"{source}:{number}: {line[:40]!r} is not a whole number of milliseconds"
+        if not word.isascii() or not word.isdecimal() or len(word) > _MOST_DIGITS:
+            message = f"{source}:{number}: {shown(line.rstrip())} is not a whole number of milliseconds"
             raise SpecError(message)
         if times and int(word) < times[-1]:
             message = f"{source}:{number}: {word} goes back in time (after {times[-1]}); sort the trace"
