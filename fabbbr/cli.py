@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
+from typing import NoReturn
 
 from fabbbr.errors import FabbbrError
+from fabbbr.foreign import visible
 from fabbbr.version import __version__
 
 UNEXPECTED = 1
@@ -24,6 +27,8 @@ INTERRUPTED = 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status. The only place that catches FabbbrError."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without µ and → is shown their numbers
     parser = build_parser()
     _complete(parser)
     arguments = parser.parse_args(argv)
@@ -32,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         module = importlib.import_module(f"fabbbr.commands.{arguments.module}")
         return int(module.main(arguments))
     except FabbbrError as error:
-        print(f"fabbbr: {error}", file=sys.stderr)  # noqa: T201
+        print(visible(f"fabbbr: {error}"), file=sys.stderr)  # noqa: T201
         return error.exit_status
     except KeyboardInterrupt:
         print("\nfabbbr: interrupted; finished cells are kept, the same command continues", file=sys.stderr)  # noqa: T201
@@ -41,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 0
     except OSError as error:
-        print(f"fabbbr: unexpected: {error}", file=sys.stderr)  # noqa: T201
+        print(visible(f"fabbbr: unexpected: {error}"), file=sys.stderr)  # noqa: T201
         return UNEXPECTED
 
 
@@ -59,9 +64,16 @@ def _complete(parser: argparse.ArgumentParser) -> None:
         argcomplete.autocomplete(parser)
 
 
+class _Parser(argparse.ArgumentParser):
+    """Shows the words of the command line in its complaints, and does not let a terminal obey them."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(visible(message))
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = _Parser(
         prog="fabbbr",
         description="Evaluate TCP congestion control over a WAN, in virtual time, with evidence to publish.",
         epilog=(__doc__ or "").split("\n\n", 1)[1],

@@ -12,13 +12,12 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from rich.console import Console
-
 from fabbbr.backends.base import usable_cpus
 from fabbbr.backends.guest.kernel.build import cached_kernel
 from fabbbr.backends.guest.kernel.prebuilt import prebuilt_kernel
 from fabbbr.backends.mininet import lacks
 from fabbbr.backends.tools import tool_versions
+from fabbbr.commands.terminal import Terminal
 from fabbbr.errors import EnvironmentUnfitError
 
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where a guest's memory comes from
@@ -42,10 +41,10 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps([asdict(finding) for finding in findings]))
     else:
-        console = Console()
+        console = Terminal()
         for finding in findings:
-            mark = "[green]yes[/]" if finding.fit else ("[red]no [/]" if finding.needed else "[yellow]no [/]")
-            console.print(f"{mark}  {finding.name}: {finding.told}", highlight=False, soft_wrap=True)
+            style = "green" if finding.fit else ("red" if finding.needed else "yellow")
+            console.say(("yes" if finding.fit else "no ", style), f"  {finding.name}: {finding.told}")
     unfit = [finding.name for finding in findings if finding.needed and not finding.fit]
     if unfit:
         message = f"the guest backend cannot run yet: {', '.join(unfit)}"

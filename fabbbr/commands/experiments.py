@@ -6,10 +6,9 @@ import argparse
 import json
 from pathlib import Path
 
-from rich.console import Console
-from rich.markup import escape
-
 from fabbbr import bundled
+from fabbbr.catalogue import read_text
+from fabbbr.commands.terminal import Terminal, tell
 from fabbbr.errors import UsageError
 
 
@@ -29,7 +28,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise UsageError(message)
     source = bundled.find("experiments", arguments.name)
     if arguments.action == "show":
-        print(source.read_text(encoding="utf-8"), end="")
+        tell(read_text(source).removesuffix("\n"))
         return 0
     return _copy(source, arguments.to or Path(source.name))
 
@@ -55,18 +54,12 @@ def _list(*, as_json: bool) -> int:
     if as_json:
         print(json.dumps(rows))
         return 0
-    console = Console()
+    console = Terminal()
     for row in rows:
         minutes = float(str(row["quick_wall_s_on_one_core"])) / 60
-        console.print(
-            f"[bold]{row['name']:14}[/] {escape(str(row['title']))}", highlight=False, soft_wrap=True
-        )
-        console.print(
-            f"{'':14} [dim]{escape(str(row['source']))}; --quick: {row['quick_cells']} cells, "
-            f"about {minutes:.0f} min on one core[/]",
-            highlight=False,
-            soft_wrap=True,
-        )
+        console.say((f"{row['name']:14}", "bold"), f" {row['title']}")
+        effort = f"--quick: {row['quick_cells']} cells, about {minutes:.0f} min on one core"
+        console.say(f"{'':14} ", (f"{row['source']}; {effort}", "dim"))
     return 0
 
 
@@ -74,10 +67,11 @@ def _copy(source: Path, target: Path) -> int:
     if target.exists():
         message = f"{target} is there already; name another file with --to"
         raise UsageError(message)
+    text = read_text(source)
     try:
-        target.write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
+        target.write_text(text, encoding="utf-8")
     except OSError as error:
         message = f"cannot write {target}: {error.strerror}; name another file with --to"
         raise UsageError(message) from error
-    print(target)
+    tell(target)
     return 0

@@ -6,10 +6,10 @@ import argparse
 import json
 from dataclasses import asdict
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from fabbbr.backends.guest.kernel.build import GuestKernel, build_kernel, cached_kernel
+from fabbbr.commands.terminal import Terminal
 from fabbbr.errors import EnvironmentUnfitError
 
 
@@ -24,19 +24,17 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(asdict(kernel)))
         return 0
-    Console().print(
+    Terminal().say(
         f"Linux {kernel.release} ({kernel.package} {kernel.package_version}), built in {kernel.build_s:.0f} s, "
-        f"{'seccomp' if kernel.seccomp else 'ptrace'}: {kernel.folder}",
-        highlight=False,
-        soft_wrap=True,
+        f"{'seccomp' if kernel.seccomp else 'ptrace'}: {kernel.folder}"
     )
     return 0
 
 
 def _build(arguments: argparse.Namespace) -> GuestKernel:
-    console = Console(stderr=arguments.json)
+    console = Terminal(stderr=arguments.json)
     with Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.percentage:3.0f} %"),
         TimeElapsedColumn(),
@@ -51,6 +49,6 @@ def _build(arguments: argparse.Namespace) -> GuestKernel:
             if stage not in stages:
                 stages.append(stage)
                 if not console.is_terminal:
-                    console.print(f"guest kernel: {stage}", highlight=False)
+                    console.say(f"guest kernel: {stage}")
 
         return build_kernel(progress, jobs=arguments.jobs)

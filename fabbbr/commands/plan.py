@@ -8,10 +8,10 @@ import shlex
 from collections.abc import Sequence
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from fabbbr.backends.tools import iperf3_version
+from fabbbr.commands.terminal import Terminal
 from fabbbr.estimate import estimate
 from fabbbr.laboratory import Request, planned, selected
 from fabbbr.model import Cell, Command, Job
@@ -60,13 +60,13 @@ def print_plan(cells: Sequence[Cell], *, commands: bool, as_json: bool) -> int:
             )
         )
         return 0
-    console = Console()
+    console = Terminal()
     # An id that is cut off is of no use for --only: rather let a narrow terminal wrap.
-    Console(width=max(console.width, _TABLE_WIDTH)).print(_table(cells))
+    Terminal(width=max(console.width, _TABLE_WIDTH)).print(_table(cells))
     if commands:
         for cell in cells:
             _print_commands(console, cell)
-    console.print(
+    console.say(
         f"{cost.cells} cells, {cost.virtual_s:.0f} s of virtual time, {cost.bottleneck_bytes / 1e9:.2f} GB through the "
         f"bottleneck, about {cost.wall_s / 60:.1f} min on one core"
     )
@@ -97,10 +97,10 @@ def _job(cell: Cell) -> Job:
     return job(cell, iperf3_version=iperf3_version())
 
 
-def _print_commands(console: Console, cell: Cell) -> None:
+def _print_commands(console: Terminal, cell: Cell) -> None:
     console.rule(cell.id, align="left")
     for line in command_lines(_job(cell)):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        console.say(line)
 
 
 def command_lines(planned_job: Job) -> list[str]:

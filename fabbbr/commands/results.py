@@ -9,9 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.markup import escape
-
+from fabbbr.commands.terminal import Terminal, tell
 from fabbbr.errors import StoreError
 from fabbbr.laboratory import open_runs
 from fabbbr.store import RunFolder
@@ -42,7 +40,7 @@ def _report(arguments: argparse.Namespace) -> int:
 
     folder = arguments.to or arguments.runs[0]
     path = write_report(open_runs(arguments.runs), folder)
-    print(json.dumps({"report": str(path)}) if arguments.json else path)
+    tell(json.dumps({"report": str(path)}) if arguments.json else path)
     return 0
 
 
@@ -61,21 +59,21 @@ def _claims(arguments: argparse.Namespace) -> int:
 
 def _print_scoreboard(verdicts: Sequence[Verdict], *, everything: bool) -> None:
     """A line per verdict and its claim below it, which fits a terminal of 80 columns."""
-    console = Console()
+    console = Terminal()
     for verdict in verdicts:
         if everything or verdict.verdict != "not run":
-            console.print(
-                f"[{_COLOURS[verdict.verdict]}]{verdict.verdict:14}[/] [bold]{verdict.id:6}[/] {_measured(verdict)}"
-                f"[dim], band {verdict.band}[/]",
-                highlight=False,
-                soft_wrap=True,
+            console.say(
+                (f"{verdict.verdict:14}", _COLOURS[verdict.verdict]),
+                " ",
+                (f"{verdict.id:6}", "bold"),
+                f" {_measured(verdict)}",
+                (f", band {verdict.band}", "dim"),
             )
-            console.print(f"{'':21} [dim]{escape(verdict.predicate)}[/]", highlight=False, soft_wrap=True)
+            console.say(f"{'':21} ", (verdict.predicate, "dim"))
     counts: Counter[str] = Counter(verdict.verdict for verdict in verdicts)
-    console.print(
+    console.say(
         ", ".join(f"{counts[name]} {name}" for name in _COLOURS if counts[name])
-        + ("" if everything else "  (--all lists those not run)"),
-        highlight=False,
+        + ("" if everything else "  (--all lists those not run)")
     )
 
 
@@ -100,25 +98,22 @@ def _compare(arguments: argparse.Namespace) -> int:
         from fabbbr_analysis.report import write_comparison
 
         path = write_comparison(first, second, arguments.to)
-        Console(stderr=arguments.json).print(f"report: {path}", soft_wrap=True)
+        Terminal(stderr=arguments.json).say(f"report: {path}")
     return 0
 
 
 def _print_comparison(frame: pd.DataFrame) -> None:
     """What changed, condition by condition; what did not is only counted."""
-    console = Console()
+    console = Terminal()
     for condition, rows in frame.groupby("condition", sort=False):
         counts: Counter[str] = Counter(rows["verdict"])
-        console.print(
-            f"[bold]{escape(str(condition))}[/]  [dim]{', '.join(f'{n} {verdict}' for verdict, n in counts.items())}[/]",
-            highlight=False,
-        )
+        found = ", ".join(f"{n} {verdict}" for verdict, n in counts.items())
+        console.say((str(condition), "bold"), "  ", (found, "dim"))
         for row in rows[rows["verdict"].isin(["changed", "unclear"])].itertuples():
-            console.print(
-                f"  {row.verdict:8} {row.metric}: {row.mean_a:.5g} → {row.mean_b:.5g}"
-                f"[dim], a − b {row.difference:.4g} ({row.difference_low:.4g} to {row.difference_high:.4g})[/]",
-                highlight=False,
-                soft_wrap=True,
+            interval = f"({row.difference_low:.4g} to {row.difference_high:.4g})"
+            console.say(
+                f"  {row.verdict:8} {row.metric}: {row.mean_a:.5g} → {row.mean_b:.5g}",
+                (f", a − b {row.difference:.4g} {interval}", "dim"),
             )
 
 
@@ -141,8 +136,8 @@ def _verify(arguments: argparse.Namespace) -> int:
         print(json.dumps({"whole_cells": whole, "problems": problems}))
     else:
         for problem in problems:
-            print(problem)
-        print(f"{whole} cells are whole")
+            tell(problem)
+        tell(f"{whole} cells are whole")
     if problems:
         message = (
             f"{len(problems)} problems; remove the folders of the damaged cells and run the experiment again"

@@ -9,10 +9,10 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from fabbbr.commands.plan import print_plan
+from fabbbr.commands.terminal import Terminal
 from fabbbr.errors import CellsFailedError
 from fabbbr.estimate import end_of, estimate
 from fabbbr.execute import Event, Summary
@@ -32,7 +32,7 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         cells = selected(request, planned(request).cells)
         return print_plan(cells, commands=True, as_json=arguments.json)
-    console = Console(stderr=arguments.json)
+    console = Terminal(stderr=arguments.json)
     with _Display(console) as display:
         folder, summary = carry_out(request, announce=display.announce, listen=display.listen)
     _print_outcome(console, summary)
@@ -42,7 +42,7 @@ def main(arguments: argparse.Namespace) -> int:
 
         with console.status("making tables and report"):
             report = write_report(open_runs([folder.path]), folder.path)
-        console.print(f"report: [bold]{report}[/]", soft_wrap=True)
+        console.say("report: ", (str(report), "bold"))
     if arguments.json:
         print(json.dumps(_as_json(folder, summary, str(report) if report else None)))
     _raise_for(summary, folder)
@@ -76,16 +76,16 @@ def _as_json(folder: RunFolder, summary: Summary, report: str | None) -> dict[st
     }
 
 
-def _print_outcome(console: Console, summary: Summary) -> None:
-    words = [f"{len(summary.certified)} certified"]
-    for count, word in (
-        (len(summary.uncertified), "[yellow]not certified[/]"),
-        (len(summary.failed), "[red]failed[/]"),
-        (len(summary.skipped), "there already"),
+def _print_outcome(console: Terminal, summary: Summary) -> None:
+    pieces: list[str | tuple[str, str]] = [f"cells: {len(summary.certified)} certified"]
+    for count, word, style in (
+        (len(summary.uncertified), "not certified", "yellow"),
+        (len(summary.failed), "failed", "red"),
+        (len(summary.skipped), "there already", ""),
     ):
         if count:
-            words.append(f"{count} {word}")
-    console.print("cells: " + ", ".join(words))
+            pieces += [f", {count} ", (word, style)]
+    console.say(*pieces)
 
 
 def _raise_for(summary: Summary, folder: RunFolder) -> None:
@@ -105,7 +105,7 @@ def _raise_for(summary: Summary, folder: RunFolder) -> None:
 class _Display:
     """A line for the whole run and one per job; plain lines where there is no terminal."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Terminal) -> None:
         self._console = console
         self._live = console.is_terminal
         self._lock = threading.Lock()
@@ -136,10 +136,9 @@ class _Display:
         missing = [cell for cell in cells if not folder.has(cell.id)]
         self._total = len(missing)
         costs = {cell.id: estimate([cell]).wall_s for cell in missing}
-        self._console.print(
+        self._console.say(
             f"{folder.manifest.experiment.get('title', folder.manifest.source_name)}: {len(missing)} of {len(cells)} "
-            f"cells to run, {jobs} at a time, about {_minutes(sum(costs.values()) / jobs)}",
-            highlight=False,
+            f"cells to run, {jobs} at a time, about {_minutes(sum(costs.values()) / jobs)}"
         )
         self._costs, self._jobs = costs, jobs
         self._left = sum(costs.values())
@@ -189,13 +188,10 @@ class _Display:
             )
         if event.kind != "certified":
             style = "red" if event.kind == "failed" else "yellow"
-            self._console.print(f"[{style}]{event.kind}[/] {event.cell.id}: {event.reason}", soft_wrap=True)
+            self._console.say((event.kind, style), f" {event.cell.id}: {event.reason}")
         elif not self._live:
-            self._console.print(
-                f"[{self._done}/{self._total}] {event.cell.id}: {event.clock_s:.0f} s in {event.wall_s:.1f} s",
-                markup=False,
-                highlight=False,
-            )
+            done = f"[{self._done}/{self._total}]"
+            self._console.say(f"{done} {event.cell.id}: {event.clock_s:.0f} s in {event.wall_s:.1f} s")
 
 
 def _minutes(seconds: float) -> str:
