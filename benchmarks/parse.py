@@ -119,6 +119,13 @@ def main() -> None:
         ),
         (f"iperf3 ({size}), json.loads alone", f"{cpu_seconds(lambda: json.loads(report)):.2f} CPU-s"),
     ]
+    glued = b"{}" * 1_000_000
+    rows.append(
+        (
+            f"iperf3, {len(glued) / 1e6:.0f} MB of {{}} glued together",
+            f"{cpu_seconds(lambda: parse_iperf3(glued, source='iperf3')):.2f} CPU-s",
+        )
+    )
     print("| what | figure |\n|---|---|")
     for what, figure in rows:
         print(f"| {what} | {figure} |")

@@ -7,8 +7,10 @@ and the document printed twice.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -16,6 +18,7 @@ import msgspec
 import pyarrow as pa
 
 from fabbbr.errors import ParseError
+from fabbbr_analysis.parse.concatenated import values
 
 Outcome = Literal["completed", "interrupted", "no_output", "error"]
 Side = Literal["sender", "receiver"]
@@ -172,9 +175,9 @@ def _read(text: bytes) -> tuple[_Document, bool]:
         raise
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         characters = text.decode("utf-8", errors="replace").strip()
-        documents = _whole_documents(characters)
-        if documents:
-            return _fullest(documents), True
+        fullest = _fullest(characters)
+        if fullest is not None:
+            return fullest, True
         if not characters.startswith("{") or not _was_cut(characters, error):
             raise
         return _salvaged(characters), False
@@ -185,22 +188,23 @@ def _was_cut(characters: str, error: Exception) -> bool:
     return "truncated" in str(error) or not characters.endswith("}")
 
 
-def _whole_documents(characters: str) -> list[_Document]:
-    decoder = json.JSONDecoder()
-    documents = []
-    while characters.startswith("{"):
-        try:
-            value, end = decoder.raw_decode(characters)
-        except ValueError:
-            break
-        documents.append(msgspec.convert(value, _Document))
-        characters = characters[end:].lstrip()
-    return documents
+def _objects(characters: str) -> Iterator[dict[str, Any]]:
+    """The whole objects at the start of a text, whatever comes after them."""
+    with contextlib.suppress(ValueError):
+        for value in values(characters):
+            if not isinstance(value, dict):
+                return
+            yield value
 
 
-def _fullest(documents: list[_Document]) -> _Document:
-    """Of a document printed more than once, the one with most in it."""
-    return max(documents, key=lambda document: (len(document.end.streams), len(document.intervals)))
+def _fullest(characters: str) -> _Document | None:
+    """Of a document printed more than once, the one with most in it; None when there is no whole one."""
+    documents = (msgspec.convert(value, _Document) for value in _objects(characters))
+    return max(
+        documents,
+        key=lambda document: (len(document.end.streams), len(document.intervals)),
+        default=None,
+    )
 
 
 def _salvaged(characters: str) -> _Document:

@@ -111,18 +111,30 @@ class _NoSocketError(Exception):
 
 
 def _whole_sockets(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Cut before the last line that starts a socket: what follows it may continue it."""
-    rest = b""
+    """Cut before the last line that starts a socket: what follows it may continue it.
+
+    Each byte is looked at once and joined once, however far the next cut is away.
+    """
+    kept: list[bytes] = []
     for chunk in chunks:
-        rest += chunk
-        cut = rest.rfind(b"\n")
-        while cut >= 0 and rest[cut + 1 : cut + 2] in _CONTINUING:
-            cut = rest.rfind(b"\n", 0, cut)
-        if cut >= 0:
-            yield rest[: cut + 1]
-            rest = rest[cut + 1 :]
+        at_seam = bool(kept) and kept[-1].endswith(b"\n") and chunk[:1] not in _CONTINUING
+        cut = _last_start(chunk) or (0 if at_seam else None)
+        if cut is None:
+            kept.append(chunk)
+        else:
+            yield b"".join((*kept, chunk[:cut]))
+            kept = [chunk[cut:]]
+    rest = b"".join(kept)
     if rest:
         yield rest if rest.endswith(b"\n") else rest + b"\n"
+
+
+def _last_start(chunk: bytes) -> int | None:
+    """Where the last line starts that is known to start a socket; None when the chunk has no such line after its first."""
+    newline = chunk.rfind(b"\n")
+    while newline >= 0 and chunk[newline + 1 : newline + 2] in _CONTINUING:
+        newline = chunk.rfind(b"\n", 0, newline)
+    return newline + 1 if newline >= 0 else None
 
 
 def _cleaned(text: bytes) -> bytes:
@@ -147,7 +159,7 @@ class _Layouts:
 
     def __init__(self) -> None:
         self._ids: dict[bytes, int] = {}
-        self._texts: tuple[list[str], ...] = tuple([] for _ in _LABELS)
+        self._texts: tuple[dict[str, int], ...] = tuple({} for _ in _LABELS)
         self.labels: _Ints = np.zeros((0, len(_LABELS)), dtype=np.int64)
         """Index of each label in its ``texts``; -1 for none."""
         self.wholes: _Ints = np.zeros((0, len(COLUMNS)), dtype=np.int64)
@@ -164,7 +176,7 @@ class _Layouts:
 
     def texts(self, label: int) -> list[str]:
         """Return what the indices in column ``label`` of ``labels`` stand for."""
-        return self._texts[label]
+        return list(self._texts[label])
 
     def ids(self, skeletons: list[bytes]) -> _Ints:
         """Return the row of each line's layout; -1 for a blank line or a header."""
@@ -219,9 +231,7 @@ class _Layouts:
         if text is None:
             return -1
         texts = self._texts[label]
-        if text not in texts:
-            texts.append(text)
-        return texts.index(text)
+        return texts.setdefault(text, len(texts))
 
 
 @dataclass(frozen=True, kw_only=True)
