@@ -77,6 +77,7 @@ def record(
     files: dict[str, bytes | None] | None = None,
     interfaces: dict | None = INTERFACES,
     status: str = "certified",
+    wall_s: float = 5.0,
 ) -> StoredCell:
     """Put a cell into the folder: the capture, with ``files`` added, replaced or (None) left out."""
     work = folder.begin(cell.id)
@@ -99,7 +100,7 @@ def record(
         certificate=Certificate(checks=()),
         provenance=provenance,
         virtual_s=None,
-        wall_s=5.0,
+        wall_s=wall_s,
         files=hashes_of_raw_files(work),
     )
     return folder.commit(cell.id, manifest)

@@ -266,7 +266,6 @@ def _run_row(
         "clock": stored.provenance.clock,
         "kernel_release": stored.provenance.kernel_release,
         "virtual_s": stored.virtual_s,
-        "wall_s": stored.wall_s,
         "rate_bps": rate,
         "rtt_s": rtt_s,
         "buffer_bytes": link.buffer_bytes,

@@ -74,7 +74,6 @@ def _cell_row(stored: StoredCell) -> dict[str, Any]:
         "clock": manifest.provenance.clock,
         "kernel_release": manifest.provenance.kernel_release,
         "virtual_s": manifest.virtual_s,
-        "wall_s": manifest.wall_s,
         "rtt_s": max((flow.rtt.seconds for flow in cell.flows), default=None),
         **_bottleneck_columns(cell),
         "loss_ratio": lossy.loss.rate.value if lossy is not None and lossy.loss is not None else None,

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from fabbbr_analysis.parse import iperf3, ss
 
-TABLES_VERSION = 2
+TABLES_VERSION = 3
 """Raised when the same raw files give other tables: a parser was mended, a column changed."""
 
 CELLS = pa.schema(
@@ -24,7 +24,6 @@ CELLS = pa.schema(
         ("clock", pa.string()),
         ("kernel_release", pa.string()),
         ("virtual_s", pa.float64()),
-        ("wall_s", pa.float64()),
         ("rate_bps", pa.int64()),
         ("rtt_s", pa.float64()),
         ("buffer_bytes", pa.int64()),

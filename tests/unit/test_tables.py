@@ -60,6 +60,15 @@ def test_the_same_cells_give_the_same_bytes(run, tmp_path):
     assert contents(run) == contents(again)
 
 
+def test_a_run_that_took_longer_on_the_wall_has_the_same_tables(run, tmp_path):
+    slower = recorded_run.create(tmp_path / "slower", *TWO)
+    for cell in TWO:
+        recorded_run.record(slower, cell, wall_s=500.0)
+    build_tables(run)
+    build_tables(slower)
+    assert contents(run) == contents(slower)
+
+
 def test_runs_are_cells_with_metrics(run):
     build_tables(run)
     cells, runs = (pq.read_table(table_path(run.path, name)) for name in ("cells", "runs"))
