@@ -23,8 +23,9 @@ from fabbbr.configure import interface_roles
 from fabbbr.congestion import identified
 from fabbbr.errors import BackendError, StoreError
 from fabbbr.estimate import estimate
+from fabbbr.files import write_atomically
 from fabbbr.model import Cell, CellManifest, CellStatus, Certificate, Provenance
-from fabbbr.store import RunFolder, hashes_of_raw_files, write_atomically
+from fabbbr.store import RunFolder, hashes_of_raw_files
 from fabbbr.traffic import job
 from fabbbr.version import __version__
 

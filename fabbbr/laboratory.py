@@ -14,6 +14,7 @@ from fabbbr.catalogue import Planned, open_plan
 from fabbbr.errors import StoreError, UsageError
 from fabbbr.execute import Event, Summary, execute
 from fabbbr.experiment import Profile
+from fabbbr.inspection import require_whole_cells
 from fabbbr.model import Cell, RunManifest
 from fabbbr.selector import select
 from fabbbr.spec import describe
@@ -120,13 +121,18 @@ def open_or_create(request: Request, plan: Planned) -> RunFolder:
     """The run folder of this plan: new, or one that the plan continues.
 
     A run may grow (more repetitions, more values); what is there already must have been made with the same
-    seed, backend and conditions, or StoreError says what differs.
+    seed, backend and conditions, or StoreError says what differs; so it does when a cell that is there is damaged.
     """
     path = run_folder_path(request, plan.experiment.id)
     cells = {cell.id: cell for cell in plan.cells}
+    created = dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")
+    given: tuple[str, ...] = ()
     if (path / "run.json").exists():
-        _require_same(RunFolder.open(path).manifest, request, plan)
-        cells = {cell.id: cell for cell in RunFolder.open(path).manifest.cells} | cells
+        folder = RunFolder.open(path)
+        _require_same(folder.manifest, request, plan)
+        require_whole_cells(folder)
+        cells = folder.planned | cells
+        created, given = folder.manifest.created, folder.manifest.experiment_sha256
     manifest = RunManifest(
         experiment=describe(plan.experiment),
         source_name=plan.source_name,
@@ -137,8 +143,9 @@ def open_or_create(request: Request, plan: Planned) -> RunFolder:
         overrides=request.overrides,
         claims=tuple(plan.experiment.claims),
         cells=tuple(cells.values()),
-        created=dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds"),
+        created=created,
         fabbbr_version=__version__,
+        experiment_sha256=given,
     )
     return RunFolder.create(path, manifest, plan.text)
 

@@ -13,8 +13,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fabbbr.quantity import BitRate, ByteSize, Share, Span
 
-FORMAT_VERSION = 1
-"""Of run folders; raised when an older reader could misunderstand a newer folder."""
+FORMAT_VERSION = 2
+"""Of run folders; raised when an older reader could misunderstand a newer folder. From 2 on run.json and the manifests carry
+a digest of themselves."""
+JOB_VERSION = 1
+"""Of what an agent is given."""
 
 SERVER_PORT = 5201
 """iperf3 server of flow i listens on SERVER_PORT + i."""
@@ -274,6 +277,9 @@ class RunManifest(Record):
     created: str
     """ISO 8601, UTC, wall clock."""
     fabbbr_version: str
+    experiment_sha256: tuple[str, ...] = ()
+    """Of ``experiment.yaml``, the version given first in front. A run that grew may have several, and a crash may leave an
+    earlier one in place. Empty in format 1."""
 
 
 class Interface(Record):
@@ -363,7 +369,7 @@ class Burst(Record):
 class Job(Record):
     """Everything the agent does for one cell, decided beforehand: it computes nothing itself."""
 
-    format_version: int = FORMAT_VERSION
+    format_version: int = JOB_VERSION
     nodes: tuple[Node, ...]
     cables: tuple[Cable, ...]
     mtu_bytes: int

@@ -1,7 +1,9 @@
 """The run folder: raw files first, a hashed manifest, then one atomic rename.
 
 Layout and raw file names: ``docs/run-folder.md``. A cell folder either is whole or does not exist; work
-in progress lives in ``.partial/`` and is removed when the run is entered again.
+in progress lives in ``.partial/`` and is removed when the run is entered again. Everything that can change a number is
+under a digest: raw files in their manifest, manifests and ``run.json`` in themselves. A folder may come from somebody
+else, so no link in it is followed and nothing in it is read without bounds.
 """
 
 from __future__ import annotations
@@ -13,40 +15,34 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, TypeVar
 
 from pydantic import ValidationError
 
+from fabbbr import seal
 from fabbbr.errors import StoreError
-from fabbbr.model import FORMAT_VERSION, CellManifest, RunManifest
+from fabbbr.files import (
+    LARGEST_RAW_BYTES,
+    LARGEST_RECORD_BYTES,
+    read_own,
+    refuse_link,
+    require_folder,
+    sha256_of_own,
+    shown,
+    write_atomically,
+)
+from fabbbr.model import FORMAT_VERSION, Cell, CellManifest, RunManifest
 
-_CHUNK = 1 << 20
+RUN, EXPERIMENT, MANIFEST = "run.json", "experiment.yaml", "manifest.json"
+CELLS, RAW = "cells", "raw"
+_WRITTEN = (".lock", ".partial", "failed", CELLS, "tables", RUN, EXPERIMENT)
+"""What a run writes in its folder."""
+_SEALED_FROM = 2
+"""Format in which manifests began to carry a digest of themselves."""
+
 _Manifest = TypeVar("_Manifest", RunManifest, CellManifest)
-
-
-def sha256_of(path: Path) -> str:
-    """Hex digest of a file's bytes."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Replace ``path`` by ``text``; after a crash it holds the old text or the new, never half of it."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        message = f"cannot write {path}: {error.strerror}; free some space or choose another --out"
-        raise StoreError(message) from error
 
 
 @contextmanager
@@ -58,7 +54,9 @@ def only_writer(path: Path) -> Iterator[None]:
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
-        lock = (path / ".lock").open("w")
+        for place in (*(path / name for name in _WRITTEN), *(path / "failed").glob("*")):
+            refuse_link(place)
+        lock = _lock_file(path / ".lock")
     except OSError as error:
         message = f"cannot write to {path}: {error.strerror}; choose another --out"
         raise StoreError(message) from error
@@ -71,12 +69,28 @@ def only_writer(path: Path) -> Iterator[None]:
         yield
 
 
+def _lock_file(path: Path) -> IO[bytes]:
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    return os.fdopen(os.open(path, flags, 0o666), "rb+", buffering=0)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What is known of a manifest as a file."""
+
+    sha256: str
+    """Of all its bytes."""
+    has_digest: bool
+    """False in format 1: damage that leaves it valid is not noticed."""
+
+
 @dataclass(frozen=True)
 class StoredCell:
     """A whole cell on disk."""
 
     folder: Path
     manifest: CellManifest
+    stored: Stored
 
     @property
     def id(self) -> str:
@@ -85,56 +99,70 @@ class StoredCell:
 
     def raw(self, name: str) -> Path:
         """Path of the raw file ``name``; it may not exist."""
-        return self.folder / "raw" / name
+        return self.folder / RAW / name
 
-    def damage(self) -> list[str]:
-        """What differs from the manifest: missing, altered or unknown raw files."""
-        found = {
-            str(path.relative_to(self.folder)) for path in (self.folder / "raw").rglob("*") if path.is_file()
-        }
+    def damage(self, *, hashes: bool = True) -> list[str]:
+        """What differs from the manifest: missing, altered or unknown files; without ``hashes``, altered ones are not seen."""
+        try:
+            found = {f"{RAW}/{path.name}": path for path in _listed(self.folder / RAW)}
+            strangers = [path.name for path in _listed(self.folder) if path.name not in (MANIFEST, RAW)]
+        except StoreError as error:
+            return [f"{shown(self.id)}: {error}"]
         problems = [
-            f"{self.id}: {name} is not in the manifest" for name in sorted(found - self.manifest.files.keys())
+            f"{name} is not in the manifest"
+            for name in (*sorted(strangers), *sorted(found.keys() - self.manifest.files.keys()))
         ]
         for name, expected in sorted(self.manifest.files.items()):
             if name not in found:
-                problems.append(f"{self.id}: {name} is missing")
-            elif sha256_of(self.folder / name) != expected:
-                problems.append(f"{self.id}: {name} does not match its sha256")
-        return problems
+                problems.append(f"{name} is missing")
+            elif hashes:
+                problems += _altered(found[name], name, expected)
+        return [f"{shown(self.id)}: {shown(problem)}" for problem in problems]
 
 
 class RunFolder:
     """A run folder that exists. Use :meth:`create` or :meth:`open`."""
 
-    def __init__(self, path: Path, manifest: RunManifest) -> None:
+    def __init__(self, path: Path, manifest: RunManifest, stored: Stored) -> None:
         self.path = path
         self.manifest = manifest
+        self.stored = stored
 
     @classmethod
     def create(cls, path: Path, manifest: RunManifest, experiment_text: str) -> RunFolder:
-        """Make the folder and write ``run.json``; raise StoreError if it holds another run."""
+        """Make the folder, or give the one that is there a new plan; raise StoreError when it cannot be written.
+
+        A crash between two writes leaves a folder that verifies: ``run.json`` knows the experiment file before and after,
+        and a folder without ``run.json`` is none yet.
+        """
         try:
-            (path / "cells").mkdir(parents=True, exist_ok=True)
+            require_folder(path / CELLS)
+            (path / CELLS).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             message = f"cannot create {path}: {error.strerror}; choose another --out"
             raise StoreError(message) from error
-        write_atomically(path / "experiment.yaml", experiment_text)
-        write_atomically(path / "run.json", manifest.model_dump_json(indent=1))
-        return cls(path, manifest)
+        file, copy = path / RUN, path / EXPERIMENT
+        is_new = not file.exists()
+        # Of a folder of format 1 the copy's digest is not known yet.
+        is_unknown = not is_new and not manifest.experiment_sha256 and copy.exists()
+        known = [sha256_of_own(copy, limit=LARGEST_RECORD_BYTES)] if is_unknown else []
+        given = hashlib.sha256(experiment_text.encode()).hexdigest()
+        versions = tuple(dict.fromkeys((*manifest.experiment_sha256, *known, given)))
+        if is_new:
+            write_atomically(copy, experiment_text)
+        write_atomically(file, _sealed(manifest.model_copy(update={"experiment_sha256": versions})))
+        if not is_new:
+            write_atomically(copy, experiment_text)
+        return cls.open(path)
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
         """Open a run folder; raise StoreError when it is none, damaged, or from a newer fabbbr."""
-        file = path / "run.json"
-        try:
-            text = file.read_bytes()
-        except FileNotFoundError:
-            message = f"{path} is not a run folder: it has no run.json"
-            raise StoreError(message) from None
-        except OSError as error:
-            message = f"cannot read {file}: {error.strerror}"
-            raise StoreError(message) from error
-        return cls(path, _validated(RunManifest, text, file))
+        file = path / RUN
+        if not os.path.lexists(file):
+            message = f"{path} is not a run folder: it has no {RUN}"
+            raise StoreError(message)
+        return cls(path, *_read(RunManifest, file))
 
     @property
     def partial(self) -> Path:
@@ -143,30 +171,49 @@ class RunFolder:
 
     def has(self, cell_id: str) -> bool:
         """Whether the cell is there and whole."""
-        return (self.path / "cells" / cell_id / "manifest.json").exists()
+        return (self.path / CELLS / cell_id / MANIFEST).exists()
+
+    @cached_property
+    def planned(self) -> dict[str, Cell]:
+        """The cells of the plan by their ids."""
+        return {cell.id: cell for cell in self.manifest.cells}
+
+    def names(self) -> list[str]:
+        """What stands in ``cells/``, in order; raise StoreError when that cannot be read."""
+        if not os.path.lexists(self.path / CELLS):
+            message = f"{self.path} has no cells folder: there is nothing left of the run"
+            raise StoreError(message)
+        return [path.name for path in _listed(self.path / CELLS)]
 
     def cell(self, cell_id: str) -> StoredCell:
-        """Read one cell; raise StoreError when its manifest is missing or damaged."""
-        folder = self.path / "cells" / cell_id
-        file = folder / "manifest.json"
-        try:
-            text = file.read_bytes()
-        except OSError as error:
-            message = f"cell {cell_id}: cannot read {file}: {error.strerror}; remove the folder and run again"
-            raise StoreError(message) from error
-        return StoredCell(folder, _validated(CellManifest, text, file))
+        """Read one cell; raise StoreError when its manifest is missing, damaged, or not that of the planned cell."""
+        folder = self.path / CELLS / cell_id
+        require_folder(folder)
+        manifest, stored = _read(CellManifest, folder / MANIFEST)
+        found, planned = manifest.cell, self.planned.get(cell_id)
+        message = None
+        if found.id != cell_id:
+            message = f"cell {shown(cell_id)} says that it is {shown(found.id)}: it was renamed or copied"
+        elif planned is None:
+            message = f"cell {shown(cell_id)} is not in the plan of {RUN}"
+        elif planned != found:
+            different = [name for name in Cell.model_fields if getattr(planned, name) != getattr(found, name)]
+            message = f"cell {shown(cell_id)} is another than the one planned in {RUN}: {', '.join(different)} differ"
+        if message is not None:
+            raise StoreError(message)
+        return StoredCell(folder, manifest, stored)
 
     def cells(self) -> Iterator[StoredCell]:
-        """The whole cells, in the order of their ids."""
-        for file in sorted((self.path / "cells").glob("*/manifest.json")):
-            yield self.cell(file.parent.name)
+        """The whole cells, in the order of their ids; raise StoreError at the first that is damaged."""
+        return (self.cell(name) for name in self.names())
 
     def begin(self, cell_id: str) -> Path:
         """An empty work folder for the cell, with ``raw/`` in it."""
         work = self.partial / cell_id
+        require_folder(self.partial)
         shutil.rmtree(work, ignore_errors=True)
         try:
-            (work / "raw").mkdir(parents=True)
+            (work / RAW).mkdir(parents=True)
         except OSError as error:
             message = f"cannot create {work}: {error.strerror}"
             raise StoreError(message) from error
@@ -178,25 +225,62 @@ class RunFolder:
 
     def commit(self, cell_id: str, manifest: CellManifest) -> StoredCell:
         """Write the manifest and give the work folder its final name."""
-        work, final = self.partial / cell_id, self.path / "cells" / cell_id
-        write_atomically(work / "manifest.json", manifest.model_dump_json(indent=1))
+        work, final = self.partial / cell_id, self.path / CELLS / cell_id
+        old = self.partial / f"{cell_id}.old"
+        write_atomically(work / MANIFEST, _sealed(manifest))
         try:
-            if final.exists():
-                shutil.rmtree(final)
+            if os.path.lexists(final):
+                # By a rename: half a cell must not be seen, whenever this process is killed.
+                final.rename(old)
             work.rename(final)
         except OSError as error:
             message = f"cannot keep cell {cell_id} as {final}: {error.strerror}"
             raise StoreError(message) from error
-        return StoredCell(final, manifest)
+        shutil.rmtree(old, ignore_errors=True)
+        return self.cell(cell_id)
 
 
 def hashes_of_raw_files(work: Path) -> dict[str, str]:
-    """Relative path → sha256 of every file under ``work/raw``."""
+    """Name below ``work`` → sha256 of every file in ``work/raw``; raise StoreError for one that could not be read again."""
     return {
-        str(path.relative_to(work)): sha256_of(path)
-        for path in sorted((work / "raw").rglob("*"))
-        if path.is_file()
+        f"{RAW}/{path.name}": sha256_of_own(path, limit=LARGEST_RAW_BYTES) for path in _listed(work / RAW)
     }
+
+
+def _listed(folder: Path) -> list[Path]:
+    """What is in a folder, in order; raise StoreError when it is none, or a link to one."""
+    try:
+        require_folder(folder)
+        return sorted(folder.iterdir())
+    except OSError as error:
+        message = f"cannot read {shown(str(folder))}: {error.strerror}"
+        raise StoreError(message) from error
+
+
+def _altered(path: Path, name: str, expected: str) -> list[str]:
+    try:
+        found = sha256_of_own(path, limit=LARGEST_RAW_BYTES)
+    except StoreError as error:
+        return [str(error)]
+    return [] if found == expected else [f"{name} does not match its sha256"]
+
+
+def _sealed(manifest: RunManifest | CellManifest) -> str:
+    return seal.sealed(manifest.model_dump_json(indent=1))
+
+
+def _read(kind: type[_Manifest], file: Path) -> tuple[_Manifest, Stored]:
+    text = read_own(file, limit=LARGEST_RECORD_BYTES)
+    try:
+        record, has_digest = seal.opened(text)
+    except ValueError as error:
+        message = f"{shown(str(file))} is damaged or was edited: {error}"
+        raise StoreError(message) from None
+    manifest = _validated(kind, record, file)
+    if manifest.format_version >= _SEALED_FROM and not has_digest:
+        message = f"{shown(str(file))} is damaged or was edited: it has no digest"
+        raise StoreError(message)
+    return manifest, Stored(hashlib.sha256(text).hexdigest(), has_digest)
 
 
 def _validated(kind: type[_Manifest], text: bytes, file: Path) -> _Manifest:
@@ -204,8 +288,8 @@ def _validated(kind: type[_Manifest], text: bytes, file: Path) -> _Manifest:
         manifest = kind.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "the whole file"
-        message = f"{file} is damaged at {place}: {first['msg']}"
+        place = shown(".".join(str(part) for part in first["loc"])) or "the whole file"
+        message = f"{shown(str(file))} is damaged at {place}: {first['msg']}"
         raise StoreError(message) from None
     if manifest.format_version > FORMAT_VERSION:
         message = f"{file} was written by a newer fabbbr (format {manifest.format_version})"

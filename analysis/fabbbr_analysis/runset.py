@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TypeAlias
 import pandas as pd
 
 from fabbbr.errors import AnalysisError
+from fabbbr.inspection import Inspection, summary_of
 from fabbbr.model import RunManifest
 from fabbbr.store import RunFolder
 from fabbbr_analysis.tables import Progress, build_tables, table_path
@@ -18,11 +20,25 @@ Read: TypeAlias = Callable[[str, Sequence[str] | None, Sequence[str] | None], pd
 """Table name, columns (None: all) and cell ids (None: all) → rows."""
 
 
+class DamagedRunWarning(UserWarning):
+    """``fabbbr verify`` would not pass: the cells that are named are in no table."""
+
+
 class RunSet:
     """The tables of one run folder, read when they are asked for. Use :meth:`open`."""
 
-    def __init__(self, *, path: Path, manifest: RunManifest | None, experiment: str, read: Read) -> None:
+    def __init__(
+        self,
+        *,
+        path: Path,
+        manifest: RunManifest | None,
+        experiment: str,
+        read: Read,
+        found: Inspection | None = None,
+    ) -> None:
         self.path = path
+        self.found = found
+        """What was found wrong with the run folder; None for a run set made of frames."""
         self.experiment = experiment
         self._manifest = manifest
         self._read = read
@@ -31,16 +47,19 @@ class RunSet:
     def open(cls, path: Path, *, progress: Progress | None = None) -> RunSet:
         """Open a run folder, and build its tables when they are missing or stale.
 
-        Raises StoreError when ``path`` is no run folder, ParseError when raw files cannot be read.
+        Cells that are damaged are left out, and a DamagedRunWarning names them. Raises StoreError when ``path`` is no run
+        folder or its ``run.json`` is damaged, ParseError when raw files that are whole cannot be read.
         """
         folder = RunFolder.open(path)
-        build_tables(folder, progress=progress)
+        found = build_tables(folder, progress=progress)
+        if found.problems:
+            warnings.warn(f"{path}: {summary_of(found.problems)}", DamagedRunWarning, stacklevel=2)
 
         def read(table: str, columns: Sequence[str] | None, cell_ids: Sequence[str] | None) -> pd.DataFrame:
             return _read_parquet(table_path(path, table), columns, cell_ids)
 
         experiment = str(folder.manifest.experiment.get("id", folder.manifest.source_name))
-        return cls(path=path, manifest=folder.manifest, experiment=experiment, read=read)
+        return cls(path=path, manifest=folder.manifest, experiment=experiment, read=read, found=found)
 
     @classmethod
     def from_frames(
@@ -78,6 +97,11 @@ class RunSet:
             )
             raise AnalysisError(message)
         return self._manifest
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with the run folder, a line each; nothing for a run set made of frames."""
+        return self.found.problems if self.found is not None else ()
 
     @cached_property
     def cells(self) -> pd.DataFrame:

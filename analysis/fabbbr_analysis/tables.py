@@ -1,15 +1,15 @@
 """Run folder → ``tables/*.parquet``, a cell at a time: memory is bounded by the largest cell.
 
-The tables are a cache of what the raw files say. They are rebuilt when a cell was added, removed or run again, or
-when this package reads raw files differently; from the same cells they have the same bytes.
+The tables are a cache of what the raw files say. They are rebuilt when a cell was added, removed or run again, when
+the plan changed, when this package reads raw files differently, or when they are not the bytes that were written;
+from the same cells they have the same bytes. A damaged cell is in none of them.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -18,7 +18,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fabbbr.errors import AnalysisError
-from fabbbr.store import RunFolder, sha256_of
+from fabbbr.files import require_folder
+from fabbbr.inspection import Inspection, inspect
+from fabbbr.store import RunFolder
+from fabbbr_analysis import table_index
 from fabbbr_analysis.cell_tables import CellTables, as_frames, read_cell
 from fabbbr_analysis.columns import (
     FLOWS,
@@ -35,7 +38,6 @@ __all__ = ["CellTables", "Progress", "build_tables", "table_path"]
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the number of cells read so far and the number of all."""
 
-_INDEX = "index.json"
 _STREAMED = {"flows": FLOWS, "intervals": INTERVALS, "sockets": SOCKETS, "queues": QUEUES}
 """Written cell by cell; ``cells`` and ``runs`` have one row a cell and are written at the end."""
 
@@ -45,36 +47,30 @@ def table_path(run: Path, name: str) -> Path:
     return run / "tables" / f"{name}.parquet"
 
 
-def build_tables(folder: RunFolder, *, progress: Progress | None = None) -> Path:
-    """Make ``tables/`` of a run folder unless it is up to date; return its path.
+def build_tables(folder: RunFolder, *, progress: Progress | None = None) -> Inspection:
+    """Make ``tables/`` of a run folder unless it is up to date; return what was found wrong with the folder.
 
-    Raises ParseError when a raw file cannot be read and AnalysisError when the tables cannot be written; the tables
-    that were there before then stay.
+    Raw files are hashed before tables are made of them. Raises ParseError when one that is whole cannot be read,
+    AnalysisError when the tables cannot be written (those that were there before then stay), and StoreError when
+    ``tables`` is a link.
     """
     final = folder.path / "tables"
-    index = _index(folder)
-    if _is_current(final / _INDEX, index):
-        return final
-    with _replacing(final) as work:
-        _write(folder, work, progress)
-        (work / _INDEX).write_text(json.dumps(index, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    return final
+    require_folder(final)
+    found = inspect(folder, raw_files=False)
+    if table_index.is_current(final, _made_from(found)):
+        return found
+    found = inspect(folder, raw_files=True)
+    made_from = _made_from(found)
+    if not table_index.is_current(final, made_from):
+        with _replacing(final) as work:
+            _write(folder, found.whole, work, progress)
+            table_index.write(work, made_from)
+    return found
 
 
-def _index(folder: RunFolder) -> dict[str, Any]:
-    """Describe what the tables depend on: manifests hold the hashes of the raw files."""
-    manifests = sorted((folder.path / "cells").glob("*/manifest.json"))
-    return {
-        "tables_version": TABLES_VERSION,
-        "cells": {path.parent.name: sha256_of(path) for path in manifests},
-    }
-
-
-def _is_current(file: Path, index: dict[str, Any]) -> bool:
-    try:
-        return bool(json.loads(file.read_text(encoding="utf-8")) == index)
-    except (OSError, ValueError):
-        return False
+def _made_from(found: Inspection) -> dict[str, Any]:
+    """What the tables depend on: the plan names the axes, manifests hold the hashes of the raw files."""
+    return {"tables_version": TABLES_VERSION, "run": found.run_sha256, "cells": dict(found.whole)}
 
 
 @contextmanager
@@ -83,6 +79,8 @@ def _replacing(final: Path) -> Iterator[Path]:
     work = final.with_name(f".tables.{os.getpid()}.partial")
     old = final.with_name(f".tables.{os.getpid()}.old")
     try:
+        for place in (work, old):
+            _clear(place)
         work.mkdir()
         yield work
         if final.exists():
@@ -96,18 +94,25 @@ def _replacing(final: Path) -> Iterator[Path]:
         shutil.rmtree(old, ignore_errors=True)
 
 
-def _write(folder: RunFolder, work: Path, progress: Progress | None) -> None:
+def _clear(place: Path) -> None:
+    """Take away what a killed process with the same number left, or a link that stands there."""
+    if place.is_symlink():
+        place.unlink()
+    shutil.rmtree(place, ignore_errors=True)
+
+
+def _write(folder: RunFolder, whole: Mapping[str, str], work: Path, progress: Progress | None) -> None:
     from fabbbr_analysis.metrics import of_cell
 
     axes = dict.fromkeys(key for cell in folder.manifest.cells for key in cell.axes)
-    total = sum(1 for _ in (folder.path / "cells").glob("*/manifest.json"))
     cells: list[dict[str, Any]] = []
     runs: list[dict[str, Any]] = []
     with ExitStack() as stack:
         writers = {name: _writer(work / f"{name}.parquet", schema) for name, schema in _STREAMED.items()}
         for writer in writers.values():
             stack.enter_context(writer)
-        for done, stored in enumerate(folder.cells(), start=1):
+        for done, cell_id in enumerate(whole, start=1):
+            stored = folder.cell(cell_id)
             tables = read_cell(stored)
             for name, writer in writers.items():
                 if len(tables[name]):
@@ -117,7 +122,7 @@ def _write(folder: RunFolder, work: Path, progress: Progress | None) -> None:
             runs.append(cells[-1] | metrics)
             axes.update(dict.fromkeys(stored.manifest.cell.axes))
             if progress is not None:
-                progress(done, total)
+                progress(done, len(whole))
     schema = cells_schema(axes)
     metric_names = [name for name in (runs[0] if runs else {}) if name not in cells[0]]
     _write_rows(work / "cells.parquet", cells, schema)

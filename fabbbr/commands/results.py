@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
+import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fabbbr.commands.terminal import Terminal, tell
 from fabbbr.errors import StoreError
+from fabbbr.inspection import Inspection, inspect, summary_of
 from fabbbr.laboratory import open_runs
 from fabbbr.store import RunFolder
 
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from fabbbr_analysis.claims import Verdict
+    from fabbbr_analysis.runset import RunSet
 
 _COLOURS = {
     "reproduced": "green",
@@ -35,12 +40,29 @@ def main(arguments: argparse.Namespace) -> int:
     )
 
 
+@contextmanager
+def opened(paths: Sequence[Path]) -> Iterator[list[RunSet]]:
+    """Open run folders without what is damaged in them; name that and, when all else is done, raise StoreError for it."""
+    from fabbbr_analysis.runset import DamagedRunWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DamagedRunWarning)
+        run_sets = open_runs(paths)
+    problems = tuple(problem for run_set in run_sets for problem in run_set.problems)
+    for problem in problems:
+        Terminal(stderr=True).say(f"damaged and left out: {problem}")
+    yield run_sets
+    if problems:
+        raise StoreError(summary_of(problems))
+
+
 def _report(arguments: argparse.Namespace) -> int:
     from fabbbr_analysis.report import write_report
 
     folder = arguments.to or arguments.runs[0]
-    path = write_report(open_runs(arguments.runs), folder)
-    tell(json.dumps({"report": str(path)}) if arguments.json else path)
+    with opened(arguments.runs) as run_sets:
+        path = write_report(run_sets, folder)
+        tell(json.dumps({"report": str(path)}) if arguments.json else path)
     return 0
 
 
@@ -48,12 +70,13 @@ def _claims(arguments: argparse.Namespace) -> int:
     from fabbbr_analysis.claims import judge
 
     runs = arguments.runs or sorted(path.parent for path in Path("runs").glob("*/run.json"))
-    verdicts = judge(open_runs(runs))
-    if arguments.json:
-        keys = ("id", "experiment", "verdict", "value", "low", "high", "band", "published", "n")
-        print(json.dumps([{key: getattr(verdict, key) for key in keys} for verdict in verdicts]))
-    else:
-        _print_scoreboard(verdicts, everything=arguments.all)
+    with opened(runs) as run_sets:
+        verdicts = judge(run_sets)
+        if arguments.json:
+            keys = ("id", "experiment", "verdict", "value", "low", "high", "band", "published", "n")
+            print(json.dumps([{key: getattr(verdict, key) for key in keys} for verdict in verdicts]))
+        else:
+            _print_scoreboard(verdicts, everything=arguments.all)
     return 0
 
 
@@ -88,17 +111,17 @@ def _measured(verdict: Verdict) -> str:
 def _compare(arguments: argparse.Namespace) -> int:
     from fabbbr_analysis.summary import compare
 
-    first, second = open_runs(arguments.runs)
-    frame = compare(first, second)
-    if arguments.json:
-        print(frame.to_json(orient="records"))
-    else:
-        _print_comparison(frame)
-    if arguments.to is not None:
-        from fabbbr_analysis.report import write_comparison
+    with opened(arguments.runs) as (first, second):
+        frame = compare(first, second)
+        if arguments.json:
+            print(frame.to_json(orient="records"))
+        else:
+            _print_comparison(frame)
+        if arguments.to is not None:
+            from fabbbr_analysis.report import write_comparison
 
-        path = write_comparison(first, second, arguments.to)
-        Terminal(stderr=arguments.json).say(f"report: {path}")
+            path = write_comparison(first, second, arguments.to)
+            Terminal(stderr=arguments.json).say(f"report: {path}")
     return 0
 
 
@@ -118,29 +141,46 @@ def _print_comparison(frame: pd.DataFrame) -> None:
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    problems: list[str] = []
-    whole = 0
-    for path in arguments.runs:
-        folder = RunFolder.open(path)
-        if not (path / "cells").is_dir():
-            message = f"{path} has no cells folder: what is left of the run cannot be verified"
-            raise StoreError(message)
-        for file in sorted((path / "cells").iterdir()):
-            try:
-                found = folder.cell(file.name).damage()
-            except StoreError as error:
-                found = [str(error)]
-            problems += found
-            whole += not found
+    found = {path: inspect(RunFolder.open(path), raw_files=True) for path in arguments.runs}
+    problems = tuple(
+        problem for path, each in found.items() for problem in (*each.problems, *_altered_tables(path))
+    )
     if arguments.json:
-        print(json.dumps({"whole_cells": whole, "problems": problems}))
+        print(json.dumps(_as_json(found, problems)))
     else:
         for problem in problems:
             tell(problem)
-        tell(f"{whole} cells are whole")
+        for path, each in found.items():
+            _print_inspection(path, each)
     if problems:
-        message = (
-            f"{len(problems)} problems; remove the folders of the damaged cells and run the experiment again"
-        )
-        raise StoreError(message)
+        raise StoreError(summary_of(problems))
     return 0
+
+
+def _altered_tables(path: Path) -> list[str]:
+    from fabbbr_analysis.table_index import altered
+
+    return [f"tables/{name} is not what was made from the cells" for name in altered(path / "tables")]
+
+
+def _as_json(found: dict[Path, Inspection], problems: Sequence[str]) -> dict[str, object]:
+    return {
+        "whole_cells": sum(len(each.whole) for each in found.values()),
+        "problems": problems,
+        "not_run": [cell_id for each in found.values() for cell_id in each.not_run],
+        "without_digest": sum(each.without_digest for each in found.values()),
+        "digests": {str(path): each.digest for path, each in found.items()},
+    }
+
+
+def _print_inspection(path: Path, found: Inspection) -> None:
+    tell(f"{path}: {len(found.whole)} cells are whole")
+    if found.not_run:
+        more = f", and {len(found.not_run) - 1} more" if len(found.not_run) > 1 else ""
+        tell(f"{path}: planned and not there, so not run yet: {found.not_run[0]}{more}")
+    if found.without_digest:
+        tell(
+            f"{path}: {found.without_digest} manifests are of format 1 and have no digest: an edit of them is not noticed"
+        )
+    if found.digest is not None:
+        tell(f"{path}: digest sha256 {found.digest}")

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from fabbbr.commands.plan import print_plan
+from fabbbr.commands.results import opened
 from fabbbr.commands.terminal import Terminal
 from fabbbr.errors import CellsFailedError
 from fabbbr.estimate import end_of, estimate
 from fabbbr.execute import Event, Summary
-from fabbbr.laboratory import Request, carry_out, open_runs, planned, selected
+from fabbbr.laboratory import Request, carry_out, planned, selected
 from fabbbr.model import Cell
 from fabbbr.store import RunFolder
 
@@ -40,8 +41,8 @@ def main(arguments: argparse.Namespace) -> int:
     if not arguments.no_report:
         from fabbbr_analysis.report import write_report
 
-        with console.status("making tables and report"):
-            report = write_report(open_runs([folder.path]), folder.path)
+        with console.status("making tables and report"), opened([folder.path]) as run_sets:
+            report = write_report(run_sets, folder.path)
         console.say("report: ", (str(report), "bold"))
     if arguments.json:
         print(json.dumps(_as_json(folder, summary, str(report) if report else None)))

@@ -15,7 +15,8 @@ from guest.cells import experiment, fabbbr
 
 from fabbbr.backends.guest.kernel.prebuilt import prebuilt_kernel
 from fabbbr.errors import EnvironmentUnfitError
-from fabbbr.store import RunFolder, sha256_of
+from fabbbr.files import sha256_of
+from fabbbr.store import RunFolder
 from fabbbr_analysis.runset import RunSet
 
 pytestmark = [pytest.mark.guest, pytest.mark.xdist_group("guest-2")]

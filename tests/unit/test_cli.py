@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 
@@ -126,19 +127,20 @@ def test_a_run_folder_whose_cells_are_gone_is_verified_without_a_traceback(fabbb
 
 
 def test_verify_names_every_damaged_file(fabbbr, run_folder, tmp_path):
-    import shutil
-
     copy = tmp_path / "run"
     shutil.copytree(run_folder, copy)
-    one, two, *_ = sorted((copy / "cells").iterdir())
+    one, two, three, *_ = sorted((copy / "cells").iterdir())
     (one / "raw" / "extra").write_text("x", encoding="utf-8")
     (two / "manifest.json").write_text("{", encoding="utf-8")
+    shutil.rmtree(three)
     status, out, complaint = fabbbr("verify", copy, "--json")
     told = json.loads(out)
     assert status == 7
     assert [one.name in told["problems"][0], two.name in told["problems"][1]] == [True, True]
     assert len(told["problems"]) == 2
+    assert told["not_run"] == [three.name]
     assert told["whole_cells"] == len(list((copy / "cells").iterdir())) - 2
+    assert told["digests"] == {str(copy): None}
     assert "2 problems" in complaint
 
 
@@ -161,7 +163,19 @@ def test_json_on_standard_output_is_json_and_nothing_else(fabbbr, words):
 
 def test_verify_prints_json_of_an_undamaged_run(fabbbr, run_folder):
     status, out, _ = fabbbr("verify", run_folder, "--json")
-    assert (status, json.loads(out)) == (0, {"whole_cells": 80, "problems": []})
+    told = json.loads(out)
+    digest = told.pop("digests")[str(run_folder)]
+    assert (status, told) == (0, {"whole_cells": 80, "problems": [], "not_run": [], "without_digest": 0})
+    assert f"digest sha256 {digest}\n" in fabbbr("verify", run_folder)[1]
+
+
+def test_the_digest_of_a_run_is_what_sha256sum_says(fabbbr, run_folder):
+    lines = subprocess.run(  # noqa: S602 - as the documentation has it
+        "LC_ALL=C sha256sum run.json cells/*/manifest.json | sha256sum; sed 2d run.json | sha256sum; sed -n 2p run.json",
+        cwd=run_folder, shell=True, capture_output=True, text=True, check=True,
+    ).stdout.splitlines()  # fmt: skip
+    assert lines[0].split()[0] in fabbbr("verify", run_folder)[1]
+    assert lines[2] == f' "digest": "{lines[1].split()[0]}",'
 
 
 def test_a_dry_run_makes_no_folder(fabbbr, tmp_path, monkeypatch):

@@ -460,7 +460,7 @@ def test_what_failed_stands_above_what_passed(runs):
     stored = synthetic.manifest_of(F10, cells[0])
     good = Check(name="a", passed=True, asked="1 ms", measured="1 ms")
     bad = Check(name="z", passed=False, asked="2 ms", measured="9 ms")
-    found = collect([manifest_with(stored, good, bad)], [cell.id for cell in cells])
+    found = collect([manifest_with(stored, good, bad)], [cell.id for cell in cells], {})
     assert [summary.name for summary in found.summaries] == ["z", "a"]
     assert [failure.check for failure in found.failed] == [bad]
     assert found.missing == tuple(cell.id for cell in cells[1:])

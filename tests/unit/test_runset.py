@@ -7,7 +7,7 @@ import pytest
 import recorded_run
 
 from fabbbr.errors import AnalysisError, StoreError
-from fabbbr_analysis.runset import RunSet
+from fabbbr_analysis.runset import DamagedRunWarning, RunSet
 
 
 @pytest.fixture(scope="module")
@@ -63,12 +63,20 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path):
         RunSet.open(tmp_path)
 
 
-def test_a_damaged_table_is_named_with_the_remedy(tmp_path):
-    folder = recorded_run.recorded(tmp_path / "run", recorded_run.cell())
-    RunSet.open(folder.path)
-    (folder.path / "tables" / "runs.parquet").write_bytes(b"PAR1")
+def test_a_table_that_is_damaged_after_the_run_was_opened_is_named_with_the_remedy(tmp_path):
+    opened = RunSet.open(recorded_run.recorded(tmp_path / "run", recorded_run.cell()).path)
+    (tmp_path / "run" / "tables" / "runs.parquet").write_bytes(b"PAR1")
     with pytest.raises(AnalysisError, match=r"runs\.parquet.*remove .*tables"):
-        _ = RunSet.open(folder.path).runs
+        _ = opened.runs
+
+
+def test_a_notebook_is_warned_of_a_damaged_cell_that_is_left_out(tmp_path):
+    folder = recorded_run.recorded(tmp_path / "run", *map(recorded_run.cell, (1, 2)))
+    folder.cell("rivals-r2").raw("flows.json").write_text("[]")
+    with pytest.warns(DamagedRunWarning, match=r"rivals-r2: raw/flows\.json does not match its sha256"):
+        opened = RunSet.open(folder.path)
+    assert opened.problems == ("rivals-r2: raw/flows.json does not match its sha256",)
+    assert opened.runs["cell_id"].tolist() == ["rivals-r1"]
 
 
 def test_a_run_set_of_frames_behaves_like_one_on_disk(run_set):

@@ -7,7 +7,9 @@ import pytest
 from synthetic import CARDWELL_F10, manifest_of, run_set
 
 from fabbbr.errors import StoreError
-from fabbbr.store import RunFolder, hashes_of_raw_files, only_writer, write_atomically
+from fabbbr.files import write_atomically
+from fabbbr.seal import opened, sealed
+from fabbbr.store import RunFolder, hashes_of_raw_files, only_writer
 
 
 @pytest.fixture(scope="module")
@@ -84,10 +86,15 @@ def test_a_damaged_manifest_is_a_store_error_that_names_the_file(folder, text, n
         RunFolder.open(folder.path).cell(stored.id)
 
 
+def edit(file, old, new, *, seal=sealed):
+    """Change a sealed record as somebody would who gives it a digest again."""
+    record = opened(file.read_bytes())[0].decode()
+    assert old in record
+    file.write_text(seal(record.replace(old, new, 1)), encoding="utf-8")
+
+
 def test_a_manifest_from_a_newer_format_is_refused(folder):
-    file = folder.path / "run.json"
-    text = file.read_text(encoding="utf-8").replace('"format_version": 1', '"format_version": 99', 1)
-    file.write_text(text, encoding="utf-8")
+    edit(folder.path / "run.json", '"format_version": 2', '"format_version": 99')
     with pytest.raises(StoreError, match="newer fabbbr"):
         RunFolder.open(folder.path)
 

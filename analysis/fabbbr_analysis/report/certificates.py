@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from fabbbr.files import shown
 from fabbbr.model import CellManifest, Check
 from fabbbr_analysis.report.diagram import spread
 
@@ -31,7 +32,7 @@ class FailedCheck:
 
 @dataclass(frozen=True, kw_only=True)
 class Excluded:
-    """A cell that is shown but not averaged."""
+    """A cell that is not averaged: shown when it has no certificate, left out when it is damaged."""
 
     cell_id: str
     status: str
@@ -51,14 +52,23 @@ class Certificates:
     """Ids of planned cells that were not run."""
 
 
-def collect(manifests: Sequence[CellManifest], planned: Sequence[str]) -> Certificates:
-    """Sum up the certificates of the cells that ran, against the ids that were planned."""
+def collect(
+    manifests: Sequence[CellManifest], planned: Sequence[str], damaged: Mapping[str, Sequence[str]]
+) -> Certificates:
+    """Sum up the certificates of the cells that ran, against the ids that were planned.
+
+    ``damaged`` are names in ``cells/`` with what is wrong there: they were left out of everything.
+    """
     by_name: dict[str, list[Check]] = {}
     for manifest in manifests:
         for check in manifest.certificate.checks:
             by_name.setdefault(check.name, []).append(check)
     summaries = [_summary(name, checks) for name, checks in by_name.items()]
-    ran = {manifest.cell.id for manifest in manifests}
+    there = {manifest.cell.id for manifest in manifests} | damaged.keys()
+    broken = (
+        Excluded(cell_id=shown(name), status="damaged", reason="; ".join(problems))
+        for name, problems in damaged.items()
+    )
     return Certificates(
         failed=tuple(
             FailedCheck(cell_id=manifest.cell.id, check=check)
@@ -66,20 +76,23 @@ def collect(manifests: Sequence[CellManifest], planned: Sequence[str]) -> Certif
             for check in manifest.certificate.checks
             if not check.passed
         ),
-        excluded=tuple(
-            Excluded(
-                cell_id=manifest.cell.id,
-                status=manifest.status,
-                reason=manifest.reason or "no reason was recorded",
-            )
-            for manifest in manifests
-            if manifest.status != "certified"
+        excluded=(
+            *broken,
+            *(
+                Excluded(
+                    cell_id=manifest.cell.id,
+                    status=manifest.status,
+                    reason=manifest.reason or "no reason was recorded",
+                )
+                for manifest in manifests
+                if manifest.status != "certified"
+            ),
         ),
         # Worst first, then by name: what needs a look stands on top.
         summaries=tuple(sorted(summaries, key=lambda s: (s.passed - s.total, s.name))),
         certified=sum(manifest.status == "certified" for manifest in manifests),
         planned=len(planned),
-        missing=tuple(cell_id for cell_id in planned if cell_id not in ran),
+        missing=tuple(cell_id for cell_id in planned if cell_id not in there),
     )
 
 

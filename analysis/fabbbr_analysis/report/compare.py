@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import plotly.graph_objects as go
 
+from fabbbr.files import write_atomically
 from fabbbr.model import RunManifest
-from fabbbr.store import RunFolder, write_atomically
 from fabbbr_analysis.figures import canvas
 from fabbbr_analysis.figures.measures import BY_COLUMN, Measure, in_a_sentence
 from fabbbr_analysis.report import provenance, render
@@ -41,6 +41,8 @@ class Side:
     created: str
     certified: int
     planned: int
+    problems: tuple[str, ...]
+    """What ``fabbbr verify`` finds wrong with the run folder."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,6 +132,7 @@ def _side(letter: str, run_set: RunSet) -> Side:
         created=manifest.created,
         certified=int((run_set.runs["status"] == "certified").sum()),
         planned=len(manifest.cells),
+        problems=run_set.problems,
     )
 
 
@@ -145,10 +148,9 @@ def _differences(a: RunSet, b: RunSet) -> list[Difference]:
 
 
 def _facts(run_set: RunSet) -> dict[str, str]:
-    manifests = [stored.manifest for stored in RunFolder.open(run_set.path).cells()]
     facts: Sequence[Fact] = (
         *provenance.conditions(run_set.manifest),
-        *provenance.facts(run_set.manifest, manifests),
+        *provenance.facts(run_set.manifest, provenance.manifests(run_set)),
     )
     return {fact.name: fact.value for fact in facts}
 

@@ -13,7 +13,6 @@ import pandas as pd
 from markupsafe import Markup
 
 from fabbbr.model import CellManifest, RunManifest
-from fabbbr.store import RunFolder
 from fabbbr_analysis.figures.style import Palette
 from fabbbr_analysis.report import bands, diagram, provenance
 from fabbbr_analysis.report.certificates import Certificates, collect
@@ -60,7 +59,11 @@ class Experiment:
     figures: tuple[Slot, ...]
     table: ResultTable
     certificates: Certificates
+    problems: tuple[str, ...]
+    """What ``fabbbr verify`` finds wrong with the run folder."""
     provenance: tuple[Fact, ...]
+    digest: str | None
+    """Of the whole run folder."""
     clock: str
     rerun: str
     downloads: tuple[Download, ...]
@@ -119,6 +122,11 @@ class Page:
         return sum(check.passed for check in every), sum(check.total for check in every)
 
     @property
+    def problems(self) -> tuple[str, ...]:
+        """What ``fabbbr verify`` finds wrong with the run folders."""
+        return tuple(problem for each in self.experiments for problem in each.problems)
+
+    @property
     def real_time(self) -> tuple[str, ...]:
         """Titles of the experiments that ran on a real clock."""
         return tuple(each.title for each in self.experiments if "real" in each.clock)
@@ -167,7 +175,7 @@ def _experiment(
     place: int, run_set: RunSet, summary: pd.DataFrame, palette: Palette, folder: Path
 ) -> Experiment:
     manifest: RunManifest = run_set.manifest
-    manifests = [stored.manifest for stored in RunFolder.open(run_set.path).cells()]
+    manifests = provenance.manifests(run_set)
     slug = f"e{place}-{run_set.experiment}"
     return Experiment(
         slug=slug,
@@ -185,8 +193,14 @@ def _experiment(
             *time_slots(run_set, palette, slug),
         ),
         table=result_table(run_set.runs, summary),
-        certificates=collect(manifests, [cell.id for cell in manifest.cells]),
-        provenance=provenance.facts(manifest, manifests),
+        certificates=collect(
+            manifests,
+            [cell.id for cell in manifest.cells],
+            run_set.found.damaged if run_set.found is not None else {},
+        ),
+        problems=run_set.problems,
+        provenance=(*provenance.facts(manifest, manifests), *provenance.digest(run_set)),
+        digest=run_set.found.digest if run_set.found is not None else None,
         clock=_clock(manifests),
         rerun=provenance.rerun_command(manifest, manifests),
         downloads=_downloads(run_set.path, folder),

@@ -5,10 +5,15 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fabbbr.model import Cell, CellManifest, CongestionControl, Flow, RunManifest
+from fabbbr.store import RunFolder
 from fabbbr_analysis.report.diagram import buffers, spread
 from fabbbr_analysis.report.wording import counted, distinct, listing, tie
+
+if TYPE_CHECKING:
+    from fabbbr_analysis.runset import RunSet
 
 _SHORT_HASH = 16
 
@@ -19,6 +24,23 @@ class Fact:
 
     name: str
     value: str
+
+
+def manifests(run_set: RunSet) -> list[CellManifest]:
+    """Return the manifests of the cells that the tables were made from."""
+    folder = RunFolder.open(run_set.path)
+    return [folder.cell(cell_id).manifest for cell_id in run_set.cells["cell_id"]]
+
+
+def digest(run_set: RunSet) -> tuple[Fact, ...]:
+    """Return the digest of the whole run, or why there is none; nothing for a run set made of frames."""
+    found = run_set.found
+    if found is None:
+        return ()
+    said = "none: the run folder is damaged" if found.digest is None else f"sha256 {found.digest}"
+    if found.without_digest:
+        said += f"; {found.without_digest} manifests are of format 1, so an edit of them would not be noticed"
+    return (Fact(name="Digest of the run", value=said),)
 
 
 def conditions(manifest: RunManifest) -> tuple[Fact, ...]:

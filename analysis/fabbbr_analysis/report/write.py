@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from fabbbr.errors import AnalysisError, StoreError
-from fabbbr.store import write_atomically
+from fabbbr.files import write_atomically
 from fabbbr_analysis.claims import judge
 from fabbbr_analysis.figures.catalogue import palette_of
 from fabbbr_analysis.figures.measures import MEASURES

@@ -20,7 +20,7 @@ from pathlib import Path
 from fabbbr.backends.guest.kernel.edits import SEEDED_RANDOM, bbr_sources, edit
 from fabbbr.backends.guest.kernel.source import newest_source, unpack
 from fabbbr.errors import KernelBuildError
-from fabbbr.store import sha256_of, write_atomically
+from fabbbr.files import sha256_of, write_atomically
 
 _HERE = Path(__file__).parent
 _INGREDIENTS = (_HERE / "guest.config", SEEDED_RANDOM, _HERE / "edits.py")

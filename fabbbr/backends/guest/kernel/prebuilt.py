@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fabbbr.backends.tools import search_path
 from fabbbr.errors import EnvironmentUnfitError
-from fabbbr.store import sha256_of
+from fabbbr.files import sha256_of
 
 _FIRST_WITH_LARGE_STATE = (6, 12)
 """Seen to run; 6.1 was seen to fail, and nothing between was tried."""

@@ -1,0 +1,132 @@
+"""Files in folders that may come from somebody else: read within bounds, and never through a link."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, TextIO
+
+from fabbbr.errors import StoreError
+
+LARGEST_RECORD_BYTES = 128 << 20
+"""Of run.json, a manifest, an index or an experiment file. A plan of 10 000 cells is 40 MB; parsing takes ten times as much
+memory, which a laptop still has."""
+LARGEST_RAW_BYTES = 4 << 30
+"""Of a raw file: an hour of ss for 100 flows at 100 ms is 2.5 GB. Hashing the most takes ten seconds, not for ever."""
+
+_CHUNK = 1 << 20
+_KINDS = {
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def shown(text: str) -> str:
+    """``text`` as it may be printed: names of files can hold escape sequences, and bytes that are no text."""
+    return text if text.isprintable() else ascii(text)[1:-1]
+
+
+def sha256_of(path: Path) -> str:
+    """Hex digest of a file's bytes."""
+    with path.open("rb") as file:
+        return _sha256_in(file)
+
+
+def sha256_of_own(path: Path, *, limit: int) -> str:
+    """Hex digest of a file inside a run folder; StoreError as for :func:`read_own`."""
+    with _opened(path, limit) as file:
+        return _sha256_in(file)
+
+
+def read_own(path: Path, *, limit: int) -> bytes:
+    """The bytes of a file inside a run folder.
+
+    Raises StoreError, which names the file, when it cannot be read, has more than ``limit`` bytes, or is a link, a folder,
+    a pipe or a device.
+    """
+    with _opened(path, limit) as file:
+        return file.read(os.fstat(file.fileno()).st_size)
+
+
+@contextmanager
+def _opened(path: Path, limit: int) -> Iterator[BinaryIO]:
+    try:
+        found = path.lstat()
+        require(path, found, stat.S_IFREG)
+        if found.st_size > limit:
+            message = f"{shown(str(path))} has {found.st_size} bytes, where fabbbr never writes more than {limit}; remove it"
+            raise StoreError(message)
+        # What takes the file's place meanwhile is not followed or waited for either.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            yield file
+    except OSError as error:
+        message = f"cannot read {shown(str(path))}: {error.strerror}"
+        raise StoreError(message) from error
+
+
+def _sha256_in(file: BinaryIO) -> str:
+    digest = hashlib.sha256()
+    while chunk := file.read(_CHUNK):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def require(path: Path, found: os.stat_result, kind: int) -> None:
+    """Raise StoreError unless ``found`` (by lstat) is of the kind ``stat.S_IFREG`` or ``stat.S_IFDIR``."""
+    actual = stat.S_IFMT(found.st_mode)
+    if actual != kind:
+        wanted = "a folder" if kind == stat.S_IFDIR else "a file"
+        message = (
+            f"{shown(str(path))} is {_KINDS.get(actual, 'something else')} and not {wanted}: "
+            "inside a run folder fabbbr follows no link and waits for nothing; remove it"
+        )
+        raise StoreError(message)
+
+
+def require_folder(path: Path) -> None:
+    """Raise StoreError when ``path`` is something else than a folder, or a link to one; it may be missing."""
+    with contextlib.suppress(FileNotFoundError):
+        require(path, path.lstat(), stat.S_IFDIR)
+
+
+def refuse_link(path: Path) -> None:
+    """Raise StoreError when something is to be written at ``path`` and a link stands there."""
+    if path.is_symlink():
+        message = (
+            f"{shown(str(path))} is a symbolic link: fabbbr does not write where it points to; remove it"
+        )
+        raise StoreError(message)
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace ``path`` by ``text``; after a crash it holds the old text or the new, never half of it."""
+    refuse_link(path)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with _new(partial) as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+        message = f"cannot write {path}: {error.strerror}; free some space or choose another --out"
+        raise StoreError(message) from error
+
+
+def _new(path: Path) -> TextIO:
+    """A file that was not there; what a killed process with the same number left, or a link, is taken away."""
+    path.unlink(missing_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.fdopen(os.open(path, flags, 0o666), "w", encoding="utf-8")
