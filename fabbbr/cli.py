@@ -189,7 +189,7 @@ def _add_result_commands(commands: argparse._SubParsersAction[argparse.ArgumentP
     compare.add_argument("runs", nargs=2, type=Path, metavar="DIR")
     compare.add_argument("--to", type=Path, metavar="DIR", help="also write an HTML page there")
     _json(compare)
-    verify = _command(commands, "verify", "results", "check every raw file of a run against its manifest")
+    verify = _command(commands, "verify", "results", "check all of a run against its digests")
     verify.add_argument("runs", nargs="+", type=Path, metavar="DIR")
     _json(verify)
 

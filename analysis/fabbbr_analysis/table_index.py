@@ -9,7 +9,7 @@ from typing import Any
 
 from fabbbr import seal
 from fabbbr.errors import StoreError
-from fabbbr.files import LARGEST_RECORD_BYTES, read_own, sha256_of_own
+from fabbbr.files import LARGEST_RECORD_BYTES, read_own, require_folder, sha256_of_own
 
 _INDEX = "index.json"
 
@@ -31,11 +31,16 @@ def is_current(tables: Path, made_from: Mapping[str, Any]) -> bool:
 
 
 def altered(tables: Path) -> list[str]:
-    """Names of tables that are not what was written, or ``index.json``; nothing when there are no tables."""
-    if not tables.is_dir():
+    """What is wrong with the tables, a line each: those that are not what was written. Nothing when there are none."""
+    try:
+        require_folder(tables)
+    except StoreError as error:
+        return [str(error)]
+    if not tables.exists():
         return []
     index = _read(tables)
-    return [_INDEX] if index is None else _altered(tables, index)
+    names = [_INDEX] if index is None else _altered(tables, index)
+    return [f"tables/{name} is not what was written; fabbbr report makes the tables again" for name in names]
 
 
 def _read(tables: Path) -> dict[str, Any] | None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fabbbr.commands.terminal import Terminal, tell
 from fabbbr.errors import StoreError
@@ -133,17 +132,26 @@ def _print_comparison(frame: pd.DataFrame) -> None:
         found = ", ".join(f"{n} {verdict}" for verdict, n in counts.items())
         console.say((str(condition), "bold"), "  ", (found, "dim"))
         for row in rows[rows["verdict"].isin(["changed", "unclear"])].itertuples():
-            interval = f"({row.difference_low:.4g} to {row.difference_high:.4g})"
+            limits = _limits(row.difference_low, row.difference_high)
             console.say(
                 f"  {row.verdict:8} {row.metric}: {row.mean_a:.5g} → {row.mean_b:.5g}",
-                (f", a − b {row.difference:.4g} {interval}", "dim"),
+                (f", a − b {row.difference:.4g}{limits}", "dim"),
             )
 
 
+def _limits(low: Any, high: Any) -> str:  # noqa: ANN401 - what pandas holds, None or NaN where it is absent
+    """An interval, which needs two runs on each side."""
+    import pandas as pd
+
+    return ", no interval" if pd.isna(low) or pd.isna(high) else f" ({low:.4g} to {high:.4g})"
+
+
 def _verify(arguments: argparse.Namespace) -> int:
+    from fabbbr_analysis.table_index import altered
+
     found = {path: inspect(RunFolder.open(path), raw_files=True) for path in arguments.runs}
     problems = tuple(
-        problem for path, each in found.items() for problem in (*each.problems, *_altered_tables(path))
+        problem for path, each in found.items() for problem in (*each.problems, *altered(path / "tables"))
     )
     if arguments.json:
         print(json.dumps(_as_json(found, problems)))
@@ -155,12 +163,6 @@ def _verify(arguments: argparse.Namespace) -> int:
     if problems:
         raise StoreError(summary_of(problems))
     return 0
-
-
-def _altered_tables(path: Path) -> list[str]:
-    from fabbbr_analysis.table_index import altered
-
-    return [f"tables/{name} is not what was made from the cells" for name in altered(path / "tables")]
 
 
 def _as_json(found: dict[Path, Inspection], problems: Sequence[str]) -> dict[str, object]:
