@@ -190,18 +190,28 @@ class RunFolder:
         folder = self.path / CELLS / cell_id
         require_folder(folder)
         manifest, stored = _read(CellManifest, folder / MANIFEST)
-        found, planned = manifest.cell, self.planned.get(cell_id)
-        message = None
-        if found.id != cell_id:
-            message = f"cell {shown(cell_id)} says that it is {shown(found.id)}: it was renamed or copied"
-        elif planned is None:
-            message = f"cell {shown(cell_id)} is not in the plan of {RUN}"
-        elif planned != found:
-            different = [name for name in Cell.model_fields if getattr(planned, name) != getattr(found, name)]
-            message = f"cell {shown(cell_id)} is another than the one planned in {RUN}: {', '.join(different)} differ"
-        if message is not None:
+        mistake = self._mix_up(cell_id, manifest)
+        if mistake is not None:
+            message = f"cell {shown(cell_id)} {mistake}"
             raise StoreError(message)
         return StoredCell(folder, manifest, stored)
+
+    def _mix_up(self, cell_id: str, manifest: CellManifest) -> str | None:
+        """Why a manifest is not the one of this cell of this run."""
+        found, planned = manifest.cell, self.planned.get(cell_id)
+        if found.id != cell_id:
+            return f"says that it is {shown(found.id)}: it was renamed or copied"
+        if planned is None:
+            return f"is not in the plan of {RUN}"
+        if planned != found:
+            different = [name for name in Cell.model_fields if getattr(planned, name) != getattr(found, name)]
+            return f"is another than the one planned in {RUN}, by its {', '.join(different)}"
+        here = (self.manifest.backend, self.manifest.clock)
+        there = (manifest.provenance.backend, manifest.provenance.clock)
+        # Format 1 did not always say which clock it was.
+        if self.stored.has_digest and here != there:
+            return f"ran in {' on clock '.join(there)}, and this run is one in {' on clock '.join(here)}"
+        return None
 
     def cells(self) -> Iterator[StoredCell]:
         """The whole cells, in the order of their ids; raise StoreError at the first that is damaged."""

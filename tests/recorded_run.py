@@ -54,7 +54,7 @@ def cell(repetition: int = 1, **changes: object) -> Cell:
     )  # fmt: skip
 
 
-def create(path: Path, *cells: Cell) -> RunFolder:
+def create(path: Path, *cells: Cell, clock: str = "real") -> RunFolder:
     """Make an empty run folder whose plan is ``cells``."""
     manifest = RunManifest(
         experiment={"id": "rivals"},
@@ -62,6 +62,7 @@ def create(path: Path, *cells: Cell) -> RunFolder:
         profile="default",
         seed=1,
         backend="replay",
+        clock=clock,
         claims=(),
         cells=cells,
         created="2026-01-01T00:00:00Z",
@@ -78,6 +79,7 @@ def record(
     interfaces: dict | None = INTERFACES,
     status: str = "certified",
     wall_s: float = 5.0,
+    clock: str = "real",
 ) -> StoredCell:
     """Put a cell into the folder: the capture, with ``files`` added, replaced or (None) left out."""
     work = folder.begin(cell.id)
@@ -90,7 +92,7 @@ def record(
     provenance = Provenance(
         fabbbr_version="0",
         backend="replay",
-        clock="real",
+        clock=clock,
         kernel_release="6.18",
         options={} if interfaces is None else {"interfaces": interfaces},
     )

@@ -192,6 +192,7 @@ def _manifest(plan: Plan, cells: tuple[Cell, ...], seed: int) -> RunManifest:
         profile="quick",
         seed=seed,
         backend="guest" if plan.clock == "virtual" else "mininet",
+        clock="virtual" if plan.clock == "virtual" else "real",
         claims=plan.claims,
         cells=cells,
         created="2026-11-20T12:00:00Z",

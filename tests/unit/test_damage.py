@@ -103,7 +103,7 @@ NAMED = {
     "planned cells dropped": "run.json is damaged or was edited",
     "a cell under a second name": "rivals-r4 says that it is rivals-r1",
     "a cell under a planned name": "rivals-r3 says that it is rivals-r1",
-    "a cell of another run": "rivals-r1 is another than the one planned in run.json: seed differ",
+    "a cell of another run": "rivals-r1 is another than the one planned in run.json, by its seed",
     "a status edited": "rivals-r1/manifest.json is damaged or was edited",
     "a raw file more": r"raw/\x1b[31mred\udcff is not in the manifest",
     "a link for a cell": "rivals-r1 is a symbolic link",
@@ -122,6 +122,14 @@ def test_every_command_names_the_damage_and_ends_with_7(fabbbr, copy, other, tmp
         status, out, complaint = fabbbr(*words)
         assert status == 7, words
         assert NAMED[kind] in out + complaint, words
+
+
+def test_a_cell_of_the_same_plan_on_another_clock_is_not_mixed_in(fabbbr, copy, tmp_path):
+    there = corruptions.make_on_another_clock(tmp_path / "there")
+    corruptions.corrupt(copy, there, "", "a cell of another run", seeded())
+    status, out, _ = fabbbr("verify", copy)
+    assert status == 7
+    assert "rivals-r1 ran in replay on clock virtual, and this run is one in replay on clock real" in out
 
 
 def test_tables_that_were_edited_are_named_by_verify_and_made_again_by_the_others(

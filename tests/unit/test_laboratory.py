@@ -6,6 +6,7 @@ import pytest
 
 from fabbbr.errors import PlanError, SpecError, StoreError, UsageError
 from fabbbr.laboratory import Request, carry_out, open_or_create, planned, run_folder_path, selected
+from fabbbr.store import RunFolder
 
 TEXT = """id: small
 title: t
@@ -61,6 +62,22 @@ def test_a_folder_grows_by_repetitions_and_values_and_forgets_no_cell(ask):
     ids = [{cell.id for cell in folder.manifest.cells} for folder in (first, more, fewer)]
     assert ids[0] < ids[1] < ids[2]
     assert [len(each) for each in ids] == [4, 6, 7]
+
+
+def test_a_run_that_is_continued_with_nothing_new_keeps_its_digest(ask, tmp_path):
+    first = opened(ask())
+    early = first.manifest.model_copy(update={"created": "2020-01-01T00:00:00+00:00"})
+    before = RunFolder.create(tmp_path / "run", early, TEXT).stored.sha256
+    assert opened(ask()).stored.sha256 == before
+
+
+def test_nothing_is_added_to_a_folder_with_a_damaged_cell(ask, tmp_path):
+    cell = opened(ask()).manifest.cells[0]
+    (tmp_path / "run" / "cells" / cell.id).mkdir()
+    before = (tmp_path / "run" / "run.json").read_bytes()
+    with pytest.raises(StoreError, match=f"{cell.id}.*remove what is named"):
+        opened(ask(repeat=3))
+    assert (tmp_path / "run" / "run.json").read_bytes() == before
 
 
 @pytest.mark.parametrize(
