@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,6 +42,8 @@ _WRITTEN = (".lock", ".partial", "failed", CELLS, "tables", RUN, EXPERIMENT)
 """What a run writes in its folder."""
 _SEALED_FROM = 2
 """Format in which manifests began to carry a digest of themselves."""
+
+_FORMAT = re.compile(rb'"format_version": ?([0-9]{1,9})')
 
 _Manifest = TypeVar("_Manifest", RunManifest, CellManifest)
 
@@ -283,25 +286,39 @@ def _read(kind: type[_Manifest], file: Path) -> tuple[_Manifest, Stored]:
     text = read_own(file, limit=LARGEST_RECORD_BYTES)
     try:
         record, has_digest = seal.opened(text)
+        format_version = _format_of(record)
+        if format_version > FORMAT_VERSION:
+            message = (
+                f"{shown(str(file))} was written by a newer fabbbr (format {format_version}): update this one"
+            )
+            raise StoreError(message)
+        manifest = _validated(kind, record, has_digest=has_digest)
     except ValueError as error:
-        message = f"{shown(str(file))} is damaged or was edited: {error}"
+        whole = file.parent if kind is CellManifest else file
+        message = (
+            f"{shown(str(file))} is damaged or was edited: {error}; "
+            f"take it from where it came again, or remove {shown(str(whole))} and run again"
+        )
         raise StoreError(message) from None
-    manifest = _validated(kind, record, file)
-    if manifest.format_version >= _SEALED_FROM and not has_digest:
-        message = f"{shown(str(file))} is damaged or was edited: it has no digest"
-        raise StoreError(message)
     return manifest, Stored(hashlib.sha256(text).hexdigest(), has_digest)
 
 
-def _validated(kind: type[_Manifest], text: bytes, file: Path) -> _Manifest:
+def _format_of(record: bytes) -> int:
+    """The first that is said about the format, which an unknown newer one says too; 0 when nothing is."""
+    said = _FORMAT.search(record)
+    return int(said[1]) if said is not None else 0
+
+
+def _validated(kind: type[_Manifest], record: bytes, *, has_digest: bool) -> _Manifest:
+    """The record as a manifest; raise ValueError when it is none."""
     try:
-        manifest = kind.model_validate_json(text)
+        manifest = kind.model_validate_json(record)
     except ValidationError as error:
         first = error.errors()[0]
         place = shown(".".join(str(part) for part in first["loc"])) or "the whole file"
-        message = f"{shown(str(file))} is damaged at {place}: {first['msg']}"
-        raise StoreError(message) from None
-    if manifest.format_version > FORMAT_VERSION:
-        message = f"{file} was written by a newer fabbbr (format {manifest.format_version})"
-        raise StoreError(message)
+        message = f"{place}: {first['msg']}"
+        raise ValueError(message) from None
+    if manifest.format_version >= _SEALED_FROM and not has_digest:
+        message = "it has no digest"
+        raise ValueError(message)
     return manifest

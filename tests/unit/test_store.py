@@ -94,7 +94,7 @@ def edit(file, old, new, *, seal=sealed):
 
 
 def test_a_manifest_from_a_newer_format_is_refused(folder):
-    edit(folder.path / "run.json", '"format_version": 2', '"format_version": 99')
+    edit(folder.path / "run.json", '"format_version": 2', '"format_version": 99, "unheard_of": 1')
     with pytest.raises(StoreError, match="newer fabbbr"):
         RunFolder.open(folder.path)
 
