@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from fabbbr.errors import StoreError
+from fabbbr.foreign import inline
 
 LARGEST_RECORD_BYTES = 128 << 20
 """Of run.json, a manifest, an index or an experiment file. A plan of 10 000 cells is 40 MB; parsing takes ten times as much
@@ -28,11 +29,6 @@ _KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
-
-
-def shown(text: str) -> str:
-    """``text`` as it may be printed: names of files can hold escape sequences, and bytes that are no text."""
-    return text if text.isprintable() else ascii(text)[1:-1]
 
 
 def sha256_of(path: Path) -> str:
@@ -63,14 +59,14 @@ def _opened(path: Path, limit: int) -> Iterator[BinaryIO]:
         found = path.lstat()
         require(path, found, stat.S_IFREG)
         if found.st_size > limit:
-            message = f"{shown(str(path))} has {found.st_size} bytes, where fabbbr never writes more than {limit}; remove it"
+            message = f"{inline(str(path))} has {found.st_size} bytes, where fabbbr never writes more than {limit}; remove it"
             raise StoreError(message)
         # What takes the file's place meanwhile is not followed or waited for either.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
             yield file
     except OSError as error:
-        message = f"cannot read {shown(str(path))}: {error.strerror}"
+        message = f"cannot read {inline(str(path))}: {error.strerror}"
         raise StoreError(message) from error
 
 
@@ -87,7 +83,7 @@ def require(path: Path, found: os.stat_result, kind: int) -> None:
     if actual != kind:
         wanted = "a folder" if kind == stat.S_IFDIR else "a file"
         message = (
-            f"{shown(str(path))} is {_KINDS.get(actual, 'something else')} and not {wanted}: "
+            f"{inline(str(path))} is {_KINDS.get(actual, 'something else')} and not {wanted}: "
             "inside a run folder fabbbr follows no link and waits for nothing; remove it"
         )
         raise StoreError(message)
@@ -103,7 +99,7 @@ def refuse_link(path: Path) -> None:
     """Raise StoreError when something is to be written at ``path`` and a link stands there."""
     if path.is_symlink():
         message = (
-            f"{shown(str(path))} is a symbolic link: fabbbr does not write where it points to; remove it"
+            f"{inline(str(path))} is a symbolic link: fabbbr does not write where it points to; remove it"
         )
         raise StoreError(message)
 

@@ -27,6 +27,11 @@ def visible(text: str, *, keep: str = "\n\t") -> str:
     return CONTROL.sub(lambda match: match[0] if match[0] in keep else repr(match[0])[1:-1], text)
 
 
+def inline(text: str) -> str:
+    """``text`` within a line, as :func:`visible` but with line breaks spelt out too."""
+    return visible(text, keep="")
+
+
 def shown(value: object) -> str:
     """A value as an error quotes it: cut when long, control characters spelt out.
 

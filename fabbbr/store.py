@@ -31,9 +31,9 @@ from fabbbr.files import (
     refuse_link,
     require_folder,
     sha256_of_own,
-    shown,
     write_atomically,
 )
+from fabbbr.foreign import inline
 from fabbbr.model import FORMAT_VERSION, Cell, CellManifest, RunManifest
 
 RUN, EXPERIMENT, MANIFEST = "run.json", "experiment.yaml", "manifest.json"
@@ -110,7 +110,7 @@ class StoredCell:
             found = {f"{RAW}/{path.name}": path for path in _listed(self.folder / RAW)}
             strangers = [path.name for path in _listed(self.folder) if path.name not in (MANIFEST, RAW)]
         except StoreError as error:
-            return [f"{shown(self.id)}: {error}"]
+            return [f"{inline(self.id)}: {error}"]
         problems = [
             f"{name} is not in the manifest"
             for name in (*sorted(strangers), *sorted(found.keys() - self.manifest.files.keys()))
@@ -120,7 +120,7 @@ class StoredCell:
                 problems.append(f"{name} is missing")
             elif hashes:
                 problems += _altered(found[name], name, expected)
-        return [f"{shown(self.id)}: {shown(problem)}" for problem in problems]
+        return [f"{inline(self.id)}: {inline(problem)}" for problem in problems]
 
 
 class RunFolder:
@@ -195,7 +195,7 @@ class RunFolder:
         manifest, stored = _read(CellManifest, folder / MANIFEST)
         mistake = self._mix_up(cell_id, manifest)
         if mistake is not None:
-            message = f"cell {shown(cell_id)} {mistake}"
+            message = f"cell {inline(cell_id)} {mistake}"
             raise StoreError(message)
         return StoredCell(folder, manifest, stored)
 
@@ -203,7 +203,7 @@ class RunFolder:
         """Why a manifest is not the one of this cell of this run."""
         found, planned = manifest.cell, self.planned.get(cell_id)
         if found.id != cell_id:
-            return f"says that it is {shown(found.id)}: it was renamed or copied"
+            return f"says that it is {inline(found.id)}: it was renamed or copied"
         if planned is None:
             return f"is not in the plan of {RUN}"
         if planned != found:
@@ -266,7 +266,7 @@ def _listed(folder: Path) -> list[Path]:
         require_folder(folder)
         return sorted(folder.iterdir())
     except OSError as error:
-        message = f"cannot read {shown(str(folder))}: {error.strerror}"
+        message = f"cannot read {inline(str(folder))}: {error.strerror}"
         raise StoreError(message) from error
 
 
@@ -288,16 +288,14 @@ def _read(kind: type[_Manifest], file: Path) -> tuple[_Manifest, Stored]:
         record, has_digest = seal.opened(text)
         format_version = _format_of(record)
         if format_version > FORMAT_VERSION:
-            message = (
-                f"{shown(str(file))} was written by a newer fabbbr (format {format_version}): update this one"
-            )
+            message = f"{inline(str(file))} was written by a newer fabbbr (format {format_version}): update this one"
             raise StoreError(message)
         manifest = _validated(kind, record, has_digest=has_digest)
     except ValueError as error:
         whole = file.parent if kind is CellManifest else file
         message = (
-            f"{shown(str(file))} is damaged or was edited: {error}; "
-            f"take it from where it came again, or remove {shown(str(whole))} and run again"
+            f"{inline(str(file))} is damaged or was edited: {error}; "
+            f"take it from where it came again, or remove {inline(str(whole))} and run again"
         )
         raise StoreError(message) from None
     return manifest, Stored(hashlib.sha256(text).hexdigest(), has_digest)
@@ -315,7 +313,7 @@ def _validated(kind: type[_Manifest], record: bytes, *, has_digest: bool) -> _Ma
         manifest = kind.model_validate_json(record)
     except ValidationError as error:
         first = error.errors()[0]
-        place = shown(".".join(str(part) for part in first["loc"])) or "the whole file"
+        place = inline(".".join(str(part) for part in first["loc"])) or "the whole file"
         message = f"{place}: {first['msg']}"
         raise ValueError(message) from None
     if manifest.format_version >= _SEALED_FROM and not has_digest:

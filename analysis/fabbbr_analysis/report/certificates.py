@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fabbbr.files import shown
+from fabbbr.foreign import inline
 from fabbbr.model import CellManifest, Check
 from fabbbr_analysis.report.diagram import spread
 
@@ -66,7 +66,7 @@ def collect(
     summaries = [_summary(name, checks) for name, checks in by_name.items()]
     there = {manifest.cell.id for manifest in manifests} | damaged.keys()
     broken = (
-        Excluded(cell_id=shown(name), status="damaged", reason="; ".join(problems))
+        Excluded(cell_id=inline(name), status="damaged", reason="; ".join(problems))
         for name, problems in damaged.items()
     )
     return Certificates(
