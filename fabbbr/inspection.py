@@ -84,13 +84,15 @@ def require_whole_cells(folder: RunFolder) -> None:
         raise StoreError(summary_of(tuple(problem for each in damaged.values() for problem in each)))
 
 
+REMEDY = (
+    "take the folder from where it came again, or remove what is named and give the same fabbbr run once more"
+)
+
+
 def summary_of(problems: tuple[str, ...]) -> str:
-    """One line for the end of a command: the first problem, how many there are, and the remedy."""
+    """One line: the first problem, how many there are, and the remedy."""
     more = "" if len(problems) == 1 else f" ({len(problems)} problems in all; fabbbr verify lists them)"
-    return (
-        f"{problems[0]}{more}; take the folder from where it came again, or remove what is named and give the same "
-        "fabbbr run once more"
-    )
+    return f"{problems[0]}{more}; {REMEDY}"
 
 
 def _around(folder: RunFolder) -> list[str]:

@@ -292,11 +292,10 @@ def _read(kind: type[_Manifest], file: Path) -> tuple[_Manifest, Stored]:
             raise StoreError(message)
         manifest = _validated(kind, record, has_digest=has_digest)
     except ValueError as error:
-        whole = file.parent if kind is CellManifest else file
-        message = (
-            f"{inline(str(file))} is damaged or was edited: {error}; "
-            f"take it from where it came again, or remove {inline(str(whole))} and run again"
+        remedy = (
+            "; take it from where it came again, or remove it and run again" if kind is RunManifest else ""
         )
+        message = f"{inline(str(file))} is damaged or was edited: {error}{remedy}"
         raise StoreError(message) from None
     return manifest, Stored(hashlib.sha256(text).hexdigest(), has_digest)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fabbbr.commands.terminal import Terminal, tell
 from fabbbr.errors import StoreError
-from fabbbr.inspection import Inspection, inspect, summary_of
+from fabbbr.inspection import REMEDY, Inspection, inspect
 from fabbbr.laboratory import open_runs
 from fabbbr.store import RunFolder
 
@@ -51,8 +51,14 @@ def opened(paths: Sequence[Path]) -> Iterator[list[RunSet]]:
     for problem in problems:
         Terminal(stderr=True).say(f"damaged and left out: {problem}")
     yield run_sets
+    _raise_for(problems)
+
+
+def _raise_for(problems: Sequence[str]) -> None:
+    """Raise StoreError when there are problems; they have been listed."""
     if problems:
-        raise StoreError(summary_of(problems))
+        message = f"{len(problems)} problem{'s' * (len(problems) > 1)}; {REMEDY}"
+        raise StoreError(message)
 
 
 def _report(arguments: argparse.Namespace) -> int:
@@ -160,8 +166,7 @@ def _verify(arguments: argparse.Namespace) -> int:
             tell(problem)
         for path, each in found.items():
             _print_inspection(path, each)
-    if problems:
-        raise StoreError(summary_of(problems))
+    _raise_for(problems)
     return 0
 
 

@@ -143,6 +143,16 @@ def test_tables_that_were_edited_are_named_by_verify_and_made_again_by_the_other
     assert RunSet.open(copy).runs.equals(untouched["runs"])
 
 
+def test_a_run_of_which_no_cell_is_left_is_refused_for_its_damage_and_not_called_unfinished(
+    fabbbr, copy, other
+):
+    corruptions.corrupt(copy, other, "", "two cells swapped", seeded())
+    status, _, complaint = fabbbr("report", copy)
+    assert status == 7
+    assert "no cell left to report on: cell rivals-r1 says that it is rivals-r2" in complaint
+    assert not (copy / "report.html").exists()
+
+
 def test_what_is_planned_and_not_there_is_said_and_no_damage(fabbbr, copy):
     status, out, _ = fabbbr("verify", copy)
     assert status == 0

@@ -10,6 +10,7 @@ import pandas as pd
 
 from fabbbr.errors import AnalysisError, StoreError
 from fabbbr.files import write_atomically
+from fabbbr.inspection import summary_of
 from fabbbr_analysis.claims import judge
 from fabbbr_analysis.figures.catalogue import palette_of
 from fabbbr_analysis.figures.measures import MEASURES
@@ -28,12 +29,16 @@ def write_report(run_sets: Sequence[RunSet], folder: Path) -> Path:
     """Write ``report.html``, ``report.md``, ``summary.csv`` and ``claims.csv`` and return the path of the first.
 
     The same run sets in the same place give the same bytes: all times come from the manifests. Raises
-    AnalysisError when there is no run set or one has no cells, StoreError when the folder cannot be written.
+    AnalysisError when there is no run set or one has no cells, StoreError when all of its cells are damaged or the
+    folder cannot be written.
     """
     if not run_sets:
         message = "a report needs at least one run folder; name one, as in: fabbbr report RUN"
         raise AnalysisError(message)
     for run_set in run_sets:
+        if run_set.runs.empty and run_set.problems:
+            message = f"{run_set.path} has no cell left to report on: {summary_of(run_set.problems)}"
+            raise StoreError(message)
         if run_set.runs.empty:
             message = f"{run_set.path} holds no finished cell to report on; finish it with: fabbbr run"
             raise AnalysisError(message)
