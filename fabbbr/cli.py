@@ -1,8 +1,8 @@
 """argv → one subcommand → exit status.
 
 Exit statuses: 0 done; 1 unexpected; 2 usage; 3 a mistake in an experiment file; 4 the plan does not fit; 5 this machine
-lacks something; 6 a tool broke; 7 a run folder is damaged or cannot be written; 8 raw output cannot be read; 9 analysis
-impossible; 10 some cells failed or were not certified; 130 interrupted.
+lacks something; 6 a tool broke; 7 a run folder is damaged or cannot be written, or standard output cannot; 8 raw output
+cannot be read; 9 analysis impossible; 10 some cells failed or were not certified; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from fabbbr.errors import FabbbrError
+from fabbbr.errors import FabbbrError, OutputError
 from fabbbr.foreign import visible
+from fabbbr.streams import ReaderGoneError, Stream, guarded
 from fabbbr.version import __version__
 
 UNEXPECTED = 1
@@ -29,9 +30,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit status. The only place that catches FabbbrError."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without µ and → is shown their numbers
+    status = UNEXPECTED
+    try:
+        with guarded() as output:
+            status = _status(argv, output)
+    except OutputError as error:
+        print(visible(f"fabbbr: {error}"), file=sys.stderr)  # noqa: T201
+        return status or error.exit_status
+    return status
+
+
+def _status(argv: Sequence[str] | None, output: Stream | None) -> int:
     parser = build_parser()
     _complete(parser)
-    arguments = parser.parse_args(argv)
+    try:
+        arguments = parser.parse_args(argv)
+    except SystemExit as left:  # after --help, or a usage error
+        return int(left.code or 0)
+    if output is not None:
+        # Nobody reads what a run says: no reason to stop it. What only prints has nothing else to do.
+        output.quit_early = arguments.command != "run"
     signal.signal(signal.SIGTERM, _as_interrupt)
     try:
         module = importlib.import_module(f"fabbbr.commands.{arguments.module}")
@@ -42,8 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\nfabbbr: interrupted; finished cells are kept, the same command continues", file=sys.stderr)  # noqa: T201
         return INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()
+    except ReaderGoneError:
         return 0
     except OSError as error:
         print(visible(f"fabbbr: unexpected: {error}"), file=sys.stderr)  # noqa: T201

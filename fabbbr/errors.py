@@ -63,6 +63,12 @@ class StoreError(FabbbrError):
     exit_status = 7
 
 
+class OutputError(FabbbrError):
+    """Standard output cannot be written."""
+
+    exit_status = 7
+
+
 class ParseError(FabbbrError):
     """Raw output cannot be read; names the source and the line or offset."""
 

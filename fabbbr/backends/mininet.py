@@ -14,12 +14,14 @@ from pathlib import Path
 
 from fabbbr.backends.base import HEARTBEAT, JOB, CancelledError, Identity, Report, Task
 from fabbbr.backends.guest import agent_hash, read_outcome
-from fabbbr.backends.guest.keeper import Keeper, kill_group
+from fabbbr.backends.guest.keeper import Keeper, die_with_runner, kill_group
 from fabbbr.backends.tools import NODE_PYTHON, search_path, tool_versions
 from fabbbr.errors import BackendError, EnvironmentUnfitError
 
 _PACKAGE = Path(__file__).parent.parent
 _PROBED_QDISCS = ("netem", "tbf", "prio", "clsact")
+_ALONE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
+"""In a process name space of its own: the kernel ends all of it with its first process."""
 _POLL_S = 0.1
 _DEFAULT_HZ = 250
 
@@ -120,18 +122,20 @@ class MininetBackend:
         environment = os.environ | {"PATH": search_path(), "PYTHONDONTWRITEBYTECODE": "1"}
         # The agent has another current folder.
         work = task.work.resolve()
+        runner = os.getpid()
         with (work / "raw" / "console.log").open("wb") as console:
             process = subprocess.Popen(
-                (NODE_PYTHON, "-m", "agent.lab", str(work / JOB), str(work)),
+                (*_ALONE, NODE_PYTHON, "-m", "agent.lab", str(work / JOB), str(work)),
                 cwd=_PACKAGE,
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=console,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                preexec_fn=lambda: die_with_runner(runner),  # noqa: PLW1509  (it makes two system calls)
             )
-            self._keeper.add(process.pid, str(work))
             try:
+                self._keeper.add(process.pid, str(work))
                 _watch(process, task)
             finally:
                 # Name spaces are held by processes of this group: they go with it.

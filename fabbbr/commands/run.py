@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import threading
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -37,17 +39,25 @@ def main(arguments: argparse.Namespace) -> int:
     with _Display(console) as display:
         folder, summary = carry_out(request, announce=display.announce, listen=display.listen)
     _print_outcome(console, summary)
-    report = None
-    if not arguments.no_report:
-        from fabbbr_analysis.report import write_report
-
-        with console.status("making tables and report"), opened([folder.path]) as run_sets:
-            report = write_report(run_sets, folder.path)
-        console.say("report: ", (str(report), "bold"))
-    if arguments.json:
-        print(json.dumps(_as_json(folder, summary, str(report) if report else None)))
+    with contextlib.ExitStack() as opening:
+        report = _report(console, folder, opening) if not arguments.no_report else None
+        if arguments.json:
+            print(json.dumps(_as_json(folder, summary, str(report) if report else None)))
     _raise_for(summary, folder)
     return 0
+
+
+def _report(console: Terminal, folder: RunFolder, opening: contextlib.ExitStack) -> Path | None:
+    """Where it is; None where no cell is whole, and there is nothing to report on. ``opening`` says at its end what is damaged."""
+    if not any(folder.has(cell.id) for cell in folder.manifest.cells):
+        return None
+    from fabbbr_analysis.report import write_report
+
+    run_sets = opening.enter_context(opened([folder.path]))
+    with console.status("making tables and report"):
+        report = write_report(run_sets, folder.path)
+    console.say("report: ", (str(report), "bold"))
+    return report
 
 
 def request_of(arguments: argparse.Namespace) -> Request:

@@ -112,6 +112,86 @@ def test_killing_the_runner_leaves_no_guest_and_loses_no_finished_cell(file, tmp
     assert not (out / ".partial").exists()
 
 
+def keeper_of(runner):
+    """The process id of its keeper."""
+    for child in Path(f"/proc/{runner}/task/{runner}/children").read_text(encoding="ascii").split():
+        if b"keeper.py" in Path(f"/proc/{child}/cmdline").read_bytes():
+            return int(child)
+    raise AssertionError("the runner has no keeper")
+
+
+def group_of(guest):
+    """The processes of a guest that are alive."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            state, _, group = (entry / "stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[:3]
+            if group == str(guest) and state not in "ZX":
+                found.append(int(entry.name))
+    return found
+
+
+@pytest.mark.parametrize("whom", ["runner", "keeper runner", "runner keeper"])
+def test_no_process_of_a_guest_outlives_its_runner_whatever_is_killed(file, tmp_path, temp, whom):
+    out = tmp_path / "run"
+    with running(file, out, temp) as process:
+        (guest,) = (pid for pid in guests(temp) if os.getpgid(pid) == pid)
+        pids = {"runner": process.pid, "keeper": keeper_of(process.pid)}
+        assert len(group_of(guest)) > 1
+        for name in whom.split():
+            os.kill(pids[name], signal.SIGKILL)
+        until(lambda: not group_of(guest), 5)
+        process.wait()
+        assert not (out / "cells" / LONG_CELL).exists()
+        again = fabbbr("run", file, "--out", out, "--only", "duration=1s", "--no-report", TMPDIR=str(temp))
+        assert again.returncode == 0, again.stderr
+        assert nothing_left(temp)
+
+
+def test_a_killed_keeper_does_not_stop_the_run(tmp_path, temp):
+    file, out = tmp_path / "two.yaml", tmp_path / "run"
+    file.write_text(LONG.replace("duration: [1 s, 120 s]", "duration: [1 s, 4 s]"), encoding="utf-8")
+    process = started("run", file, "--out", out, "--jobs", "1", TMPDIR=str(temp))
+    try:
+        until(lambda: guests(temp))
+        os.kill(keeper_of(process.pid), signal.SIGKILL)
+        told, complaint = process.communicate(timeout=WALL_LIMIT_S)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+    assert process.returncode == 0, complaint
+    assert "2 certified" in told
+    assert nothing_left(temp)
+
+
+def test_a_run_whose_output_nobody_reads_goes_on(tmp_path, temp):
+    file, out = tmp_path / "two.yaml", tmp_path / "run"
+    file.write_text(LONG.replace("duration: [1 s, 120 s]", "duration: [1 s, 2 s]"), encoding="utf-8")
+    process = started("run", file, "--out", out, "--no-report", "--jobs", "1", TMPDIR=str(temp))
+    process.stdout.readline()
+    process.stdout.close()
+    complaint = process.stderr.read()
+    assert process.wait(WALL_LIMIT_S) == 0, complaint
+    assert complaint == ""
+    assert len(list(RunFolder.open(out).cells())) == 2
+    process.stderr.close()
+
+
+def test_a_run_in_which_every_cell_fails_says_why_and_has_nothing_to_report(tmp_path, temp):
+    file, out = tmp_path / "fails.yaml", tmp_path / "run"
+    file.write_text(SHORT.replace("cca: cubic", "cca: bbr2, implementation: google"), encoding="utf-8")
+    done = fabbbr("run", file, "--out", out, "--json", TMPDIR=str(temp))
+    assert done.returncode == 10, done.stderr
+    told = json.loads(done.stdout)
+    assert list(told["failed"]) == ["r1"]
+    assert "h1 has no bbr2" in told["failed"]["r1"]
+    assert (told["report"], told["certified"], told["run"]) == (None, [], str(out))
+    assert "1 cells failed, the first: r1: " in done.stderr
+    assert "h1 has no bbr2" in done.stderr
+    assert "no finished cell" not in done.stderr
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_ends_with_130_and_leaves_no_guest_and_no_half_a_cell(
     file, tmp_path, temp, number

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from synthetic import CARDWELL_F10, run_set
@@ -228,3 +229,49 @@ def test_an_error_that_nobody_foresaw_is_one_line_with_status_1(fabbbr, monkeypa
     assert status == 1
     assert "/some/place" in complaint
     assert len(complaint.splitlines()) == 1
+
+
+PRINTS = [("plan", "cardwell_f10", "--full", "--commands"), ("experiments",), ("spec", "schema"), ("--help",)]
+
+
+def command(words, **options):
+    return subprocess.Popen(
+        (sys.executable, "-m", "fabbbr.cli", *words), stderr=subprocess.PIPE, text=True, **options
+    )
+
+
+@pytest.mark.parametrize("words", PRINTS, ids=" ".join)
+def test_what_only_prints_ends_quietly_when_nobody_reads_on(words):
+    with command(words, stdout=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert (process.stderr.read(), process.wait(30)) == ("", 0)
+
+
+@pytest.mark.parametrize("words", PRINTS, ids=" ".join)
+def test_a_full_standard_output_is_said_with_a_status(words):
+    with Path("/dev/full").open("w", encoding="utf-8") as full, command(words, stdout=full) as process:
+        said = process.stderr.read()
+        assert process.wait(30) == 7
+    assert said == (
+        "fabbbr: standard output cannot be written: No space left on device; free some space, or send it elsewhere\n"
+    )
+
+
+def test_the_status_of_a_command_that_failed_is_not_hidden_by_a_full_standard_output():
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        with command(("verify", "/nowhere", "--json"), stdout=full) as process:
+            process.stderr.read()
+            assert process.wait(30) == 7
+        with command(("rnu",), stdout=full) as process:
+            process.stderr.read()
+            assert process.wait(30) == 2
+
+
+def test_a_pipe_that_is_not_standard_output_is_no_reason_to_end_quietly(fabbbr, monkeypatch):
+    def fail(_):
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr("fabbbr.commands.doctor.main", fail)
+    status, _, complaint = fabbbr("doctor")
+    assert status == 1
+    assert "Broken pipe" in complaint

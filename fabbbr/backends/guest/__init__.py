@@ -14,6 +14,7 @@ from fabbbr.backends.guest.keeper import Keeper
 from fabbbr.backends.guest.kernel.build import GuestKernel, cached_kernel
 from fabbbr.backends.guest.kernel.prebuilt import PrebuiltKernel, prebuilt_kernel
 from fabbbr.backends.guest.machine import Machine, Watch, boot, cpu_for_slot
+from fabbbr.backends.guest.runtime import sweep
 from fabbbr.backends.tools import tool_versions
 from fabbbr.errors import BackendError, EnvironmentUnfitError
 from fabbbr.model import Job
@@ -41,6 +42,7 @@ class GuestBackend:
         self._kernel = _kernel(virtual=virtual)
         self._virtual = virtual
         self._tools = tool_versions()
+        sweep()
         self._keeper = Keeper()
         self._agent_sha256 = agent_hash()
 

@@ -6,7 +6,6 @@ import os
 import resource
 import shutil
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -14,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fabbbr.backends.base import CancelledError
-from fabbbr.backends.guest.keeper import Keeper, kill_group
+from fabbbr.backends.guest.keeper import Keeper, die_with_runner, kill_group
+from fabbbr.backends.guest.runtime import runtime_folder
 from fabbbr.backends.tools import NODE_PYTHON
 from fabbbr.errors import GuestError
 
@@ -80,35 +80,37 @@ def boot(machine: Machine, work: Path, watch: Watch, keeper: Keeper) -> float:
         ``watch.cancelled`` was set.
     """
     started = time.monotonic()
-    runtime = Path(tempfile.mkdtemp(prefix="fabbbr-", dir=_blank_free_folder()))
-    try:
+    with runtime_folder() as runtime:
         _lay_out(runtime, machine, work)
-        with (work / "raw" / "console.log").open("wb") as console:
-            process = subprocess.Popen(
-                _argv(machine, runtime),
-                stdin=subprocess.DEVNULL,
-                stdout=console,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                preexec_fn=_no_core_dump,  # noqa: PLW1509  (it only calls setrlimit)
-            )
-        keeper.add(process.pid, str(runtime))
+        process = _started(_argv(machine, runtime), work)
         try:
+            keeper.add(process.pid, str(runtime))
             _watch(process, work, watch)
         finally:
             kill_group(process.pid)
             process.wait()
             keeper.remove(process.pid)
-    finally:
-        shutil.rmtree(runtime, ignore_errors=True)
     _require_orderly_end(work, process.returncode)
     return time.monotonic() - started
 
 
-def _blank_free_folder() -> str | None:
-    """The kernel's command line splits at blanks, so the runtime folder must not have any."""
-    default = tempfile.gettempdir()
-    return default if not any(c.isspace() for c in default) else "/tmp"  # noqa: S108
+def _started(argv: tuple[str, ...], work: Path) -> subprocess.Popen[bytes]:
+    """The guest; it dies with this thread, which waits for it."""
+    runner = os.getpid()
+
+    def between_fork_and_exec() -> None:
+        die_with_runner(runner)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+    with (work / "raw" / "console.log").open("wb") as console:
+        return subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=console,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=between_fork_and_exec,  # noqa: PLW1509  (it makes three system calls)
+        )
 
 
 def _lay_out(runtime: Path, machine: Machine, work: Path) -> None:
@@ -141,10 +143,6 @@ def _argv(machine: Machine, runtime: Path) -> tuple[str, ...]:
         f"FABBBR_RUNTIME={runtime}", f"FABBBR_LIMIT={int(machine.clock_limit_s)}", f"FABBBR_PYTHON={NODE_PYTHON}",
         *(f"{key}={value}" for key, value in machine.environment.items()),
     )  # fmt: skip
-
-
-def _no_core_dump() -> None:
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _watch(process: subprocess.Popen[bytes], work: Path, watch: Watch) -> None:

@@ -1,0 +1,80 @@
+"""The folder of temporary files of one guest.
+
+Its runner holds a lock on it, of which the kernel lets go when the runner ends, however it ends: a folder without one was
+left behind, and the next run removes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from fabbbr.errors import EnvironmentUnfitError
+
+_PREFIX = "fabbbr_"
+"""The path's length moves the guest's clock by a fraction of a microsecond, and with it every draw: it stays."""
+_ALWAYS = "/tmp"  # noqa: S108
+_PLAIN = re.compile(r"[\w/.,:@%+-]{1,200}", re.ASCII)
+"""What the kernel's command line and the guest's fstab take as it is."""
+
+
+@contextlib.contextmanager
+def runtime_folder() -> Iterator[Path]:
+    """A new folder, removed at the end; raise EnvironmentUnfitError where none can be made."""
+    path, lock = _made()
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+        os.close(lock)
+
+
+def sweep() -> None:
+    """Remove the folders that runners left behind when they were killed."""
+    for path in _parent().glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                if os.fstat(lock).st_uid == os.geteuid() and _held(lock, path):
+                    shutil.rmtree(path, ignore_errors=True)
+            finally:
+                os.close(lock)
+
+
+def _made() -> tuple[Path, int]:
+    """A folder and the lock on it: made again when a sweep came between the two."""
+    parent = _parent()
+    while True:
+        try:
+            path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+        except OSError as error:
+            message = (
+                f"no folder for temporary files can be made in {parent}: {error.strerror}; "
+                "set TMPDIR to one where it can"
+            )
+            raise EnvironmentUnfitError(message) from error
+        with contextlib.suppress(FileNotFoundError):
+            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+            if _held(lock, path):
+                return path, lock
+            os.close(lock)
+
+
+def _held(lock: int, path: Path) -> bool:
+    """Take the lock; False when somebody else has it, or had it and removed the folder."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return path.stat().st_ino == os.fstat(lock).st_ino
+    except OSError:
+        return False
+
+
+def _parent() -> Path:
+    default = tempfile.gettempdir()
+    return Path(default if _PLAIN.fullmatch(default) else _ALWAYS)
