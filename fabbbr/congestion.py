@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
+from fabbbr.evidence import Answer, answer_to
 from fabbbr.model import (
     Capture,
     Cell,
@@ -23,6 +24,7 @@ from fabbbr.model import (
 )
 
 _PARAMETERS = "/sys/module/fab_bbr/parameters"
+_BBR_VERSION = "/sys/module/tcp_bbr/version"
 _BPF = "/usr/local/sbin/fab-bbr-bpf"
 """Where the role puts it, and where ``make install`` does; the way to what has no module."""
 _GOOGLE = {"bbr2": "bbr2", "bbr3": "bbr"}
@@ -36,7 +38,7 @@ _SET_PROFILE = (
 )
 _ASK = f'if [ -d {_PARAMETERS} ]; then grep "" {_PARAMETERS}/profile {_PARAMETERS}/source; else exec {_BPF} status; fi'
 
-Readback = Mapping[str, Any]
+Readback = Mapping[str, Answer]
 
 
 def kernel_name(flow: Flow) -> str:
@@ -89,11 +91,16 @@ def captures(cell: Cell) -> list[Capture]:
     """What to ask about BBR on each sender that runs one."""
     own = dict.fromkeys(flow.sender for flow in _own(cell))
     others = dict.fromkeys(flow.sender for flow in cell.flows if kernel_name(flow) == "bbr")
-    return [
-        *(_capture(f"fab_bbr.{host}", host, "sh", "-c", _ASK) for host in own),
-        # A module without a version, as mainline's, has no such file.
-        *(_capture(f"bbr.version.{host}", host, "cat", "/sys/module/tcp_bbr/version") for host in others),
-    ]
+    return [*map(_asked_of_ours, own), *map(_asked_of_bbr, others)]
+
+
+def _asked_of_ours(host: str) -> Capture:
+    return _capture(f"fab_bbr.{host}", host, "sh", "-c", _ASK)
+
+
+def _asked_of_bbr(host: str) -> Capture:
+    """A module without a version, as mainline's, has no such file."""
+    return _capture(f"bbr.version.{host}", host, "cat", _BBR_VERSION)
 
 
 def _capture(name: str, node: str, *argv: str) -> Capture:
@@ -114,7 +121,7 @@ class _Told(NamedTuple):
 
 def _told(readback: Readback, flow: Flow) -> _Told:
     """Only bbr2 can be told what to be: the others are of the profile that they were asked for."""
-    answer = readback[f"fab_bbr.{flow.sender}"]["stdout"]
+    answer = answer_to(_asked_of_ours(flow.sender), readback, "readback.json").stdout
     told = _told_by_bpf(answer) or _told_by_module(answer)
     return told if flow.cca == "bbr2" else told._replace(profile=flow.profile)
 
@@ -141,13 +148,21 @@ def checks(cell: Cell, readback: Readback) -> Iterator[Check]:
             measured=f"profile {profile}, source {source}",
         )
     for flow in {flow.sender: flow for flow in cell.flows if kernel_name(flow) == "bbr"}.values():
-        version = readback[f"bbr.version.{flow.sender}"]["stdout"].strip()
+        version = _told_version(readback, flow)
         yield Check(
             name=f"{kernel_name(flow)} of {flow.sender}",
             passed=version == _version(flow),
             asked="mainline's bbr, which has no version" if flow.cca == "bbr1" else "bbr of version 3",
             measured=f"version {version}" if version else "no version",
         )
+
+
+def _told_version(readback: Readback, flow: Flow) -> str:
+    """Empty for a module without one: then cat must say that there is no such file, and not just nothing."""
+    answer = answer_to(_asked_of_bbr(flow.sender), readback, "readback.json", exits=(0, 1))
+    if answer.exit == 1 and answer.stdout == "" and _BBR_VERSION in answer.stderr:
+        return ""
+    return answer.stdout.strip() or "(not told)"
 
 
 def identified(cell: Cell, readback: Readback, *, kernel_release: str) -> tuple[CongestionControl, ...]:

@@ -18,11 +18,12 @@ from typing import Literal
 
 from fabbbr.backends.base import Backend, CancelledError, Identity, Report, Task
 from fabbbr.cabling import lay_cables
-from fabbbr.certify import Evidence, certify
+from fabbbr.certify import certify
 from fabbbr.configure import interface_roles
 from fabbbr.congestion import identified
 from fabbbr.errors import BackendError, StoreError
 from fabbbr.estimate import estimate
+from fabbbr.evidence import Evidence
 from fabbbr.files import write_atomically
 from fabbbr.model import Cell, CellManifest, CellStatus, Certificate, Provenance
 from fabbbr.store import RunFolder, hashes_of_raw_files
@@ -145,27 +146,14 @@ class _Run:
         started = time.monotonic()
         work = self._folder.begin(cell.id)
         try:
-            report = self._backend.execute(
-                Task(
-                    job=job(cell, iperf3_version=self._identity.tools.get("iperf3")),
-                    work=work,
-                    seed=cell.seed,
-                    slot=slot,
-                    wall_limit_s=max(_LEAST_WALL_S, _WALL_FACTOR * estimate([cell]).wall_s),
-                    cancelled=self._cancelled,
-                    progress=lambda clock_s: self._listen(
-                        Event(kind="progress", cell=cell, slot=slot, clock_s=clock_s)
-                    ),
-                )
-            )
-            evidence = Evidence.read(work / "raw")
+            report = self._backend.execute(self._task(cell, slot, work))
+            manifest = self._manifest(cell, Evidence.read(work / "raw"), report)
         except BackendError as error:
             self._put_aside(cell, str(error))
             return Event(kind="failed", cell=cell, slot=slot, reason=str(error))
         except OSError as error:
             message = f"cell {cell.id}: {error.strerror or error}; free some space or choose another --out"
             raise StoreError(message) from error
-        manifest = self._manifest(cell, evidence, report)
         status, reason = manifest.status, manifest.reason
         self._folder.commit(cell.id, manifest)
         shutil.rmtree(self._aside(cell), ignore_errors=True)
@@ -176,6 +164,19 @@ class _Run:
             clock_s=report.clock_s,
             wall_s=time.monotonic() - started,
             reason=reason,
+        )
+
+    def _task(self, cell: Cell, slot: int, work: Path) -> Task:
+        return Task(
+            job=job(cell, iperf3_version=self._identity.tools.get("iperf3")),
+            work=work,
+            seed=cell.seed,
+            slot=slot,
+            wall_limit_s=max(_LEAST_WALL_S, _WALL_FACTOR * estimate([cell]).wall_s),
+            cancelled=self._cancelled,
+            progress=lambda clock_s: self._listen(
+                Event(kind="progress", cell=cell, slot=slot, clock_s=clock_s)
+            ),
         )
 
     def _manifest(self, cell: Cell, evidence: Evidence, report: Report) -> CellManifest:

@@ -12,6 +12,7 @@ from bpf.machine import loaded, offered, wait_until
 
 from fabbbr import congestion
 from fabbbr.catalogue import open_plan
+from fabbbr.evidence import Answer
 
 pytestmark = [pytest.mark.bpf, pytest.mark.xdist_group("bpf")]
 
@@ -243,10 +244,16 @@ def test_an_experiment_sets_the_profile_and_knows_what_it_ran(loader, tmp_path):
 
     for command in congestion.profile_commands(cell):
         assert loader.as_installed(command.argv).returncode == 0
-    answers = {
-        capture.name: {"stdout": loader.as_installed(capture.command.argv).stdout}
-        for capture in congestion.captures(cell)
-    }
+    answers = {}
+    for capture in congestion.captures(cell):
+        done = loader.as_installed(capture.command.argv)
+        answers[capture.name] = Answer(
+            argv=capture.command.argv,
+            node=capture.command.node,
+            exit=done.returncode,
+            stdout=done.stdout,
+            stderr=done.stderr,
+        )
     (found,) = congestion.identified(cell, answers, kernel_release="any")
     assert (found.form, found.profile) == ("bpf", "draft01")
     assert found.source == loader.done("status").split()[-1]

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from fabbbr.catalogue import open_plan
 from fabbbr.certify import _burst, _departure_rate_bps, _loss_check, correlated_spread
+from fabbbr.evidence import BurstTold, Counters, NodeCounters, Preflight, QdiscCounters
 from fabbbr.hosts import kept_by_receivers
 from fabbbr.model import Loss
 from fabbbr.units import Ratio
@@ -101,9 +102,24 @@ def test_a_rate_that_could_not_be_measured_passes_only_where_a_queue_must_run_dr
     file = tmp_path / "one.yaml"
     file.write_text(ONE_FRAME.replace("1 packets", buffer), encoding="utf-8")
     (cell,) = open_plan(str(file), seed=1).cells
-    probe = {"arrivals": [], "sent": 40, "queues_at_peak": [{"kind": "tbf", "backlog": 1514, "drops": 5}]}
-    rate = next(check for check in _burst(cell, {"burst": probe}, real_clock=False) if check.name == "rate")
+    queue = QdiscCounters(
+        kind="tbf", handle="1:", dev="s1-eth1", root=True, packets=4, drops=5, backlog=1514, qlen=1
+    )
+    told = Preflight(pings={}, burst=BurstTold(sent=40, arrivals=(), queues_at_peak=(queue,)))
+    rate = next(check for check in _burst(cell, told, real_clock=False) if check.name == "rate")
     assert rate.passed is passed
+
+
+COUNTED = ("SyncookiesSent", "RcvPruned", "OfoPruned", "TCPRcvQDrop", "TCPBacklogDrop", "TCPMemoryPressures")
+
+
+def counters(pruned):
+    """What /proc/net/netstat of the receiver says."""
+    values = [5, 0, pruned, 0, 0, 0]
+    netstat = (
+        f"TcpExt: {' '.join(COUNTED)}\nTcpExt: {' '.join(map(str, values))}\nIpExt: InOctets\nIpExt: 1\n"
+    )
+    return Counters("counters.json", {"h2": NodeCounters(links=(), qdiscs=(), netstat=netstat)})
 
 
 @pytest.mark.parametrize(("pruned", "passed"), [(7, True), (8, False)])
@@ -111,12 +127,4 @@ def test_packets_that_a_receiver_drops_for_want_of_memory_are_noticed(tmp_path, 
     file = tmp_path / "one.yaml"
     file.write_text(ONE_FRAME, encoding="utf-8")
     (cell,) = open_plan(str(file), seed=1).cells
-    before, after = (
-        {
-            "h2": {
-                "netstat": f"TcpExt: SyncookiesSent OfoPruned\nTcpExt: 5 {count}\nIpExt: InOctets\nIpExt: 1\n"
-            }
-        }
-        for count in (7, pruned)
-    )
-    assert kept_by_receivers(cell, before, after).passed is passed
+    assert kept_by_receivers(cell, counters(7), counters(pruned)).passed is passed

@@ -7,7 +7,8 @@ import pytest
 from fabbbr import congestion, plan, slices, spec
 from fabbbr.cabling import lay_cables
 from fabbbr.configure import configure_commands, readback_captures
-from fabbbr.errors import SpecError
+from fabbbr.errors import BackendError, SpecError
+from fabbbr.evidence import Answer
 from fabbbr.traffic import job
 
 TEXT = """\
@@ -19,6 +20,7 @@ flows: [FLOWS]
 repeat: 1
 """
 SOURCE = "0123456789abcdef"
+VERSION = "/sys/module/tcp_bbr/version"
 PARAMETERS = "/sys/module/fab_bbr/parameters"
 
 
@@ -40,17 +42,37 @@ def mistakes(*flows, more=""):
 
 def told(profile="v2alpha", source=SOURCE, version="", hosts=("h1", "h2", "h3")):
     """What kernels answer: module fab_bbr with this profile and source, tcp_bbr with this version."""
-    answer = f"{PARAMETERS}/profile:{profile}\n{PARAMETERS}/source:{source}\n"
-    return {f"fab_bbr.{host}": {"stdout": answer} for host in hosts} | {
-        f"bbr.version.{host}": {"stdout": f"{version}\n" if version else ""} for host in hosts
+    ours = f"{PARAMETERS}/profile:{profile}\n{PARAMETERS}/source:{source}\n"
+    return {f"fab_bbr.{host}": answer(f"fab_bbr.{host}", host, ours) for host in hosts} | {
+        f"bbr.version.{host}": answer(f"bbr.version.{host}", host, f"{version}\n")
+        if version
+        else no_version(host)
+        for host in hosts
     }
+
+
+def asked(name, host):
+    """What is asked of a host under this name."""
+    flow = "cca: bbr2" if name.startswith("fab_bbr") else "cca: bbr1"
+    (one,) = congestion.captures(cell(flow))
+    return tuple(word.replace("h1", host) for word in one.command.argv)
+
+
+def answer(name, host, stdout, *, exits=0, stderr=""):
+    return Answer(argv=asked(name, host), node=host, exit=exits, stdout=stdout, stderr=stderr)
+
+
+def no_version(host):
+    """What cat says of mainline's module, which has none."""
+    return answer(
+        f"bbr.version.{host}", host, "", exits=1, stderr=f"cat: {VERSION}: No such file or directory\n"
+    )
 
 
 def told_by_bpf(profile="v2alpha", source=SOURCE):
     """What fab-bbr-bpf answers where there is no module."""
-    return {
-        "fab_bbr.h1": {"stdout": f"registered: fab_bbr2 (profile {profile}), fab_bbr3; source {source}\n"}
-    }
+    said = f"registered: fab_bbr2 (profile {profile}), fab_bbr3; source {source}\n"
+    return {"fab_bbr.h1": answer("fab_bbr.h1", "h1", said)}
 
 
 @pytest.mark.parametrize(
@@ -206,14 +228,18 @@ def test_googles_bbr3_must_have_its_version_because_mainlines_bbr_has_its_name()
         ("cca: bbr2", told(profile="draft01"), False),
         ("cca: bbr2, profile: draft01", told(profile="draft01"), True),
         ("cca: bbr2", told(source="unknown"), False),
-        ("cca: bbr2", {"fab_bbr.h1": {"stdout": ""}}, False),
+        ("cca: bbr2", {"fab_bbr.h1": answer("fab_bbr.h1", "h1", "")}, False),
         ("cca: bbr3", told(profile="draft01"), True),
-        ("cca: bbr3", {"fab_bbr.h1": {"stdout": ""}}, False),
+        ("cca: bbr3", {"fab_bbr.h1": answer("fab_bbr.h1", "h1", "")}, False),
         ("cca: bbr2", told_by_bpf(), True),
         ("cca: bbr2", told_by_bpf(profile="draft01"), False),
         ("cca: bbr2", told_by_bpf(source="unknown"), False),
-        ("cca: bbr2", {"fab_bbr.h1": {"stdout": "not registered\n"}}, False),
-        ("cca: bbr2", {"fab_bbr.h1": {"stdout": "fab_bbr2 is offered, but not by fab-bbr-bpf\n"}}, False),
+        ("cca: bbr2", {"fab_bbr.h1": answer("fab_bbr.h1", "h1", "not registered\n")}, False),
+        (
+            "cca: bbr2",
+            {"fab_bbr.h1": answer("fab_bbr.h1", "h1", "fab_bbr2 is offered, but not by fab-bbr-bpf\n")},
+            False,
+        ),
         ("cca: bbr3", told_by_bpf(profile="draft01"), True),
         ("cca: bbr1, implementation: fabbbr", told(), True),
         ("cca: bbr1, implementation: fabbbr", told(source="unknown"), False),
@@ -238,6 +264,19 @@ def test_each_sender_is_checked_for_each_of_its_congestion_controls():
     names = [check.name for check in congestion.checks(one, told())]
     assert names == ["fab_bbr2 of h1", "fab_bbr2 of h2", "fab_bbr3 of h1", "fab_bbr1 of h1", "bbr of h1"]
     assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize(("exits", "stderr"), [(1, ""), (0, "")])
+def test_silence_about_the_version_of_bbr_is_not_taken_for_mainlines(exits, stderr):
+    answers = {"bbr.version.h1": answer("bbr.version.h1", "h1", "", exits=exits, stderr=stderr)}
+    (check,) = congestion.checks(cell("cca: bbr1"), answers)
+    assert not check.passed
+
+
+def test_a_question_that_could_not_be_asked_is_an_error():
+    answers = {"bbr.version.h1": answer("bbr.version.h1", "h1", "", exits=127, stderr="cat: not found")}
+    with pytest.raises(BackendError, match=r"raw/readback.json, from cat: .* status 127: cat: not found"):
+        list(congestion.checks(cell("cca: bbr1"), answers))
 
 
 def test_the_provenance_tells_what_the_kernel_told_and_not_what_was_asked():

@@ -2,6 +2,7 @@
 
 import errno
 import threading
+from types import SimpleNamespace
 
 import pytest
 from synthetic import CARDWELL_F10, run_set
@@ -58,7 +59,7 @@ def manifest(tmp_path_factory):
 @pytest.fixture
 def folder(manifest, tmp_path, monkeypatch):
     passing = Certificate(checks=(Check(name="rate", passed=True, asked="1", measured="1"),))
-    nothing = loop.Evidence(readback={}, preflight={}, before={}, after={}, sockets={})
+    nothing = SimpleNamespace(readback={})
     monkeypatch.setattr(loop.Evidence, "read", classmethod(lambda *_: nothing))
     monkeypatch.setattr(loop, "certify", lambda *_, **__: passing)
     return RunFolder.create(tmp_path / "run", manifest, "id: x\n")
