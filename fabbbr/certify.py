@@ -49,7 +49,7 @@ def certify(cell: Cell, evidence: Evidence, *, real_clock: bool, lossy_cells: in
             *settings(cell, cabling, evidence.readback),
             *congestion.checks(cell, evidence.readback),
             *_rtt(cell, cabling, evidence.preflight, real_clock=real_clock),
-            *_burst(cell, evidence.preflight, real_clock=real_clock),
+            *_burst(cell, cabling, evidence.preflight, real_clock=real_clock),
             *_conservation(cabling, evidence),
             *_loss(cabling, evidence, lossy_cells, offloads=cell.offloads),
             *unlimited(cell, evidence),
@@ -91,7 +91,7 @@ def _held_s(cell: Cell, cabling: Cabling, sender: str, receiver: str) -> Slots:
     return sum(least for least, _ in held), sum(most for _, most in held)
 
 
-def _burst(cell: Cell, preflight: Preflight, *, real_clock: bool) -> Iterator[Check]:
+def _burst(cell: Cell, cabling: Cabling, preflight: Preflight, *, real_clock: bool) -> Iterator[Check]:
     link = cell.bottleneck
     assert link.rate is not None
     assert link.buffer_bytes is not None
@@ -113,7 +113,8 @@ def _burst(cell: Cell, preflight: Preflight, *, real_clock: bool) -> Iterator[Ch
     )
     if not burst_fills_buffer(cell):
         return
-    peaks = [(q.backlog, q.drops) for q in burst.queues_at_peak if q.kind == "tbf"]
+    device = next(ends.queue.name for ends in cabling.ends if ends.link.name == link.name)
+    peaks = [(q.backlog, q.drops) for q in burst.queues_at_peak if (q.kind, q.dev) == ("tbf", device)]
     backlog, drops = max(peaks, key=lambda peak: peak[0], default=(0, 0))
     # What drains between the burst's arrival and the look; on a real clock a process start may come between.
     late_s = REAL_CLOCK_LOOK_S if real_clock else LOOK_S

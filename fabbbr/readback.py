@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import Field, TypeAdapter
 
 from fabbbr.cabling import Cabling, LinkEnds
-from fabbbr.configure import expected_offloads, expected_sysctls, readback_captures
+from fabbbr.configure import expected_offloads, expected_sysctls, netem_limit, readback_captures
 from fabbbr.evidence import Answer, Told, answer_to, parsed
 from fabbbr.model import AckAggregation, Cell, Check, Interface
 
@@ -123,7 +123,7 @@ def settings(cell: Cell, cabling: Cabling, readback: Mapping[str, Answer]) -> It
     )
     for ends in cabling.ends:
         yield from _queue_settings(ends, answers)
-        yield from _wire_settings(ends, answers)
+        yield from _wire_settings(cell, ends, answers)
 
 
 def _wrong_host_settings(cell: Cell, cabling: Cabling, answers: _Answers) -> Iterator[str]:
@@ -178,7 +178,7 @@ def _queue_settings(ends: LinkEnds, answers: _Answers) -> Iterator[Check]:
         )
 
 
-def _wire_settings(ends: LinkEnds, answers: _Answers) -> Iterator[Check]:
+def _wire_settings(cell: Cell, ends: LinkEnds, answers: _Answers) -> Iterator[Check]:
     for interface in (ends.wire_forward, ends.wire_backward):
         if interface is None:
             continue
@@ -195,6 +195,7 @@ def _wire_settings(ends: LinkEnds, answers: _Answers) -> Iterator[Check]:
             name=f"wire of {ends.link.name} at {interface.name}",
             # Data and the rest each have a netem of their own where data is lost.
             passed=len(told) == (2 if lossy else 1)
+            and all(netem.limit == netem_limit(cell, ends.link) for netem in netems)
             and all(abs(value - delay_s) < _TOLD_DELAY_STEP_S for value in told)
             and all(_same_slots(slots, asked_slots) for slots in told_slots)
             and abs(told_loss - asked_loss) <= _NETEM_STEP,

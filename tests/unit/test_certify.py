@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fabbbr.cabling import lay_cables
 from fabbbr.catalogue import open_plan
 from fabbbr.certify import _burst, _departure_rate_bps, _loss_check, correlated_spread
 from fabbbr.evidence import BurstTold, Counters, NodeCounters, Preflight, QdiscCounters
@@ -106,7 +107,9 @@ def test_a_rate_that_could_not_be_measured_passes_only_where_a_queue_must_run_dr
         kind="tbf", handle="1:", dev="s1-eth1", root=True, packets=4, drops=5, backlog=1514, qlen=1
     )
     told = Preflight(pings={}, burst=BurstTold(sent=40, arrivals=(), queues_at_peak=(queue,)))
-    rate = next(check for check in _burst(cell, told, real_clock=False) if check.name == "rate")
+    rate = next(
+        check for check in _burst(cell, lay_cables(cell), told, real_clock=False) if check.name == "rate"
+    )
     assert rate.passed is passed
 
 

@@ -47,7 +47,7 @@ def outcome(raw):
     """``certified``, ``uncertified`` or ``failed``: nothing else may come of any evidence."""
     try:
         certificate = certify(CELL, Evidence.read(raw), real_clock=False, lossy_cells=1)
-    except BackendError as error:
+    except BackendError:
         return "failed"
     return "certified" if certificate.passed else "uncertified"
 
@@ -106,6 +106,114 @@ def put(document, path, new):
     else:
         inner[path[-1]] = new
     return changed
+
+
+NO_EVIDENCE_WITHIN = {
+    r"counters\.\w+\.json/\w+/links/\d+/(?!ifname|stats64)\w+(/.*)?": "how the interface is, not what it counted",
+    r"counters\.\w+\.json/\w+/links/\d+/stats64/(rx|tx)/(?!packets|dropped)\w+": "packets are what is conserved",
+    r"counters\.\w+\.json/\w+/links/\d+/stats64/tx/dropped": "what a queueing discipline drops is counted by itself",
+    r"counters\.\w+\.json/\w+/(links|qdiscs)/0(/(ifname|dev))?": "the loopback, which no flow crosses",
+    r"counters\.\w+\.json/\w+/qdiscs/\d+/(options|parent|refcnt|bytes|overlimits|requeues)": "not packets",
+    r"counters\.\w+\.json/\w+/qdiscs/\d+/options/.*": "settings are read back before",
+    r"counters\.\w+\.json/\w+/qdiscs/\d+/kind": "of what kind it is, is read back before",
+    r"counters\.\w+\.json/\w+/qdiscs/(?!4/)\d+/handle": "it is looked up by its device; the lossy one by its handle",
+    r"counters\.\w+\.json/w1/qdiscs/(2|5|6)(/(dev|root))?": "not a root, and not where data is lost",
+    r"counters\.\w+\.json/\w+/qdiscs/0/root": "the loopback",
+    r"counters\.\w+\.json/(h1|s1|w1)/netstat": "memory of those who receive nothing",
+    r"flow-[01]\.\w+\.json/(start|intervals)(/.*)?": "for the tables: the sums say whether data was carried",
+    r"flow-[01]\.\w+\.json/end/(?!sum_).*": "for the tables",
+    r"flow-[01]\.\w+\.json/end/sum_\w+/(?!bytes).*": "for the tables",
+    r"flow-[01]\.client\.json/end/sum_received(/bytes)?": "what the other end is said to have received: it says so itself",
+    r"flow-[01]\.server\.json/end/sum_sent(/bytes)?": "likewise",
+    r"flow-2\.\w+\.json/(started_s|streams/0/(port|samples(/.*)?))": "for the tables",
+    r"flow-2\.server\.json/streams/0/(established_s|ended_s)": "the sender's tell how long it was",
+    r"flow-2\.\w+\.json/error": "words of its own, with which any failure is data",
+    r"flows\.json/\d/epoch_s": "for the tables",
+    r"preflight\.json/burst/(refills_from|payload_bytes)": "how it was sent, which was decided before",
+    r"preflight\.json/burst/arrivals/\d": "one packet of a thousand may be lost",
+    r"preflight\.json/burst/queues_at_peak/[01](/(kind|handle|dev|root))?": "not the bottleneck's queue",
+    r"preflight\.json/burst/queues_at_peak/\d/(handle|root|refcnt|options(/.*)?|bytes|overlimits|requeues)": "not how full it is",
+    r"\w+\.json/.*/stderr": "words that come with an answer whose exit status is good",
+    r"readback\.json/qdisc.*/stdout/\d+/(handle|root|refcnt|parent)": "it is looked up by its device and kind",
+    r"readback\.json/qdisc.*/stdout/\d+/options/(burst_raw|lat|ecn|gap)": "follows from what is compared",
+    r"readback\.json/qdisc.*/stdout/\d+/options/.*/(jitter|correlation)": "pings and the count of losses tell them",
+    r"readback\.json/qdisc\.s1/stdout/[01](/(kind|dev|options))?": "neither shapes nor delays",
+    r"readback\.json/qdisc\.w1/stdout/[0236](/(kind|dev|options(/.*)?))?": "neither delays nor loses",
+}
+"""Keys that no check reads, each with the reason."""
+
+
+def is_evidence(name, path):
+    place = "/".join([name, *map(str, path)])
+    return not any(re.fullmatch(pattern, place) for pattern in NO_EVIDENCE_WITHIN)
+
+
+def at(document, path):
+    for key in path:
+        document = document[key]
+    return document
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name.endswith(".json")])
+def test_no_key_can_be_left_out_or_be_of_another_type(raw, name):
+    document = json.loads((raw / name).read_text(encoding="utf-8"))
+    believed = []
+    for path in filter(lambda path: is_evidence(name, path), places(document)):
+        for new in INSTEAD:
+            if new is DELETED or new != at(document, path):
+                (raw / name).write_text(json.dumps(put(document, path, new)), encoding="utf-8")
+                if outcome(raw) == "certified":
+                    believed.append((path, "deleted" if new is DELETED else new))
+    assert believed == []
+
+
+def answers_changed(raw, name, stdout):
+    """What comes of a cell one of whose answers is another."""
+    told = json.loads((RAW / "readback.json").read_text(encoding="utf-8"))
+    (raw / "readback.json").write_text(json.dumps(put(told, (name, "stdout"), stdout)), encoding="utf-8")
+    return outcome(raw)
+
+
+ANSWERS = {
+    name: answer["stdout"] for name, answer in json.loads((RAW / "readback.json").read_text("utf-8")).items()
+}
+LINES = re.compile(
+    r"(net\.|/sys/module/fab_bbr/|(tcp-segmentation|generic-segmentation|generic-receive|large-receive)-offload)"
+)
+"""Of sysctl, of the module and of ethtool: what was set."""
+
+
+@pytest.mark.parametrize("name", [name for name in ANSWERS if name.startswith("qdisc")])
+def test_no_key_of_what_tc_tells_can_be_left_out_or_be_of_another_type(raw, name):
+    document = json.loads(ANSWERS[name])
+    believed = [
+        (path, new)
+        for path in places(document)
+        if is_evidence("readback.json", (name, "stdout", *path))
+        for new in INSTEAD
+        if answers_changed(raw, name, json.dumps(put(document, path, new))) == "certified"
+    ]
+    assert believed == []
+
+
+@pytest.mark.parametrize("name", [name for name in ANSWERS if re.match("sysctl|offloads|fab_bbr", name)])
+def test_no_line_about_a_setting_can_be_left_out(raw, name):
+    lines = ANSWERS[name].splitlines(keepends=True)
+    assert any(LINES.match(line) for line in lines)
+    believed = [
+        line
+        for line in filter(LINES.match, lines)
+        if answers_changed(raw, name, ANSWERS[name].replace(line, "")) == "certified"
+    ]
+    # gso stays on at hosts: it is off where packets are dropped or counted.
+    assert [line for line in believed if not (name[9:11] in ("h1", "h2") and "generic-seg" in line)] == []
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+@pytest.mark.parametrize("stdout", ["", "[]", "{}", "Segmentation fault"])
+def test_an_answer_that_says_nothing_is_not_believed(raw, name, stdout):
+    if stdout or ANSWERS[name]:
+        assert answers_changed(raw, name, stdout) != "certified"
 
 
 # In a run
