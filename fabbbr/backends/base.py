@@ -82,3 +82,11 @@ class Backend(Protocol):
 def usable_cpus() -> list[int]:
     """The CPUs this process may run on."""
     return sorted(os.sched_getaffinity(0))
+
+
+def heartbeat_s(work: Path) -> float | None:
+    """How far the agent is on its clock, in seconds; None while it has not said."""
+    try:
+        return float((work / HEARTBEAT).read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from fabbbr.backends.base import HEARTBEAT, JOB, CancelledError, Identity, Report, Task
+from fabbbr.backends.base import JOB, CancelledError, Identity, Report, Task, heartbeat_s
 from fabbbr.backends.guest import agent_hash, read_outcome
 from fabbbr.backends.guest.keeper import Keeper, die_with_runner, kill_group
 from fabbbr.backends.tools import NODE_PYTHON, search_path, tool_versions
@@ -146,15 +146,15 @@ class MininetBackend:
 
 def _watch(process: subprocess.Popen[bytes], task: Task) -> None:
     started = time.monotonic()
-    heartbeat = task.work / HEARTBEAT
     while process.poll() is None:
         if task.cancelled.wait(_POLL_S):
             raise CancelledError
         if time.monotonic() - started > task.wall_limit_s:
             message = f"the cell was ended after {task.wall_limit_s:.0f} s; see raw/console.log"
             raise BackendError(message)
-        if heartbeat.exists():
-            task.progress(float(heartbeat.read_text(encoding="ascii") or 0))
+        beat = heartbeat_s(task.work)
+        if beat is not None:
+            task.progress(beat)
 
 
 def _timer_hz(config: Path) -> int:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fabbbr.backends.base import HEARTBEAT, JOB, OUTCOME, Identity, Report, Task
 from fabbbr.backends.guest import wakeups
@@ -137,17 +138,31 @@ def agent_hash() -> str:
     return digest.hexdigest()
 
 
+class _Outcome(BaseModel):
+    """What the agent says at its end."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+    ok: bool
+    elapsed_s: float
+    stage: str = ""
+    error: str = ""
+
+
 def read_outcome(work: Path) -> float:
     """Seconds the job took on its clock; raise BackendError when a stage failed. Removes the agent's own files."""
     try:
-        outcome = json.loads((work / OUTCOME).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        message = f"the agent left no outcome ({error}); see raw/console.log"
-        raise BackendError(message) from error
-    if not outcome["ok"]:
-        message = f"the agent failed at stage {outcome['stage']!r}: {outcome['error']}"
+        outcome = _Outcome.model_validate_json((work / OUTCOME).read_bytes())
+    except FileNotFoundError:
+        message = "the agent left no outcome; see raw/console.log"
+        raise BackendError(message) from None
+    except ValidationError as error:
+        message = f"the agent left no usable {OUTCOME} ({error.errors()[0]['msg']}); see raw/console.log"
+        raise BackendError(message) from None
+    if not outcome.ok:
+        message = f"the agent failed at stage {outcome.stage!r}: {outcome.error}"
         raise BackendError(message)
     for name in (OUTCOME, JOB, HEARTBEAT):
         (work / name).unlink(missing_ok=True)
     shutil.rmtree(work / "tmp", ignore_errors=True)
-    return float(outcome["elapsed_s"])
+    return outcome.elapsed_s

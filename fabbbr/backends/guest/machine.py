@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fabbbr.backends.base import CancelledError
+from fabbbr.backends.base import CancelledError, heartbeat_s
 from fabbbr.backends.guest.keeper import Keeper, die_with_runner, kill_group
 from fabbbr.backends.guest.runtime import runtime_folder
 from fabbbr.backends.tools import NODE_PYTHON
@@ -147,28 +147,31 @@ def _argv(machine: Machine, runtime: Path) -> tuple[str, ...]:
 
 def _watch(process: subprocess.Popen[bytes], work: Path, watch: Watch) -> None:
     started = last_change = time.monotonic()
-    heartbeat = work / "heartbeat"
-    last = ""
+    last: float | None = None
     while process.poll() is None:
         if watch.cancelled.wait(_POLL_S):
             raise CancelledError
         now = time.monotonic()
-        beat = _read(heartbeat)
-        if beat and beat != last:
+        beat = heartbeat_s(work)
+        if beat is not None and beat != last:
             last, last_change = beat, now
-            watch.progress(float(beat))
+            watch.progress(beat)
         if now - started > watch.wall_limit_s:
             message = (
-                f"the guest was ended after {watch.wall_limit_s:.0f} s of wall time at {last or 'no'} s of its own clock; "
+                f"the guest was ended after {watch.wall_limit_s:.0f} s of wall time at {_seconds(last)} of its own clock; "
                 "its conditions may be too heavy for this machine (see raw/console.log)"
             )
             raise GuestError(message)
         if now - last_change > watch.stall_limit_s:
             message = (
-                f"the guest's clock has stood at {last or 'boot'} s for {watch.stall_limit_s:.0f} s of wall time: "
+                f"the guest's clock has stood at {_seconds(last)} for {watch.stall_limit_s:.0f} s of wall time: "
                 "a process inside it spins (see raw/console.log)"
             )
             raise GuestError(message)
+
+
+def _seconds(beat: float | None) -> str:
+    return f"{beat:.3f} s" if beat is not None else "boot"
 
 
 def _read(path: Path) -> str:
