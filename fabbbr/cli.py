@@ -1,9 +1,4 @@
-"""argv → one subcommand → exit status.
-
-Exit statuses: 0 done; 1 unexpected; 2 usage; 3 a mistake in an experiment file; 4 the plan does not fit; 5 this machine
-lacks something; 6 a tool broke; 7 a run folder is damaged or cannot be written, or standard output cannot; 8 raw output
-cannot be read; 9 analysis impossible; 10 some cells failed or were not certified; 130 interrupted.
-"""
+"""argv → one subcommand → exit status."""
 
 from __future__ import annotations
 
@@ -22,6 +17,11 @@ from fabbbr.foreign import visible
 from fabbbr.streams import ReaderGoneError, Stream, guarded
 from fabbbr.version import __version__
 
+STATUSES = """\
+Exit statuses: 0 done; 1 unexpected; 2 usage; 3 a mistake in an experiment file; 4 the plan does not fit; 5 this machine
+lacks something; 6 a tool broke; 7 a run folder is damaged or cannot be written, or standard output cannot; 8 raw output
+cannot be read; 9 analysis impossible; 10 some cells failed or were not certified; 130 interrupted.
+"""
 UNEXPECTED = 1
 INTERRUPTED = 130
 
@@ -93,7 +93,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = _Parser(
         prog="fabbbr",
         description="Evaluate TCP congestion control over a WAN, in virtual time, with evidence to publish.",
-        epilog=(__doc__ or "").split("\n\n", 1)[1],
+        epilog=STATUSES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"fabbbr {__version__}")

@@ -120,6 +120,8 @@ class MininetBackend:
 
     def _run_agent(self, task: Task) -> None:
         environment = os.environ | {"PATH": search_path(), "PYTHONDONTWRITEBYTECODE": "1"}
+        # It would take the agent's docstrings away, and with them what its options are.
+        environment.pop("PYTHONOPTIMIZE", None)
         # The agent has another current folder.
         work = task.work.resolve()
         runner = os.getpid()

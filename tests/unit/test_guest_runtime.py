@@ -1,9 +1,11 @@
 """Folders of temporary files: made, held while their runner lives, swept when it does not."""
 
+import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -77,11 +79,28 @@ def test_what_the_kernels_command_line_would_break_at_is_not_used(temp, monkeypa
         assert made.parent == Path("/tmp")  # noqa: S108
 
 
-def test_a_folder_that_cannot_be_made_is_refused_with_its_place_and_remedy(temp, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(temp / "none"))
-    with pytest.raises(EnvironmentUnfitError, match=f"in {temp}/none: No such file or directory; set TMPDIR"):
-        runtime_folder().__enter__()
+def test_a_folder_that_cannot_be_made_is_refused_with_its_place_and_remedy(monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", "/proc")
     with pytest.raises(EnvironmentUnfitError, match=r"in /proc: .*; set TMPDIR"):
         runtime_folder().__enter__()
-    assert list(temp.iterdir()) == []
+
+
+def test_a_folder_that_is_missing_is_refused_with_its_place_and_remedy(temp, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(temp / "none"))
+    monkeypatch.setattr(runtime, "_ALWAYS", str(temp / "neither"))
+    with pytest.raises(
+        EnvironmentUnfitError, match=f"in {temp}/none nor in {temp}/neither: no such folder; set TMPDIR"
+    ):
+        runtime_folder().__enter__()
+
+
+def test_a_folder_from_which_nothing_may_be_executed_is_not_used(temp, monkeypatch):
+    def told(folder):
+        return SimpleNamespace(f_flag=os.ST_NOEXEC if Path(folder) == temp else 0)
+
+    monkeypatch.setattr(runtime.os, "statvfs", told)
+    with runtime_folder() as made:
+        assert made.parent == Path("/tmp")  # noqa: S108
+    monkeypatch.setattr(runtime, "_ALWAYS", str(temp))
+    with pytest.raises(EnvironmentUnfitError, match="mounted noexec; set TMPDIR"):
+        runtime_folder().__enter__()

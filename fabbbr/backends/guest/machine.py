@@ -14,14 +14,16 @@ from pathlib import Path
 
 from fabbbr.backends.base import CancelledError, heartbeat_s
 from fabbbr.backends.guest.keeper import Keeper, die_with_runner, kill_group
+from fabbbr.backends.guest.memory import memory_folder
 from fabbbr.backends.guest.runtime import runtime_folder
 from fabbbr.backends.tools import NODE_PYTHON
-from fabbbr.errors import GuestError
+from fabbbr.errors import EnvironmentUnfitError, GuestError
 
 _HERE = Path(__file__).parent
 _AGENT = _HERE.parent.parent / "agent"
 _EPOCH_NS = 1_700_000_000_000_000_000
 _POLL_S = 0.02
+_LEAST_OPEN_FILES, _OPEN_FILES = 256, 65_536
 _INIT = _HERE / "init.sh"
 _FILE_SYSTEMS = """\
 proc /proc proc defaults 0 0
@@ -96,21 +98,36 @@ def boot(machine: Machine, work: Path, watch: Watch, keeper: Keeper) -> float:
 
 def _started(argv: tuple[str, ...], work: Path) -> subprocess.Popen[bytes]:
     """The guest; it dies with this thread, which waits for it."""
-    runner = os.getpid()
+    runner, files = os.getpid(), _open_files()
 
     def between_fork_and_exec() -> None:
         die_with_runner(runner)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_NOFILE, files)
 
+    environment = os.environ | {"TMPDIR": str(memory_folder())}
     with (work / "raw" / "console.log").open("wb") as console:
         return subprocess.Popen(
             argv,
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=console,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=between_fork_and_exec,  # noqa: PLW1509  (it makes three system calls)
+            preexec_fn=between_fork_and_exec,  # noqa: PLW1509  (it makes four system calls)
         )
+
+
+def _open_files() -> tuple[int, int]:
+    """How many files the guest may open: those of all its processes are open here too."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _OPEN_FILES if hard == resource.RLIM_INFINITY else hard
+    if most < _LEAST_OPEN_FILES:
+        message = (
+            f"this shell allows {most} open files, and a guest needs {_LEAST_OPEN_FILES}: raise ulimit -n"
+        )
+        raise EnvironmentUnfitError(message)
+    return max(soft, min(most, _OPEN_FILES)), hard
 
 
 def _lay_out(runtime: Path, machine: Machine, work: Path) -> None:

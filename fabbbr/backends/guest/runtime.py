@@ -37,7 +37,7 @@ def runtime_folder() -> Iterator[Path]:
 
 def sweep() -> None:
     """Remove the folders that runners left behind when they were killed."""
-    for path in _parent().glob(f"{_PREFIX}*"):
+    for path in (path for folder in _candidates() for path in folder.glob(f"{_PREFIX}*")):
         with contextlib.suppress(OSError):
             lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
@@ -76,5 +76,21 @@ def _held(lock: int, path: Path) -> bool:
 
 
 def _parent() -> Path:
+    """The first that the guest can start from."""
+    noexec = None
+    for folder in _candidates():
+        try:
+            noexec = bool(os.statvfs(folder).f_flag & os.ST_NOEXEC)
+        except OSError:
+            continue
+        if not noexec:
+            return folder
+    places = " nor in ".join(map(str, _candidates()))
+    why = "they are mounted noexec" if noexec else "no such folder"
+    message = f"no folder for temporary files can be had in {places}: {why}; set TMPDIR to one that will do"
+    raise EnvironmentUnfitError(message)
+
+
+def _candidates() -> tuple[Path, ...]:
     default = tempfile.gettempdir()
-    return Path(default if _PLAIN.fullmatch(default) else _ALWAYS)
+    return tuple(dict.fromkeys(Path(path) for path in (default, _ALWAYS) if _PLAIN.fullmatch(path)))

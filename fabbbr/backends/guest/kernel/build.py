@@ -19,7 +19,7 @@ from pathlib import Path
 
 from fabbbr.backends.guest.kernel.edits import SEEDED_RANDOM, bbr_sources, edit
 from fabbbr.backends.guest.kernel.source import newest_source, unpack
-from fabbbr.errors import KernelBuildError
+from fabbbr.errors import EnvironmentUnfitError, KernelBuildError
 from fabbbr.files import sha256_of, write_atomically
 
 _HERE = Path(__file__).parent
@@ -62,7 +62,11 @@ class GuestKernel:
 
 def cache_folder() -> Path:
     """Where kernels are kept: ``fabbbr/kernels`` below the user's cache folder."""
-    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    try:
+        root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError:
+        message = f"user id {os.getuid()} has no home folder to keep the guest kernel in: set HOME or XDG_CACHE_HOME"
+        raise EnvironmentUnfitError(message) from None
     return Path(root) / "fabbbr" / "kernels"
 
 
@@ -79,7 +83,9 @@ def cached_kernel() -> GuestKernel | None:
     found = []
     for file in cache_folder().glob("*/kernel.json"):
         try:
-            kernel = GuestKernel(**json.loads(file.read_text(encoding="utf-8")))
+            told = json.loads(file.read_text(encoding="utf-8"))
+            # A cache that was copied names the place that it was copied from.
+            kernel = GuestKernel(**told | {"folder": str(file.parent)})
         except (OSError, ValueError, TypeError):
             continue
         if kernel.recipe == recipe_hash() and kernel.binary.exists():
