@@ -4,10 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fabbbr_analysis.claims import gate
+from fabbbr_analysis.claims import cycle
+from fabbbr_analysis.claims.papers import gate
 from fabbbr_analysis.claims.records import Part
 from fabbbr_analysis.claims.rule import decide
-from fabbbr_analysis.claims.sample import Means, Sample, key_of
+from fabbbr_analysis.claims.sample import Sample, key_of
 
 RUN = pd.Series({"rtt_s": 0.040, "mtu_bytes": 1500, "bdp_bytes": 330 * 1514})
 CLAIMS = {claim.id: claim for claim in gate.CLAIMS}
@@ -34,39 +35,37 @@ FIVE_SECONDS = [(5.0, 5.22), (10.24, 10.46), (15.48, 15.70), (20.72, 20.94)]
 
 def test_probe_rtt_is_measured_from_the_end_of_one_to_the_start_of_the_next():
     flow = trace(FIVE_SECONDS, [(7.7, 7.8)])
-    assert gate.time_between_probe_rtts(flow, RUN) == pytest.approx(5.02, abs=0.003)
-    assert gate.time_in_probe_rtt(flow, RUN) == pytest.approx(0.22, abs=0.003)
-    assert gate.inflight_in_probe_rtt(flow, RUN) == pytest.approx(0.5, abs=0.005)
+    assert cycle.time_between_probe_rtts(flow, RUN) == pytest.approx(5.02, abs=0.003)
+    assert cycle.time_in_probe_rtt(flow, RUN) == pytest.approx(0.22, abs=0.003)
+    assert cycle.inflight_in_probe_rtt(flow, RUN) == pytest.approx(0.5, abs=0.005)
 
 
 def test_an_episode_that_the_trace_cuts_off_does_not_count():
     flow = trace([(-1.0, 0.1), *FIVE_SECONDS, (29.9, 40.0)], [(7.7, 7.8)])
-    assert gate.time_in_probe_rtt(flow, RUN) == pytest.approx(0.22, abs=0.003)
+    assert cycle.time_in_probe_rtt(flow, RUN) == pytest.approx(0.22, abs=0.003)
 
 
 def test_a_flow_without_probe_rtt_has_no_value():
     flow = trace([(0.0, 0.0)], [(7.7, 7.8)])
-    assert np.isnan(gate.time_between_probe_rtts(flow, RUN))
-    assert np.isnan(gate.wait_before_probe(flow, RUN))
+    assert np.isnan(cycle.time_between_probe_rtts(flow, RUN))
+    assert np.isnan(cycle.wait_before_probe(flow, RUN))
 
 
 def test_the_wait_ends_a_round_trip_before_the_first_probe_after_probe_rtt():
     # The later probes of a cycle are ignored: ProbeRTT cuts off the long ones among them.
     ups = [(5.22 + 2.44, 7.8), (9.0, 9.1), (10.46 + 2.64, 13.2), (15.70 + 2.24, 18.1)]
-    assert gate.wait_before_probe(trace(FIVE_SECONDS, ups), RUN) == pytest.approx(2.4, abs=0.003)
+    assert cycle.wait_before_probe(trace(FIVE_SECONDS, ups), RUN) == pytest.approx(2.4, abs=0.003)
 
 
 def test_round_trips_are_as_long_as_they_were_measured():
     # The first wait is 2.44 s of 40 ms, the other two 2.64 s and 2.24 s of 80 ms; REFILL takes one of each.
     ups = [(5.22 + 2.44, 7.8), (10.46 + 2.64, 13.2), (15.70 + 2.24, 18.1)]
     expected = np.mean([2.44 / 0.04 - 1, 2.64 / 0.08 - 1, 2.24 / 0.08 - 1])
-    assert gate.rounds_before_probe(trace(FIVE_SECONDS, ups), RUN) == pytest.approx(expected, rel=0.005)
+    assert cycle.rounds_before_probe(trace(FIVE_SECONDS, ups), RUN) == pytest.approx(expected, rel=0.005)
 
 
-def means(axes, values):
-    return Means.of(
-        Sample(axes=axes, runs={key_of(*key): np.array([value]) for key, value in values.items()})
-    )
+def sample(axes, values):
+    return Sample(axes=axes, runs={key_of(*key): np.array([value]) for key, value in values.items()})
 
 
 def verdicts(claim_id, axes, values):
@@ -74,7 +73,7 @@ def verdicts(claim_id, axes, values):
     found = {}
     for part in CLAIMS[claim_id].parts:
         assert isinstance(part, Part)
-        value = float(part.formula(means(axes, values)))
+        value = part.value(sample(axes, values))
         found[part.quantity] = decide(part.band, value=value, low=value, high=value) == "reproduced"
     return found
 

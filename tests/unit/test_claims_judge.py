@@ -12,8 +12,8 @@ from made_up_runs import Runs, run_rows, verdicts
 from fabbbr import model
 from fabbbr.units import Duration, Rate
 from fabbbr_analysis.claims import Band, judge
-from fabbbr_analysis.claims.knit6_queue import steps_of
 from fabbbr_analysis.claims.rule import decide
+from fabbbr_analysis.claims.steps import steps_of
 
 AT_LEAST = Band(low=0.9)
 BETWEEN = Band(low=0.3, high=0.6)
@@ -434,12 +434,10 @@ def test_the_queue_of_a_step_is_read_after_it_settled():
     queues = pd.DataFrame(
         {"t_s": times, "backlog_bytes": backlog, "node": "s1", "link": "trunk", "role": "bottleneck"}
     )
-    in_buffers = steps_of(queues, stepped_cell(), unit="buffer")
-    assert in_buffers == [
-        {"step": 0, "buffer_bdp": 1.0, "queue": pytest.approx(0.9)},
-        {"step": 1, "buffer_bdp": 2.0, "queue": pytest.approx(0.85)},
-    ]
-    assert steps_of(queues, stepped_cell(), unit="bdp")[1]["queue"] == pytest.approx(1.7)
+    first, second = steps_of(queues, stepped_cell())
+    assert (first["step"], first["buffer_bdp"], first["queue_buffers"]) == (0, 1.0, pytest.approx(0.9))
+    assert (second["step"], second["buffer_bdp"], second["queue_buffers"]) == (1, 2.0, pytest.approx(0.85))
+    assert second["queue_bdp"] == pytest.approx(1.7)
 
 
 def test_the_stepped_queue_is_judged_over_repetitions():

@@ -8,7 +8,9 @@ import pytest
 
 from fabbbr_analysis import models, references
 from fabbbr_analysis.claims import Arithmetic, all_claims
-from fabbbr_analysis.claims.sample import Means, Sample, key_of
+from fabbbr_analysis.claims.expression import quantities_in
+from fabbbr_analysis.claims.means import Means
+from fabbbr_analysis.claims.sample import Sample, key_of
 
 REGISTER = references.load("claims").fillna("").set_index("id")
 CLAIMS = {claim.id: claim for claim in all_claims() if claim.id in REGISTER.index}
@@ -208,7 +210,7 @@ PUBLISHED = {
 def values(name):
     claim = CLAIMS[name]
     if isinstance(claim.parts[0], Arithmetic):
-        return [part.value() for part in claim.parts]
+        return [part.value for part in claim.parts]
     return [part.value(sample) for part, sample in zip(claim.parts, PUBLISHED[name], strict=True)]
 
 
@@ -306,12 +308,13 @@ def test_28_of_the_published_rows_are_beyond_physics():
 def test_a_formula_works_elementwise(name):
     """Means of two resamples at once give what each gives alone: what the bootstrap relies on."""
     for part, sample in zip(CLAIMS[name].parts, PUBLISHED[name], strict=True):
+        samples = dict.fromkeys(quantities_in(part.formula), sample)
         alone = [
-            float(part.formula(Means(sample=sample, reduce=lambda runs, f=f: f * runs.mean(axis=-1))))
+            float(part.formula.of(Means(samples=samples, reduce=lambda runs, f=f: f * runs.mean(axis=-1))))
             for f in (1.0, 1.3)
         ]
-        together = part.formula(
-            Means(sample=sample, reduce=lambda runs: np.array([1.0, 1.3]) * runs.mean(axis=-1))
+        together = part.formula.of(
+            Means(samples=samples, reduce=lambda runs: np.array([1.0, 1.3]) * runs.mean(axis=-1))
         )
         np.testing.assert_allclose(together, alone, rtol=1e-12)
 

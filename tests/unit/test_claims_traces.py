@@ -6,7 +6,7 @@ import pytest
 from made_up_runs import Runs, run_rows, verdicts
 
 from fabbbr_analysis.claims import traces
-from fabbbr_analysis.claims.knit6_queue import long_flow_share
+from fabbbr_analysis.claims.shares import long_flow_share
 
 RUN = pd.Series({"rtt_s": 0.04})
 

@@ -6,7 +6,7 @@ from fabbbr import bundled, catalogue
 from fabbbr.estimate import PACKETS_PER_S, estimate
 from fabbbr.units import Rate, Ratio
 from fabbbr_analysis.claims import all_claims
-from fabbbr_analysis.claims.records import experiment_id
+from fabbbr_analysis.claims.observed import experiment_id
 
 NAMES = bundled.names("experiments")
 PUBLISHED = {

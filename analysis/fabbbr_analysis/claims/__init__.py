@@ -11,38 +11,28 @@ from typing import get_args
 
 from fabbbr.model import BbrProfile
 from fabbbr.units import Rate
-from fabbbr_analysis.claims import (
-    cardwell,
-    cardwell_time,
-    gate,
-    hsiao,
-    kfoury,
-    kfoury_sharing,
-    knit6,
-    knit6_queue,
-    ware,
-)
-from fabbbr_analysis.claims.observe import BBR2_BY_DEFAULT, bbr2_variants
+from fabbbr_analysis.claims.expression import quantities_in
+from fabbbr_analysis.claims.means import Means
+from fabbbr_analysis.claims.observed import Evidence, Observable, Observed, RunSet, experiment_id
+from fabbbr_analysis.claims.papers import cardwell, gate, hsiao, kfoury, knit6, ware
+from fabbbr_analysis.claims.quantities import BBR2_BY_DEFAULT, bbr2_variants
 from fabbbr_analysis.claims.records import (
     Arithmetic,
     Band,
     Claim,
-    Evidence,
     Finding,
     Part,
-    RunSet,
     Verdict,
     VerdictText,
-    experiment_id,
 )
-from fabbbr_analysis.claims.rule import judge_claim
-from fabbbr_analysis.claims.sample import Means, MissingConditionError, Sample
+from fabbbr_analysis.claims.rule import RULES_VERSION, judge_claim
+from fabbbr_analysis.claims.sample import MissingConditionError, Sample
 
 __all__ = [
+    "RULES_VERSION",
     "Arithmetic",
     "Band",
     "Claim",
-    "Evidence",
     "Finding",
     "Means",
     "MissingConditionError",
@@ -75,13 +65,10 @@ _PAPER_RATE = {
 def all_claims() -> tuple[Claim, ...]:
     """Every claim that is code, paper by paper, and the gate of our own BBRv2 and BBRv3."""
     return (
-        *cardwell_time.CLAIMS,
         *cardwell.CLAIMS,
         *hsiao.CLAIMS,
         *knit6.CLAIMS,
-        *knit6_queue.CLAIMS,
         *kfoury.CLAIMS,
-        *kfoury_sharing.CLAIMS,
         *ware.CLAIMS,
         *gate.CLAIMS,
     )
@@ -93,30 +80,37 @@ def judge(run_sets: Sequence[RunSet], *, seed: int = 1) -> list[Verdict]:
     A claim whose experiment was run several times gets a verdict for each run set, in the order given; one whose
     experiment was not run gets ``not run``. ``seed`` decides the bootstrap resamples.
     """
-    return [verdict for claim in all_claims() for verdict in _judge_one(claim, run_sets, seed)]
+    claims = all_claims()
+    wanted = [each for claim in claims for each in _quantities(claim)]
+    observed = [Observed(run_set, wanted) for run_set in run_sets]
+    return [verdict for claim in claims for verdict in _judge_one(claim, observed, seed)]
 
 
-def _judge_one(claim: Claim, run_sets: Sequence[RunSet], seed: int) -> list[Verdict]:
+def _quantities(claim: Claim) -> list[Observable]:
+    return [each for part in claim.parts if isinstance(part, Part) for each in quantities_in(part.formula)]
+
+
+def _judge_one(claim: Claim, observed: Sequence[Observed], seed: int) -> list[Verdict]:
     experiment = _SERVED_BY.get(claim.experiment, claim.experiment)
-    own = [each for each in run_sets if experiment_id(each.experiment) == experiment]
+    own = [each for each in observed if experiment_id(each.run_set.experiment) == experiment]
     if not own:
-        return [judge_claim(claim, _evidence(run_sets), seed=seed)]
+        return [judge_claim(claim, _evidence(observed), seed=seed)]
     return [
         judge_claim(
             claim,
-            _evidence([run_set, *run_sets]),
+            _evidence([each, *observed]),
             seed=seed,
-            remarks=[*_scaling(run_set, experiment), *_variants(claim, run_set)],
+            remarks=[*_scaling(each.run_set, experiment), *_variants(claim, each.run_set)],
         )
-        for run_set in own
+        for each in own
     ]
 
 
-def _evidence(run_sets: Sequence[RunSet]) -> Evidence:
+def _evidence(observed: Sequence[Observed]) -> Evidence:
     """Take the first run set of each experiment."""
     evidence = Evidence()
-    for run_set in run_sets:
-        evidence.setdefault(experiment_id(run_set.experiment), run_set)
+    for each in observed:
+        evidence.setdefault(experiment_id(each.run_set.experiment), each)
     return evidence
 
 

@@ -3,57 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
-import pandas as pd
-
-from fabbbr.model import RunManifest
-from fabbbr_analysis.claims.sample import Array, Means, MissingConditionError, Sample
+from fabbbr_analysis.claims.expression import Expression, quantities_in
+from fabbbr_analysis.claims.means import Means
+from fabbbr_analysis.claims.sample import Sample
 from fabbbr_analysis.references import load
 
 VerdictText: TypeAlias = Literal["reproduced", "compatible", "not reproduced", "inconclusive", "not run"]
-
-
-class RunSet(Protocol):
-    """The part of :class:`fabbbr_analysis.runset.RunSet` that is needed here."""
-
-    @property
-    def experiment(self) -> str: ...
-    @property
-    def manifest(self) -> RunManifest: ...
-    @property
-    def certified(self) -> pd.DataFrame: ...
-    @property
-    def flows(self) -> pd.DataFrame: ...
-    @property
-    def intervals(self) -> pd.DataFrame: ...
-    def sockets(
-        self, columns: Sequence[str] | None = None, cell_ids: Sequence[str] | None = None
-    ) -> pd.DataFrame: ...
-    def queues(
-        self, columns: Sequence[str] | None = None, cell_ids: Sequence[str] | None = None
-    ) -> pd.DataFrame: ...
-
-
-def experiment_id(name: str) -> str:
-    """Turn the name of a file into the id of an experiment.
-
-    >>> experiment_id("kfoury_5_4")
-    'kfoury.5.4'
-    """
-    return name.replace("_", ".")
-
-
-class Evidence(dict[str, RunSet]):
-    """Run sets by experiment id; asking for one that is not there says how to get it."""
-
-    def __missing__(self, experiment: str) -> RunSet:
-        name = experiment.replace(".", "_")
-        message = f"experiment {experiment} was not run; start it with: fabbbr run {name}"
-        raise MissingConditionError(message)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,30 +57,37 @@ class Band:
         return low < value < high if self.strict else low <= value <= high
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Part:
-    """One number of a claim: how to observe it in run sets, the formula, the band."""
+    """One number of a claim: a formula over quantities, and the band."""
 
     quantity: str
     """What the number is, in words; ratios unless it says otherwise."""
-    observe: Callable[[Evidence], Sample]
-    formula: Callable[[Means], Array]
+    formula: Expression
     band: Band
-    optional: bool = False
+    optional: bool = field(default=False, kw_only=True)
     """Left out, with a remark, when its conditions were not run."""
 
     def value(self, sample: Sample) -> float:
-        """Apply the formula to the means over runs."""
-        return float(self.formula(Means.of(sample)))
+        """Apply the formula to one sample, which stands for every quantity in it."""
+        return float(self.formula.of(Means(samples=dict.fromkeys(quantities_in(self.formula), sample))))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Arithmetic:
     """One number of a claim that needs no run."""
 
     quantity: str
-    value: Callable[[], float]
+    value: float
     band: Band
+
+
+def if_run(part: Part) -> Part:
+    """Make a part optional."""
+    return replace(part, optional=True)
+
+
+_Part: TypeAlias = Part | Arithmetic
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +95,7 @@ class Claim:
     """A sentence of a paper, or a check of our gate, as code; its words come from ``references/``, claims.csv and gate.csv."""
 
     id: str
-    parts: tuple[Part | Arithmetic, ...]
+    parts: tuple[_Part, ...]
 
     @property
     def experiment(self) -> str:
@@ -146,17 +113,19 @@ class Claim:
         return self._text("predicate")
 
     @property
-    def pass_band(self) -> str:
-        """The band in the words of the register."""
-        return self._text("pass_band")
-
-    @property
     def published(self) -> str:
         """What the paper printed or drew."""
         return self._text("published_value")
 
     def _text(self, column: str) -> str:
         return str(_register()[self.id][column])
+
+
+def claims(parts: Mapping[str, _Part | tuple[_Part, ...]]) -> tuple[Claim, ...]:
+    """Make claims of id → part or parts."""
+    return tuple(
+        Claim(id=name, parts=each if isinstance(each, tuple) else (each,)) for name, each in parts.items()
+    )
 
 
 @cache
@@ -200,5 +169,7 @@ class Verdict:
     strength: str
     predicate: str
     reason: str
+    rules_version: int
+    """Version of the rules by which it was judged."""
     details: tuple[Finding, ...] = ()
     """All parts, when there are several."""

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from fabbbr_analysis.claims.expression import quantities_in
+from fabbbr_analysis.claims.means import Means
+from fabbbr_analysis.claims.observed import Evidence, Observable
 from fabbbr_analysis.claims.records import (
     Arithmetic,
     Band,
     Claim,
-    Evidence,
     Finding,
     Part,
     Verdict,
     VerdictText,
 )
-from fabbbr_analysis.claims.sample import Means, MissingConditionError, Sample
+from fabbbr_analysis.claims.sample import MissingConditionError, Sample
 from fabbbr_analysis.stats import expanded_percentiles
+
+RULES_VERSION = 1
+"""Raised by one whenever the same runs may get another verdict, value or interval: when a formula, a band, what a quantity
+is, the resampling or the rule below changes. Words, new claims and new experiments leave it as it is."""
 
 _WORST_FIRST: tuple[VerdictText, ...] = (
     "not reproduced",
@@ -58,15 +64,15 @@ def find(part: Part | Arithmetic, evidence: Evidence, generator: np.random.Gener
         return _calculated(part)
     remarks: tuple[str, ...] = ()
     try:
-        sample = part.observe(evidence)
-        remarks = sample.remarks
-        return _measured(part, sample, generator)
+        samples = {each: evidence[each.experiment].sample(each) for each in quantities_in(part.formula)}
+        remarks = tuple(dict.fromkeys(each for sample in samples.values() for each in sample.remarks))
+        return _measured(part, samples, remarks, generator)
     except MissingConditionError as error:
         return _not_run(part, "; ".join([str(error), *remarks]), None)
 
 
 def _calculated(part: Arithmetic) -> Finding:
-    value = part.value()
+    value = part.value
     verdict: VerdictText = "reproduced" if part.band.holds(value) else "not reproduced"
     reason = f"{part.quantity}: {value:.4g} by calculation, {_WHY[verdict].format(band=part.band)}"
     return Finding(
@@ -75,14 +81,16 @@ def _calculated(part: Arithmetic) -> Finding:
     )  # fmt: skip
 
 
-def _measured(part: Part, sample: Sample, generator: np.random.Generator) -> Finding:
-    means = Means.of(sample)
-    value = float(part.formula(means))
-    n, fewest = means.smallest()
-    if n < 2:
-        return _not_run(part, f"{fewest} has a single certified run, and an interval needs two", n)
+def _measured(
+    part: Part, samples: Mapping[Observable, Sample], remarks: Sequence[str], generator: np.random.Generator
+) -> Finding:
+    means = Means(samples=samples)
     with np.errstate(divide="ignore", invalid="ignore"):
-        draws = part.formula(Means.resampled(sample, generator))
+        value = float(part.formula.of(means))
+        n, fewest = means.smallest()
+        if n < 2:
+            return _not_run(part, f"{fewest} has a single certified run, and an interval needs two", n)
+        draws = part.formula.of(Means.resampled(samples, generator))
     low, high = expanded_percentiles(draws, n=n)
     if not all(map(math.isfinite, (value, low, high))):
         return _not_run(part, "the formula divides by a condition that delivered nothing", n)
@@ -93,7 +101,7 @@ def _measured(part: Part, sample: Sample, generator: np.random.Generator) -> Fin
     )
     return Finding(
         quantity=part.quantity, verdict=verdict, value=value, low=low, high=high, n=n, band=part.band,
-        reason=reason, remarks=(*sample.remarks, *means.remarks),
+        reason=reason, remarks=(*remarks, *means.remarks),
     )  # fmt: skip
 
 
@@ -137,6 +145,7 @@ def judge_claim(claim: Claim, evidence: Evidence, *, seed: int, remarks: Sequenc
         strength=claim.strength,
         predicate=claim.predicate,
         reason="; ".join([deciding.reason, *notes]),
+        rules_version=RULES_VERSION,
         details=tuple(kept) if len(kept) > 1 else (),
     )
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from scipy import signal
 
-from fabbbr_analysis.claims.observe import Trace, column_of
+from fabbbr_analysis.claims.observed import Trace
 from fabbbr_analysis.claims.sample import Array
 
 _CLOCK_S = 1e-6
@@ -14,6 +14,11 @@ _CLOCK_S = 1e-6
 
 _NEAREST_S = 0.1
 """A value "at" an instant is the last sample before it, and at most this old."""
+
+
+def column_of(trace: Trace, column: str) -> Array:
+    """Give the column as floats, absent ones as NaN."""
+    return trace[column].to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def rtt(trace: Trace) -> tuple[Array, Array]:

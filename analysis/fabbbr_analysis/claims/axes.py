@@ -1,0 +1,47 @@
+"""How the axes of a condition are named and counted in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Axis:
+    """A numeric column by which conditions are told apart, as a sentence says it."""
+
+    noun: str
+    scale: float = 1.0
+    """Shown value = scale × value of the column."""
+    unit: str = ""
+    smallest: str = "smallest"
+    largest: str = "largest"
+
+    def value(self, level: float) -> str:
+        """Write a level with its unit."""
+        return f"{level * self.scale:g} {self.unit}".rstrip()
+
+
+_AXES = {
+    "loss_ratio": Axis(noun="loss", scale=100.0, unit="%"),
+    "rtt_s": Axis(noun="RTT", scale=1000.0, unit="ms", smallest="shortest", largest="longest"),
+    "buffer_bdp": Axis(noun="buffer", unit="BDP"),
+    "buffer_bytes": Axis(noun="buffer", scale=1e-3, unit="kB"),
+    "counted_bdp": Axis(noun="buffer", unit="BDP"),
+    "n_flows": Axis(noun="flows"),
+}
+
+
+def axis(column: str) -> Axis:
+    """Words for a column; one that has none is named as it is."""
+    return _AXES.get(column, Axis(noun=column))
+
+
+def coordinate(column: str, value: str | float) -> str:
+    """Name one coordinate of a condition.
+
+    >>> coordinate("loss_ratio", 0.01), coordinate("cca", "bbr1")
+    ('loss 1 %', 'bbr1')
+    """
+    if isinstance(value, str):
+        return value
+    return f"{axis(column).noun} {axis(column).value(value)}"
