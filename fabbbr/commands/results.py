@@ -32,6 +32,12 @@ _COLOURS = {
 }
 
 
+_VERDICT = (
+    "id", "experiment", "verdict", "value", "low", "high", "band", "published", "n", "rules_version",
+)  # fmt: skip
+"""What is told of a verdict as JSON."""
+
+
 def main(arguments: argparse.Namespace) -> int:
     """Dispatch by command."""
     return {"report": _report, "claims": _claims, "compare": _compare, "verify": _verify}[arguments.command](
@@ -78,8 +84,7 @@ def _claims(arguments: argparse.Namespace) -> int:
     with opened(runs) as run_sets:
         verdicts = judge(run_sets)
         if arguments.json:
-            keys = ("id", "experiment", "verdict", "value", "low", "high", "band", "published", "n")
-            print(json.dumps([{key: getattr(verdict, key) for key in keys} for verdict in verdicts]))
+            print(json.dumps([{key: getattr(verdict, key) for key in _VERDICT} for verdict in verdicts]))
         else:
             _print_scoreboard(verdicts, everything=arguments.all)
     return 0

@@ -12,6 +12,7 @@ from synthetic import CARDWELL_F10, run_set
 
 from fabbbr import cli, errors
 from fabbbr.errors import CellsFailedError, FabbbrError
+from fabbbr_analysis.claims import RULES_VERSION
 
 HEAVY = {"pandas", "numpy", "scipy", "pyarrow", "plotly", "pydantic", "yaml", "rich", "jinja2"}
 
@@ -158,6 +159,13 @@ def test_json_on_standard_output_is_json_and_nothing_else(fabbbr, words):
     status, out, _ = fabbbr(*words)
     assert status == 0
     assert json.loads(out)
+
+
+def test_verdicts_as_json_say_by_which_version_of_the_rules_they_were_judged(fabbbr, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    status, out, _ = fabbbr("claims", "--json")
+    assert status == 0
+    assert {verdict["rules_version"] for verdict in json.loads(out)} == {RULES_VERSION}
 
 
 def test_verify_prints_json_of_an_undamaged_run(fabbbr, run_folder):

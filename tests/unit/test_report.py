@@ -19,6 +19,7 @@ from fabbbr.errors import AnalysisError, StoreError
 from fabbbr.model import CellManifest, Certificate, Check, CongestionControl
 from fabbbr.store import RunFolder
 from fabbbr.units import Duration
+from fabbbr_analysis.claims import RULES_VERSION
 from fabbbr_analysis.figures.catalogue import palette_of
 from fabbbr_analysis.report import write_comparison, write_report
 from fabbbr_analysis.report.bands import Band, drawing
@@ -154,6 +155,12 @@ def test_the_scoreboard_counts_each_claim_once(runs, page, report):
         verdicts = [row for row in csv.DictReader(file) if row["experiment"] in ("cardwell.f10", "knit6.e1")]
     total, said = re.search(r"Of (\d+) published claims: ([^.]*)\.", page.text).groups()
     assert int(total) == len(verdicts) == sum(int(count) for count in re.findall(r"(\d+) ", said))
+
+
+def test_verdicts_say_by_which_version_of_the_rules_they_were_judged(page, report):
+    with (report.parent / "claims.csv").open(encoding="utf-8") as file:
+        assert {row["rules_version"] for row in csv.DictReader(file)} == {str(RULES_VERSION)}
+    assert f"Judged by version {RULES_VERSION} of the rules." in page.text
 
 
 def test_a_cell_that_is_not_certified_is_named_with_its_reason(page):

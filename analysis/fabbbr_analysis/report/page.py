@@ -98,7 +98,11 @@ class Page:
         if not self.claims:
             return "No published claim was judged."
         said = [f"{self.counts[verdict]} {verdict}" for verdict in VERDICTS if self.counts[verdict]]
-        return f"Of {counted(len(self.claims), 'published claim')}: {listing(said)}."
+        rules = distinct(str(row.verdict.rules_version) for row in self.claims)
+        return (
+            f"Of {counted(len(self.claims), 'published claim')}: {listing(said)}. "
+            f"Judged by version {listing(rules)} of the rules."
+        )
 
     @property
     def conditions(self) -> int:

@@ -86,6 +86,7 @@ def _claims_table(verdicts: Sequence[Verdict]) -> pd.DataFrame:
         "strength",
         "predicate",
         "reason",
+        "rules_version",
     ]
     return pd.DataFrame(
         [[getattr(verdict, column) for column in columns] for verdict in verdicts], columns=columns
