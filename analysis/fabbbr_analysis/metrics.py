@@ -132,18 +132,6 @@ def link_rate_bps(queue: pd.DataFrame) -> float | None:
     return float(8 * (sent[-1] - sent[0]) / (times[-1] - times[0]))
 
 
-def shares(flows: pd.DataFrame, by: str) -> dict[str, float] | None:
-    """Share of the summed receiver goodput for each value of column ``by``, e.g. ``group`` or ``cca``.
-
-    Ratios that sum to 1; None when a flow's goodput is absent or all are zero.
-    """
-    goodput = _numbers(flows, "goodput_bps")
-    if goodput.size != len(flows) or goodput.sum() <= 0:
-        return None
-    sums = flows.groupby(by, observed=True)["goodput_bps"].sum()
-    return {str(name): float(value) for name, value in (sums / sums.sum()).items()}
-
-
 # Retransmission
 
 
@@ -200,16 +188,6 @@ def queue_delay_s(samples: pd.DataFrame, cell: Cell) -> Array | None:
         dtype=np.float64, na_value=np.nan
     )
     return np.asarray(delay[~np.isnan(delay)], dtype=np.float64)
-
-
-def bandwidth_estimate_cdf(sockets: pd.DataFrame) -> pd.DataFrame:
-    """Empirical distribution of BBR's bandwidth estimate over all samples, start-up included (FABRIC23, Fig. 1).
-
-    Columns ``bandwidth_bps``, ascending, and ``share``, the ratio of samples at or below it. Empty without BBR.
-    """
-    estimates = np.sort(_numbers(sockets[sockets["side"] == "sender"], "bbr_bw_bps"))
-    share = np.arange(1, estimates.size + 1) / max(estimates.size, 1)
-    return pd.DataFrame({"bandwidth_bps": estimates, "share": share})
 
 
 # Queue

@@ -1,4 +1,4 @@
-"""Closed-form models of TCP throughput, to draw beside what was measured.
+"""Closed-form models of TCP throughput, to hold beside what was measured.
 
 All take probabilities in (0, 1), round-trip times in seconds and sizes in bytes, and accept scalars and arrays alike.
 None of them knows the capacity of the link: the caller takes the smaller of model and link.
@@ -6,7 +6,6 @@ None of them knows the capacity of the link: the caller takes the smaller of mod
 
 from __future__ import annotations
 
-import math
 from typing import TypeAlias
 
 import numpy as np
@@ -16,14 +15,9 @@ from fabbbr.errors import AnalysisError
 
 Array: TypeAlias = NDArray[np.float64]
 
-MATHIS_C = 1.0
-"""The constant on the slides of Ware et al.; sqrt(3/2) for an ACK a segment, sqrt(3/4) with delayed ACKs."""
-
-RTO_FLOOR_S = 0.2
-"""TCP_RTO_MIN of Linux: the retransmission timeout is about RTT + 0.2 s."""
-
 CUBIC_C = 0.4
 CUBIC_BETA = 0.7
+_CUBIC_GAIN = (CUBIC_C * (3 + CUBIC_BETA) / (4 * (1 - CUBIC_BETA))) ** 0.25
 
 PROBE_RTT_DWELL_S = 0.2
 PROBE_RTT_PERIOD_S = 10.0
@@ -49,36 +43,6 @@ def _positive(values: ArrayLike, name: str) -> Array:
     return array
 
 
-def mathis_bps(*, mss_bytes: ArrayLike, rtt_s: ArrayLike, loss: ArrayLike, c: float = MATHIS_C) -> Array:
-    """Throughput [bit/s] of Reno: 8 MSS / RTT × C / √p (Mathis et al., CCR 1997).
-
-    >>> round(float(mathis_bps(mss_bytes=1448, rtt_s=0.1, loss=0.01)))
-    1158400
-    """
-    window = c / np.sqrt(_probability(loss))
-    return 8 * _positive(mss_bytes, "mss_bytes") * window / _positive(rtt_s, "rtt_s")
-
-
-def padhye_bps(
-    *,
-    mss_bytes: ArrayLike,
-    rtt_s: ArrayLike,
-    loss: ArrayLike,
-    segments_per_ack: int = 1,
-    max_window_segments: float = math.inf,
-) -> Array:
-    """Throughput [bit/s] of Reno with timeouts (Padhye et al., SIGCOMM 1998, eq. 32), T0 = RTT + 0.2 s.
-
-    >>> round(float(padhye_bps(mss_bytes=1448, rtt_s=0.1, loss=0.01)))
-    1328766
-    """
-    p, rtt, b = _probability(loss), _positive(rtt_s, "rtt_s"), segments_per_ack
-    fast = rtt * np.sqrt(2 * b * p / 3)
-    timeouts = np.minimum(1.0, 3 * np.sqrt(3 * b * p / 8)) * p * (1 + 32 * p**2)
-    segments_per_s = np.minimum(max_window_segments / rtt, 1 / (fast + (rtt + RTO_FLOOR_S) * timeouts))
-    return np.asarray(8 * _positive(mss_bytes, "mss_bytes") * segments_per_s, dtype=np.float64)
-
-
 def cubic_window_segments(*, rtt_s: ArrayLike, loss: ArrayLike) -> Array:
     """Average window [segments] of CUBIC: the larger of its response function and Reno's (RFC 9438, 5.1 and 4.3).
 
@@ -88,8 +52,7 @@ def cubic_window_segments(*, rtt_s: ArrayLike, loss: ArrayLike) -> Array:
     187.4
     """
     p, rtt = _probability(loss), _positive(rtt_s, "rtt_s")
-    gain = (CUBIC_C * (3 + CUBIC_BETA) / (4 * (1 - CUBIC_BETA))) ** 0.25
-    return np.asarray(np.maximum(gain * (rtt / p) ** 0.75, np.sqrt(1.5 / p)), dtype=np.float64)
+    return np.asarray(np.maximum(_CUBIC_GAIN * (rtt / p) ** 0.75, np.sqrt(1.5 / p)), dtype=np.float64)
 
 
 def cubic_bps(*, mss_bytes: ArrayLike, rtt_s: ArrayLike, loss: ArrayLike) -> Array:
@@ -105,8 +68,7 @@ def cubic_loss_bound(*, rate_bps: float, rtt_s: float, packet_bytes: int) -> flo
     33.9
     """
     window = rate_bps * rtt_s / (8 * packet_bytes)
-    gain = (CUBIC_C * (3 + CUBIC_BETA) / (4 * (1 - CUBIC_BETA))) ** 0.25
-    return float(rtt_s * (gain / window) ** (4 / 3))
+    return float(rtt_s * (_CUBIC_GAIN / window) ** (4 / 3))
 
 
 def scaled_loss(*, loss: float, rate_bps: float, scaled_rate_bps: float) -> float:
@@ -165,14 +127,3 @@ def probe_bw_share(*, own_bps: float, others_bps: float, gain: float = BBR1_PROB
     0.122
     """
     return own_bps * gain / (own_bps * gain + others_bps)
-
-
-def bbr_loss_threshold(probe_gain: float = BBR1_PROBE_GAIN) -> float:
-    """Loss [ratio] above which BBRv1's bandwidth estimate decays: 1 - 1/gain.
-
-    A probe at gain g delivers g (1 - p) of the estimate; the estimate survives while that is at least 1.
-
-    >>> round(bbr_loss_threshold(), 6)
-    0.2
-    """
-    return 1 - 1 / probe_gain

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
@@ -208,34 +207,6 @@ def difference_of_means(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFI
     )
 
 
-def paired_difference(
-    a: pd.Series[float], b: pd.Series[float], *, confidence: float = CONFIDENCE
-) -> Interval:
-    """Mean of a - b over the runs that both have, matched by index (repetition or seed), with a t interval.
-
-    Raises
-    ------
-    AnalysisError
-        No run is in both, or an index is not unique.
-    """
-    if not (a.index.is_unique and b.index.is_unique):
-        message = "runs can be paired only by an index without repeats, such as the repetition"
-        raise AnalysisError(message)
-    both = a.index.intersection(b.index)
-    if both.empty:
-        message = "no repetition is in both samples; compare them unpaired"
-        raise AnalysisError(message)
-    interval = mean_interval((a.loc[both] - b.loc[both]).to_numpy(), confidence=confidence)
-    return Interval(
-        value=interval.value,
-        low=interval.low,
-        high=interval.high,
-        n=interval.n,
-        method="paired t",
-        confidence=confidence,
-    )
-
-
 def cliffs_delta(a: ArrayLike, b: ArrayLike) -> float:
     """P(a > b) - P(a < b) over all pairs of runs, in [-1, 1] (Cliff 1993).
 
@@ -244,16 +215,6 @@ def cliffs_delta(a: ArrayLike, b: ArrayLike) -> float:
     """
     first, second = sample(a), sample(b)
     return float(np.sign(first[:, None] - second[None, :]).mean())
-
-
-def hodges_lehmann(a: ArrayLike, b: ArrayLike) -> float:
-    """Shift from b to a: the median of all pairwise differences (Hodges and Lehmann 1963).
-
-    >>> hodges_lehmann([11, 12, 13], [1, 2, 3])
-    10.0
-    """
-    first, second = sample(a), sample(b)
-    return float(np.median(first[:, None] - second[None, :]))
 
 
 def welch_p(a: ArrayLike, b: ArrayLike) -> float | None:

@@ -231,16 +231,6 @@ def test_queue_delay_subtracts_the_propagation_of_each_flow():
     assert found["queue_delay_median_s"] == pytest.approx(0.005)
 
 
-def test_bandwidth_estimates_rise_to_a_share_of_one():
-    sockets = socket_rows(
-        [(0, "sender", 1, t, NAN, 1448, 1, bw) for t, bw in enumerate([3e6, NAN, 1e6, 2e6])]
-    )
-    cdf = metrics.bandwidth_estimate_cdf(sockets)
-    assert cdf["bandwidth_bps"].tolist() == [1e6, 2e6, 3e6]
-    assert cdf["share"].tolist() == pytest.approx([1 / 3, 2 / 3, 1])
-    assert metrics.bandwidth_estimate_cdf(socket_rows()).empty
-
-
 # Queue
 
 
@@ -319,12 +309,6 @@ def test_jain_of_groups_hides_what_jain_of_flows_shows():
 def test_one_flow_and_one_group_have_no_fairness():
     found = of(flow_rows(1e6))
     assert (found["jain_flows"], found["jain_groups"], found["convergence_s"]) == (None, None, None)
-
-
-def test_shares_sum_to_one_and_are_unknown_when_a_flow_is():
-    flows = flow_rows(1e6, 3e6, groups=["a", "b"])
-    assert metrics.shares(flows, "group") == {"a": 0.25, "b": 0.75}
-    assert metrics.shares(flow_rows(1e6, None, groups=["a", "b"]), "group") is None
 
 
 @pytest.mark.parametrize(

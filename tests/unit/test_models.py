@@ -13,33 +13,6 @@ from fabbbr_analysis import models, references
 PRINTED_DIGITS = 6e-5
 """The grids print four decimals of a Mbit/s."""
 
-MATHIS_C = {"C=1 (slides)": 1.0, "C=sqrt(3/2)": math.sqrt(3 / 2), "C=sqrt(3/4) delayed ACK": math.sqrt(3 / 4)}
-
-
-@pytest.mark.parametrize("variant", MATHIS_C)
-def test_mathis_agrees_with_the_grid(variant):
-    grid = references.load("model_mathis").query("variant == @variant")
-    computed = models.mathis_bps(
-        mss_bytes=grid.mss_bytes, rtt_s=grid.rtt_ms / 1000, loss=grid.loss_prob, c=MATHIS_C[variant]
-    )
-    assert len(grid) == 300
-    np.testing.assert_allclose(computed / 1e6, grid.throughput_mbps, rtol=1e-6, atol=PRINTED_DIGITS)
-
-
-@pytest.mark.parametrize("b", [1, 2])
-def test_padhye_agrees_with_the_grid(b):
-    grid = references.load("model_padhye").query("b == @b")
-    computed = models.padhye_bps(
-        mss_bytes=grid.mss_bytes, rtt_s=grid.rtt_ms / 1000, loss=grid.loss_prob, segments_per_ack=b
-    )
-    assert len(grid) == 300
-    np.testing.assert_allclose(computed / 1e6, grid.throughput_mbps, rtol=1e-6, atol=PRINTED_DIGITS)
-
-
-def test_padhye_never_exceeds_the_window_limit():
-    limited = models.padhye_bps(mss_bytes=1448, rtt_s=0.1, loss=1e-9, max_window_segments=100)
-    assert limited == pytest.approx(8 * 1448 * 100 / 0.1)
-
 
 def test_cubic_agrees_with_the_grid():
     grid = references.load("model_cubic")
@@ -65,16 +38,6 @@ def test_deep_buffer_share_agrees_with_the_grid():
     np.testing.assert_allclose(models.ware_share_of_deep_buffer(grid.cwnd_gain), grid.bbr_share, atol=6e-5)
 
 
-def test_bbr_loss_threshold_is_where_the_fixed_point_collapses():
-    """The grid iterates ProbeBW under loss; its goodput must fall to nothing just beyond the threshold."""
-    grid = references.load("model_bbr1_probebw_loss")
-    threshold = models.bbr_loss_threshold()
-    below = grid[grid.loss_prob < threshold + 1e-9]
-    above = grid[grid.loss_prob > threshold + 1e-9]
-    assert below.goodput_mbps.min() > 60
-    assert above.goodput_mbps.max() < 1
-
-
 @given(rate=st.floats(1e6, 1e11), rtt=st.floats(0.01, 0.5))
 def test_cubic_loss_bound_inverts_the_response_function(rate, rtt):
     loss = models.cubic_loss_bound(rate_bps=rate, rtt_s=rtt, packet_bytes=1500)
@@ -92,12 +55,11 @@ def test_scaled_loss_keeps_the_window_a_constant_share_of_the_bdp(loss, factor):
 
 
 @pytest.mark.parametrize("loss", [0, -0.1, 1, 1.5, float("nan")])
-@pytest.mark.parametrize("model", [models.mathis_bps, models.padhye_bps, models.cubic_bps])
-def test_a_loss_outside_0_to_1_is_refused(model, loss):
+def test_a_loss_outside_0_to_1_is_refused(loss):
     with pytest.raises(AnalysisError, match="between 0 and 1"):
-        model(mss_bytes=1448, rtt_s=0.1, loss=loss)
+        models.cubic_bps(mss_bytes=1448, rtt_s=0.1, loss=loss)
 
 
 def test_a_path_without_length_is_refused():
     with pytest.raises(AnalysisError, match="rtt_s must be positive"):
-        models.mathis_bps(mss_bytes=1448, rtt_s=0, loss=0.1)
+        models.cubic_bps(mss_bytes=1448, rtt_s=0, loss=0.1)

@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -128,40 +127,12 @@ def test_differences_change_sign_with_their_order(a, b):
     forth, back = stats.difference_of_means(a, b), stats.difference_of_means(b, a)
     assert (forth.value, forth.low, forth.high) == pytest.approx((-back.value, -back.high, -back.low))
     assert stats.cliffs_delta(a, b) == -stats.cliffs_delta(b, a)
-    assert stats.hodges_lehmann(a, b) == pytest.approx(-stats.hodges_lehmann(b, a))
 
 
 @given(a=runs, b=runs)
 def test_cliffs_delta_is_mann_whitneys_u_rescaled(a, b):
     u = mannwhitneyu(a, b).statistic
     assert stats.cliffs_delta(a, b) == pytest.approx(2 * u / (len(a) * len(b)) - 1)
-
-
-@given(a=runs, shift=st.floats(-1e5, 1e5).map(lambda x: round(x, 3)))
-def test_hodges_lehmann_finds_an_exact_shift(a, shift):
-    assert stats.hodges_lehmann([value + shift for value in a], a) == pytest.approx(shift, abs=1e-6)
-
-
-def test_pairing_removes_what_the_repetitions_share():
-    shared = pd.Series([100.0, 300.0, 500.0], index=[1, 2, 3])
-    interval = stats.paired_difference(shared.add([1.0, 2.0, 3.0]), shared)
-    assert interval.value == pytest.approx(2.0)
-    assert interval.high - interval.value == pytest.approx(4.302653 * 1 / math.sqrt(3), rel=1e-6)
-
-
-def test_pairs_are_matched_by_index_and_others_left_out():
-    interval = stats.paired_difference(
-        pd.Series([5.0, 7.0, 9.0], index=[1, 2, 4]), pd.Series([1.0, 2.0, 100.0], index=[2, 1, 3])
-    )
-    assert (interval.value, interval.n) == (4.5, 2)
-
-
-@pytest.mark.parametrize(
-    ("a_index", "b_index", "said"), [([1, 1], [1, 2], "without repeats"), ([1, 2], [3, 4], "no repetition")]
-)
-def test_runs_that_cannot_be_paired_are_refused(a_index, b_index, said):
-    with pytest.raises(AnalysisError, match=said):
-        stats.paired_difference(pd.Series([1.0, 2.0], index=a_index), pd.Series([1.0, 2.0], index=b_index))
 
 
 @pytest.mark.parametrize(

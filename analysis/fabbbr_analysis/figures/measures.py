@@ -128,7 +128,6 @@ MEASURES: tuple[Measure, ...] = (
 """What a figure or a column of results can show, in the order in which they are offered."""
 
 BY_COLUMN = {measure.column: measure for measure in MEASURES}
-BY_SLUG = {measure.slug: measure for measure in MEASURES}
 
 ADDITIVE = frozenset({"goodput_bps", "goodput_steady_bps", "throughput_bps", "retransmits"})
 """Columns that table ``flows`` has too, and that sum over the flows of a group."""
