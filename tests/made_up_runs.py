@@ -5,6 +5,8 @@ import dataclasses
 import numpy as np
 import pandas as pd
 
+from fabbbr import model
+from fabbbr.units import Duration, Rate
 from fabbbr_analysis.claims import judge
 
 
@@ -35,6 +37,27 @@ def run_rows(conditions, repeat=5, spread=0.01, **columns):
         for r in range(1, repeat + 1)
     ]  # fmt: skip
     return pd.DataFrame(rows).assign(**columns)
+
+
+def stepped_cell():
+    """One CUBIC flow of 160 s whose buffer of 1 BDP is doubled after 80 s."""
+    return model.Cell(
+        id="c", experiment="knit6_e6", condition="c", axes={}, repetition=1, seed=1, hosts=(),
+        switches=(model.Switch(name="s1"),),
+        links=(
+            model.CellLink(
+                name="trunk", a="s1", b="h2", rate=Rate.parse("1 Mbit/s"), buffer_bytes=1000, bdp_bytes=1000
+            ),
+        ),
+        flows=(
+            model.Flow(
+                index=0, group="g", cca="cubic", sender="h1", receiver="h2", start=Duration.parse("0 s"),
+                duration=Duration.parse("160 s"), rtt=Duration.parse("50 ms"),
+            ),
+        ),
+        steps=(model.Step(at=Duration.parse("80 s"), link="trunk", buffer_bytes=2000),),
+        sample_period=Duration.parse("1 s"), warm_up=Duration.parse("0 s"), timer_hz=1000,
+    )  # fmt: skip
 
 
 def verdicts(*run_sets, **options):

@@ -7,10 +7,8 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_up_runs import Runs, run_rows, verdicts
+from made_up_runs import Runs, run_rows, stepped_cell, verdicts
 
-from fabbbr import model
-from fabbbr.units import Duration, Rate
 from fabbbr_analysis.claims import Band, judge
 from fabbbr_analysis.claims.rule import decide
 from fabbbr_analysis.claims.steps import steps_of
@@ -406,26 +404,6 @@ def test_a_share_needs_both_experiments():
     verdict = verdicts(shares("ware_1v16", cubic_flows=16, v1=0.4))["W3"]
     assert verdict.verdict == "not run"
     assert "fabbbr run ware_1v1" in verdict.reason
-
-
-def stepped_cell():
-    return model.Cell(
-        id="c", experiment="knit6_e6", condition="c", axes={}, repetition=1, seed=1, hosts=(),
-        switches=(model.Switch(name="s1"),),
-        links=(
-            model.CellLink(
-                name="trunk", a="s1", b="h2", rate=Rate.parse("1 Mbit/s"), buffer_bytes=1000, bdp_bytes=1000
-            ),
-        ),
-        flows=(
-            model.Flow(
-                index=0, group="g", cca="cubic", sender="h1", receiver="h2", start=Duration.parse("0 s"),
-                duration=Duration.parse("160 s"), rtt=Duration.parse("50 ms"),
-            ),
-        ),
-        steps=(model.Step(at=Duration.parse("80 s"), link="trunk", buffer_bytes=2000),),
-        sample_period=Duration.parse("1 s"), warm_up=Duration.parse("0 s"), timer_hz=1000,
-    )  # fmt: skip
 
 
 def test_the_queue_of_a_step_is_read_after_it_settled():
