@@ -35,7 +35,8 @@ def cycles():
     trace = pd.DataFrame(
         {
             "t_s": times, "side": "sender", "rtt_s": 0.05, "unacked_segments": 50.0,
-            "bbr_cwnd_gain": np.where(times % 5.2 < 0.25, 0.5, 2.0), "bbr_pacing_gain": np.where(times % 2.5 > 2.3, 1.25, 1.0),
+            "bbr_cwnd_gain": np.where(times % 5.2 < 0.25, 0.5, 2.0),
+            "bbr_pacing_gain": np.where(times % 2.5 > 2.3, 1.25, 1.0),
         }
     )  # fmt: skip
     sockets = pd.concat([trace.assign(cell_id=cell_id) for cell_id in certified.cell_id])
@@ -84,7 +85,8 @@ def test_a_run_set_given_twice_is_observed_as_two():
 def test_the_steps_of_a_queue_are_read_once_and_one_cell_at_a_time():
     cells = [stepped_cell().model_copy(update={"id": f"{n}-r{r}"}) for n in (0, 1) for r in (1, 2)]
     runs = Runs(
-        "knit6_e6", run_rows([{"ccas": "cubic"}, {"ccas": "bbr2"}], repeat=2), manifest=types.SimpleNamespace(cells=cells)
+        "knit6_e6", run_rows([{"ccas": "cubic"}, {"ccas": "bbr2"}], repeat=2),
+        manifest=types.SimpleNamespace(cells=cells),
     )  # fmt: skip
     queues = pd.DataFrame(
         {
@@ -119,7 +121,10 @@ def test_no_two_quantities_of_the_claims_have_the_same_definition():
 
 
 FLOWS = pd.DataFrame(
-    {"cca": ["bbr1", "cubic", "cubic"], "goodput_bps": [6.0, 1.0, 3.0], "received": [5.0, 3.0, 2.0], "rtt_propagation_s": [0.1, 0.2, 0.1]}
+    {
+        "cca": ["bbr1", "cubic", "cubic"], "goodput_bps": [6.0, 1.0, 3.0], "received": [5.0, 3.0, 2.0],
+        "rtt_propagation_s": [0.1, 0.2, 0.1],
+    }
 )  # fmt: skip
 
 

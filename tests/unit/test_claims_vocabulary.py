@@ -1,6 +1,8 @@
 """The words of the claims on samples whose answer is known, and the levels of which they speak."""
 
+import ast
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import linregress, spearmanr
 
+from fabbbr_analysis.claims import papers
 from fabbbr_analysis.claims.expression import quantities_in
 from fabbbr_analysis.claims.levels import every, every_name, one_of, only
 from fabbbr_analysis.claims.means import Means
@@ -118,6 +121,15 @@ def test_where_a_divisor_is_zero_there_is_no_ratio():
         assert value(most(SPEED["bbr1", LOSS] / kernels, positive=kernels), values) == 3.0
 
 
+def test_where_every_divisor_is_zero_there_is_nothing_to_judge():
+    kernels = SPEED["cubic", 0.1]
+    formula = most(SPEED["bbr1", 0.1] * 2, positive=kernels)
+    with pytest.raises(
+        MissingConditionError, match=r"speed\(cubic at loss 10 %\) is zero in every condition"
+    ):
+        formula.of(means({("bbr1", 0.1): 1.0, ("cubic", 0.1): 0.0}))
+
+
 # Levels
 
 
@@ -178,7 +190,14 @@ def test_who_was_run_may_be_asked_of_one_place():
 
 
 @pytest.mark.parametrize(
-    "coordinates", [("bbr1",), ("bbr1", every("rtt_s")), (LOSS, "bbr1"), ("bbr1", 0.1, 1)]
+    "coordinates",
+    [
+        ("bbr1",),
+        ("bbr1", every("rtt_s")),
+        (LOSS, "bbr1"),
+        ("bbr1", 0.1, 1),
+        ("bbr1", LOSS.where(ccas="bbr2")),
+    ],
 )
 def test_coordinates_that_are_not_those_of_the_quantity_are_refused_when_they_are_written(coordinates):
     with pytest.raises(ValueError, match="speed is by cca, loss_ratio"):
@@ -215,3 +234,13 @@ def test_a_formula_may_speak_of_two_quantities():
         MissingConditionError, match=r"no certified run of bbr1 at loss 20 % in another\.experiment"
     ):
         (SPEED["bbr1", 0.2] / other["bbr1", 0.2]).of(Means(samples=samples))
+
+
+def test_a_number_of_a_claim_takes_at_most_five_lines():
+    """What is longer has lost its names: a quantity, a formula or its levels want one."""
+    for module in Path(papers.__path__[0]).glob("*.py"):
+        calls = [node for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, ast.Call)]
+        numbers = [call for call in calls if getattr(call.func, "id", "") in ("Part", "Arithmetic")]
+        long = [ast.unparse(call) for call in numbers if call.end_lineno - call.lineno >= 5]
+        assert (module.name, long) == (module.name, [])
+        assert numbers or module.name == "__init__.py"

@@ -1,7 +1,7 @@
 """What the papers say, as formulas with pass bands, judged on runs.
 
-A claim is judged on certified runs only, whole runs at the receiver unless its formula says otherwise, and only with
-two repetitions or more. Rule and register: ``docs/claims.md``.
+A claim is judged on certified runs only, whole runs at the receiver unless its formula says otherwise,
+and only with two repetitions or more. Rule and register: ``docs/claims.md``.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def all_claims() -> tuple[Claim, ...]:
 def judge(run_sets: Sequence[RunSet], *, seed: int = 1) -> list[Verdict]:
     """Judge every claim on the runs given.
 
-    A claim whose experiment was run several times gets a verdict for each run set, in the order given; one whose
-    experiment was not run gets ``not run``. ``seed`` decides the bootstrap resamples.
+    A claim whose experiment was run several times gets a verdict for each run set, in the order given;
+    one whose experiment was not run gets ``not run``. ``seed`` decides the bootstrap resamples.
     """
     claims = all_claims()
     wanted = [each for claim in claims for each in _quantities(claim)]
@@ -115,7 +115,7 @@ def _evidence(observed: Sequence[Observed]) -> Evidence:
 
 
 def _variants(claim: Claim, run_set: RunSet) -> list[str]:
-    """Remark on a BBRv2 that is not profile v2alpha alone, unless the claim names the profile that it judges."""
+    """Remark on a BBRv2 that is not profile v2alpha alone, unless the claim names its profile."""
     run = bbr2_variants(run_set.certified)
     if run in ((), (BBR2_BY_DEFAULT,)) or claim.id.rpartition(".")[2] in get_args(BbrProfile):
         return []

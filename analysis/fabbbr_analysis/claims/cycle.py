@@ -1,6 +1,6 @@
-"""Measures of BBR's cycle in one run's trace: ProbeRTT and the probes for bandwidth, from the gains that the kernel reports.
+"""Measures of BBR's cycle in one run's trace: ProbeRTT and the probes for bandwidth.
 
-NaN when the trace does not hold what is measured.
+They are read from the gains that the kernel reports. NaN when the trace does not hold what is measured.
 """
 
 from __future__ import annotations
@@ -85,7 +85,10 @@ def _waits_of(trace: Trace) -> Phases:
 
 
 def wait_before_probe(trace: Trace, run: pd.Series) -> float:
-    """Mean time from ProbeRTT to the next REFILL, in s: REFILL has CRUISE's gain, lasts one round trip, and UP follows."""
+    """Mean time from ProbeRTT to the next REFILL, in s.
+
+    REFILL has CRUISE's gain, lasts one round trip, and UP follows.
+    """
     lengths = [end - start - float(run["rtt_s"]) for start, end in _waits_of(trace)]
     return float(np.mean(lengths)) if lengths else np.nan
 

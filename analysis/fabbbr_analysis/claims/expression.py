@@ -1,11 +1,12 @@
 """Formulas as values: arithmetic on condition means that can be evaluated, walked and printed.
 
-An expression may speak of *levels* ("each buffer up to 1 BDP") without saying which; a word of the vocabulary, such as
-``least``, binds them one after the other. Rules of the room:
+An expression may speak of *levels* ("each buffer up to 1 BDP") without saying which; a word of the
+vocabulary, such as ``least``, binds them one after the other. Rules of the room:
 
-1. Nothing here knows runs, tables or experiments: an expression reads :class:`Means` and nothing else.
+1. Nothing here knows runs or tables: an expression reads :class:`Means` and nothing else.
 2. Evaluation is elementwise, so means may be single numbers or one number per resample.
-3. Levels are bound in the order in which the expression is read, from left to right; conditions are read in that order.
+3. Levels are bound, and conditions read, in the order of the expression, from left to right: the resamples
+   are drawn in that order.
 """
 
 from __future__ import annotations
@@ -92,6 +93,10 @@ class Variable(Expression):
     def phrase(self) -> str:
         """Name the levels; nothing when all are meant."""
 
+    def asked(self) -> tuple[str, ...]:
+        """Axes that it asks for besides its own."""
+        return ()
+
     def place(self, condition: Condition, bound: Bound) -> str:
         """Name the conditions among which the levels are looked for."""
         return condition.phrase(bound)
@@ -132,9 +137,11 @@ class Condition(Expression):
 
     def __post_init__(self) -> None:
         """Refuse coordinates that are not those of the quantity: a slip in a formula shows on import."""
-        spoken = [each.axis if isinstance(each, Variable) else None for each in self.coordinates]
-        fits = len(spoken) == len(self.quantity.by) and all(
-            name in (None, column) for name, column in zip(spoken, self.quantity.by, strict=True)
+        by = self.quantity.by
+        fits = len(self.coordinates) == len(by) and all(
+            each.axis == column and set(each.asked()) <= set(by)
+            for each, column in zip(self.coordinates, by, strict=True)
+            if isinstance(each, Variable)
         )
         if not fits:
             message = f"{self.quantity.words} is by {', '.join(self.quantity.by)}; got {self.coordinates}"

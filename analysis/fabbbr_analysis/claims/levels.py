@@ -1,8 +1,8 @@
-"""The levels of an axis that a claim speaks of: every loss, each buffer up to 1 BDP, those of two BBRs that were run.
+"""The levels of an axis that a claim speaks of: every loss, buffers up to 1 BDP, whichever BBR was run.
 
-Which levels there are is read from the runs: those of the condition in whose place the levels stand, its other
-coordinates as they are (``where`` says otherwise). What a claim needs of them (four buffers, an RTT of 27 ms or more) and
-what its reader must know (2 % loss is missing) is said here too, as checks.
+Which levels there are is read from the runs: those of the condition in whose place the levels stand, its
+other coordinates as they are (``where`` says otherwise). What a claim needs of them (four buffers, an RTT of
+27 ms or more) and what its reader must know (2 % loss is missing) is said here too, as checks.
 """
 
 from __future__ import annotations
@@ -45,9 +45,11 @@ class Span:
         if low is not None and high is not None:
             return f"{words.noun} {low * words.scale:g} to {words.value(high)}"
         if low is not None:
-            return f"{words.noun} {'above ' if self.above else ''}{words.value(low)}{'' if self.above else ' or more'}"
+            edge = words.value(low)
+            return f"{words.noun} above {edge}" if self.above else f"{words.noun} {edge} or more"
         if high is not None:
-            return f"{words.noun} {'below ' if self.below else ''}{words.value(high)}{'' if self.below else ' or less'}"
+            edge = words.value(high)
+            return f"{words.noun} below {edge}" if self.below else f"{words.noun} {edge} or less"
         return ""
 
 
@@ -56,7 +58,7 @@ class Check(ABC):
 
     @abstractmethod
     def __call__(self, found: _Found, levels: Levels, place: str, means: Means) -> None:
-        """Remark on ``means``, or raise MissingConditionError; ``place`` names the conditions that were searched."""
+        """Remark on ``means``, or raise MissingConditionError; ``place`` names what was searched."""
 
 
 @dataclass(frozen=True)
@@ -198,6 +200,10 @@ class Levels(Variable):
     def _with(self, check: Check) -> Levels:
         return replace(self, checks=(*self.checks, check))
 
+    def asked(self) -> tuple[str, ...]:
+        """Axes of ``where``."""
+        return tuple(name for name, _ in self.given or ())
+
     def of(self, means: Means, bound: Bound | None = None) -> Array:  # noqa: ARG002
         """Give the level that is bound."""
         return np.asarray((bound or {})[self], dtype=np.float64)
@@ -243,6 +249,10 @@ class OneOf(Variable):
     def where(self, **coordinates: str | float) -> OneOf:
         """Count as run only what was run where these coordinates are so."""
         return replace(self, given=tuple(coordinates.items()))
+
+    def asked(self) -> tuple[str, ...]:
+        """Axes of ``where``."""
+        return tuple(name for name, _ in self.given)
 
     def of(self, means: Means, bound: Bound | None = None) -> Array:  # noqa: ARG002
         """Refuse: a name is no number."""

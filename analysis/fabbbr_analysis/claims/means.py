@@ -1,7 +1,8 @@
 """What a formula sees of samples: the means over runs.
 
-A formula is arithmetic on condition means that works elementwise. Given the means of the runs it yields one number;
-given the means of 10 000 resamples of the runs it yields 10 000, whose spread is the interval of the whole formula.
+A formula is arithmetic on condition means that works elementwise. Given the means of the runs it yields one
+number; given the means of 10 000 resamples of the runs it yields 10 000, whose spread is the interval of the
+whole formula.
 """
 
 from __future__ import annotations

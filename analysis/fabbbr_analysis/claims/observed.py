@@ -1,7 +1,7 @@
 """Run sets as the claims see them: everything is observed once, however many claims ask for it.
 
-The sockets of a big run do not fit in memory, so they are read cell by cell; all that any claim wants of a cell is measured
-while its samples are there, and only the numbers are kept.
+The sockets of a big run do not fit in memory, so they are read cell by cell; all that any claim wants of a
+cell is measured while its samples are there, and only the numbers are kept.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Observed:
         return kept
 
     def traced(self, measure: TraceMeasure) -> Mapping[str, float]:
-        """Cell id → what ``measure`` finds in the trace of the cell, for all certified cells that have one."""
+        """Cell id → what ``measure`` finds in its trace, for all certified cells that have one."""
         return self.once("traces", self._read_traces)[measure]
 
     def _read_traces(self) -> dict[TraceMeasure, dict[str, float]]:

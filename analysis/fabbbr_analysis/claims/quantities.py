@@ -1,7 +1,7 @@
 """Quantities: what a claim finds in the runs of an experiment, by which axes, and under which name.
 
-A quantity is a value too: frozen, comparable, hashable. ``GOODPUT["bbr1", 0.01]`` speaks of its mean in a condition, the
-coordinates in the order of ``by``. Only certified runs are ever read.
+A quantity is a value too: frozen, comparable, hashable. ``GOODPUT["bbr1", 0.01]`` speaks of its mean in a
+condition, the coordinates in the order of ``by``. Only certified runs are ever read.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def bbr2_variants(runs: pd.DataFrame) -> tuple[str, ...]:
 def certified(run_set: RunSet) -> pd.DataFrame:
     """Certified runs with ``cca``, the congestion controls in the cell: ``"bbr1"``, ``"bbr1+cubic"``.
 
-    Where BBRv2 was run in several variants, those with another than the first of :func:`bbr2_variants` are left out.
+    Where BBRv2 was run in several variants, those with another than the first of :func:`bbr2_variants` are
+    left out.
     """
     runs = run_set.certified
     others = bbr2_variants(runs)[1:]
@@ -82,7 +83,7 @@ class Quantity(ABC):
 
     @abstractmethod
     def rows(self, observed: Observed) -> pd.DataFrame:
-        """Columns ``by``, ``condition`` and ``measured``, one row per value of a run; NaN is a run without one."""
+        """Columns ``by``, ``condition`` and ``measured``, one row per value of a run; NaN is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,9 +136,10 @@ class OfFlows(PerRun):
 
 @dataclass(frozen=True, kw_only=True)
 class InWindow(PerRun):
-    """Measured on the flows of each run, having ``received``: bytes at the receiver within ``window(end of the run)``.
+    """Measured on the flows of each run, having ``received``.
 
-    The run ends with the first flow that does; seconds count from the start of the first flow.
+    That is the bytes at the receiver within ``window(end of the run)``. The run ends with the first flow that
+    does; seconds count from the start of the first flow.
     """
 
     window: Callable[[float], tuple[float, float]]

@@ -1,4 +1,4 @@
-"""What the papers ask of a goodput by congestion control and random loss: Cardwell's Fig. 10, and those who repeated it."""
+"""What Cardwell's Fig. 10, and those who repeated it, ask of goodput under random loss."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ VerdictText: TypeAlias = Literal["reproduced", "compatible", "not reproduced", "
 class Band:
     """The values that a claim allows.
 
-    An open side ends at the natural bound of the quantity (``floor`` or ``ceiling``: a share is between 0 and 1); the
-    bound gives the band a width, and nothing else: a value beyond it is still allowed.
+    An open side ends at the natural bound of the quantity (``floor`` or ``ceiling``: a share is between 0 and
+    1); the bound gives the band a width, and nothing else: a value beyond it is still allowed.
     """
 
     low: float | None = None
@@ -92,7 +92,10 @@ _Part: TypeAlias = Part | Arithmetic
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A sentence of a paper, or a check of our gate, as code; its words come from ``references/``, claims.csv and gate.csv."""
+    """A sentence of a paper, or a check of our gate, as code.
+
+    Its words come from ``references/``, claims.csv and gate.csv.
+    """
 
     id: str
     parts: tuple[_Part, ...]

@@ -24,8 +24,11 @@ from fabbbr_analysis.claims.sample import MissingConditionError, Sample
 from fabbbr_analysis.stats import expanded_percentiles
 
 RULES_VERSION = 1
-"""Raised by one whenever the same runs may get another verdict, value or interval: when a formula, a band, what a quantity
-is, the resampling or the rule below changes. Words, new claims and new experiments leave it as it is."""
+"""Raised by one whenever the same runs may get another verdict, value or interval.
+
+That is when a formula, a band, what a quantity is, the resampling or the rule below changes. Words, new
+claims and new experiments leave it as it is.
+"""
 
 _WORST_FIRST: tuple[VerdictText, ...] = (
     "not reproduced",

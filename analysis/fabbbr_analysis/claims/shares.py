@@ -1,4 +1,4 @@
-"""How flows share a bottleneck: measures of the flows of one run that several papers ask for; NaN when there is no value."""
+"""How the flows of one run share a bottleneck; NaN when there is no value. Several papers ask for these."""
 
 from __future__ import annotations
 

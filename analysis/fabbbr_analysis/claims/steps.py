@@ -44,7 +44,7 @@ def _steps(run_set: RunSet) -> pd.DataFrame:
 
 
 def steps_of(queues: pd.DataFrame, cell: Cell) -> list[dict[str, float]]:
-    """``step`` (from 0), ``buffer_bdp`` and median queue of each stretch of constant buffer, in BDP and in buffers."""
+    """``step`` (from 0), ``buffer_bdp`` and median queue, in BDP and in buffers, of each constant buffer."""
     link = cell.bottleneck
     if queues.empty or link.buffer_bytes is None or not link.bdp_bytes:
         return []

@@ -104,8 +104,9 @@ def recovery_s(trace: Trace, run: pd.Series, *, step_s: float) -> float:
 def rtt_period(trace: Trace, run: pd.Series) -> float:
     """Period of the RTT's recurrence between 2 and 20 propagation RTTs, in propagation RTTs.
 
-    The highest peak of the autocorrelation of the samples after 2 s, which have a fixed period; at least 50 of them are
-    needed. (Bumps have harmonics as strong as their fundamental, so the periodogram would pick any of them.)
+    The highest peak of the autocorrelation of the samples after 2 s, which have a fixed period; at least 50
+    of them are needed. (Bumps have harmonics as strong as their fundamental, so the periodogram would pick
+    any of them.)
     """
     times, values = rtt(trace)
     times, values = times[times >= 2], values[times >= 2]

@@ -1,7 +1,8 @@
-"""The words in which claims are said: least, most, spread, average, slope, linearity, monotone, rank correlation, reach.
+"""The words in which claims are said: least, most, spread, average, slope, rank correlation, reach.
 
-A ratio, a share, a difference or a distance is arithmetic on expressions (``/``, ``-``, ``abs``). A word binds the levels that
-its operands speak of: ``least(GOODPUT["bbr1", LOSS] / GOODPUT["cubic", LOSS])`` is the smallest ratio over losses.
+A ratio, a share, a difference or a distance is arithmetic on expressions (``/``, ``-``, ``abs``). A word
+binds the levels that its operands speak of: ``least(GOODPUT["bbr1", LOSS] / GOODPUT["cubic", LOSS])`` is the
+smallest ratio over losses.
 """
 
 from __future__ import annotations
@@ -46,13 +47,13 @@ class OverConditions(Closed):
     word: str
     inner: tuple[Expression, ...]
     positive: Expression | None = None
-    """Leave out conditions in which this is zero."""
+    """Leave out conditions in which this is zero, in the mean or in a resample."""
 
     def of(self, means: Means, bound: Bound | None = None) -> Array:
         """Reduce over all conditions of all operands."""
         values = [value for each in self.inner for value in self._values(each, means, bound or {})]
         if not values:
-            message = "none of the conditions that the claim is about was run"
+            message = f"{self.positive} is zero in every condition"
             raise MissingConditionError(message)
         return _OVER_CONDITIONS[self.word](np.stack(np.broadcast_arrays(*values)))
 

@@ -1,4 +1,4 @@
-"""Cardwell et al. 2016: one bottleneck over time (CACM Figs. 4 to 8, 12), random loss (Fig. 10), the arithmetic on B4."""
+"""Cardwell et al. 2016 (CACM): one bottleneck over time (Figs. 4 to 8, 12), random loss (Fig. 10), B4."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The fidelity gate of our BBRv2 and BBRv3: what the drafts promise and others measured, check by check and profile by profile.
+"""The fidelity gate of our BBRv2 and BBRv3: what the drafts promise and others measured.
 
-Checks B to I and K of the gate; A is the unit harness (``tests/bbr``), J needs a kernel of Google's. An id is the check and
-the profile: ``GB.v2alpha``. ``docs/fidelity.md`` explains each.
+Checks B to I and K of the gate; A is the unit harness (``tests/bbr``), J needs a kernel of Google's. An id is
+the check and the profile: ``GB.v2alpha``. ``docs/fidelity.md`` explains each.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Hsiao and Muindi 2017: Cardwell's Fig. 10 repeated in Mahimahi, with the link's rate taken before the loss."""
+"""Hsiao and Muindi 2017: Cardwell's Fig. 10 repeated in Mahimahi, with the link's rate before the loss."""
 
 from __future__ import annotations
 

@@ -71,7 +71,8 @@ def _counted(run_set: RunSet) -> pd.DataFrame:
 
 _BY_AQM = ("cca", "aqm", "counted_bdp")
 _LONG_SHARE = OfFlows(
-    words="share of the longer flow", experiment="kfoury.5.6", by=_BY_AQM, runs_of=_counted, measure=long_flow_share
+    words="share of the longer flow", experiment="kfoury.5.6", by=_BY_AQM, runs_of=_counted,
+    measure=long_flow_share,
 )  # fmt: skip
 _JAIN = replace(column("Jain's index", "kfoury.5.6", _BY_AQM, "jain_flows"), runs_of=_counted)
 _RESENT = replace(column("retransmission ratio", "kfoury.5.6", _BY_AQM, "retransmit_ratio"), runs_of=_counted)

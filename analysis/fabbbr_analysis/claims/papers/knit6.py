@@ -59,8 +59,8 @@ class _AsFarAsBbr2Bears(OfRun):
             return sample
         kept = {key: runs for key, runs in sample.runs.items() if key[0] != "bbr2"}
         remark = (
-            f"bbr2 is left out: what it bears does not scale, and a loss of {loss * 100:.3g} % is more than the "
-            f"{_BBR2_BEARS_LOSS * 100:g} % at which the paper found it level with bbr1"
+            f"bbr2 is left out: what it bears does not scale, and a loss of {loss * 100:.3g} % is more "
+            f"than the {_BBR2_BEARS_LOSS * 100:g} % at which the paper found it level with bbr1"
         )
         return replace(sample, runs=kept, remarks=(*sample.remarks, remark))
 
@@ -100,7 +100,8 @@ _GOODPUT = _AsFarAsBbr2Bears.per_rate("knit6.e1", _BY_RTT)
 _RESENT = _AsFarAsBbr2Bears.column("retransmissions", "knit6.e1", _BY_RTT, "retransmits")
 _SCALED_GOODPUT, _SCALED_RESENT = (replace(each, runs_of=_scaled) for each in (_GOODPUT, _RESENT))
 _MILLIONS_RESENT = OfRun(
-    words="retransmissions [million]", experiment="knit6.e1", by=_BY_RTT, runs_of=_at_paper_rate, value=_millions
+    words="retransmissions [million]", experiment="knit6.e1", by=_BY_RTT, runs_of=_at_paper_rate,
+    value=_millions,
 )  # fmt: skip
 _RESENT_MORE = (
     _MILLIONS_RESENT["bbr1", _FROM_6_MS.where(cca="bbr2")]

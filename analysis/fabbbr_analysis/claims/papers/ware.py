@@ -15,7 +15,8 @@ _MIXED = "bbr1+cubic"
 def _bbr_share(experiment: str, axis: str = "cca") -> InWindow:
     """Share of the bytes received in the last 60 % of a run, in which the competition has settled."""
     return InWindow(
-        words="BBR's share", experiment=experiment, by=(axis,), window=Since(0.4), measure=Share(("bbr1",), "received")
+        words="BBR's share", experiment=experiment, by=(axis,), window=Since(0.4),
+        measure=Share(("bbr1",), "received"),
     )  # fmt: skip
 
 
