@@ -9,7 +9,7 @@ FUZZ_PACKAGES := clang-19 libclang-rt-19-dev
 QEMU_PACKAGES := qemu-system-x86 qemu-utils mmdebstrap dpkg-dev e2fsprogs openssh-client
 DEMO := runs/demo
 
-.PHONY: help setup demo test test-fast test-qemu fuzz check format kernel study benchmark clean
+.PHONY: help setup demo test test-fast test-qemu sweep fuzz check format kernel study benchmark clean
 
 help:
 	@echo "make demo       install, build the guest kernel, rerun two papers quickly, print the report's path"
@@ -18,6 +18,7 @@ help:
 	@echo "make check      format, style, types, layers: what every commit passes (Python 3.11 or later)"
 	@echo "make test-fast  the tests that need no guest, no browser and no root"
 	@echo "make test-qemu  the role bbr on whole distributions under qemu (hours without hardware virtualisation)"
+	@echo "make sweep      every system call of a run fails in turn (half an hour); what came of it, as a table"
 	@echo "make fuzz       ten million random steps through the core of BBRv2 and BBRv3"
 	@echo "make study      every bundled experiment in its default form (hours)"
 	@echo "make benchmark  speed of emulator and parsers beside their rivals"
@@ -66,6 +67,9 @@ test-fast: setup
 test-qemu: setup
 	@scripts/install-packages $(QEMU_PACKAGES)
 	@$(BIN)/pytest tests/qemu -v --durations=0
+
+sweep: setup
+	@cd tests && ../$(BIN)/python -m faults.sweep
 
 fuzz: setup
 	@scripts/install-packages $(FUZZ_PACKAGES)

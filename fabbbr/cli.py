@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from fabbbr.errors import FabbbrError, OutputError
+from fabbbr.errors import FabbbrError, OutputError, refusal
 from fabbbr.foreign import visible
 from fabbbr.streams import ReaderGoneError, Stream, guarded
 from fabbbr.version import __version__
@@ -62,9 +62,10 @@ def _status(argv: Sequence[str] | None, output: Stream | None) -> int:
         return INTERRUPTED
     except ReaderGoneError:
         return 0
-    except OSError as error:
-        print(visible(f"fabbbr: unexpected: {error}"), file=sys.stderr)  # noqa: T201
-        return UNEXPECTED
+    except (OSError, MemoryError) as error:
+        known = refusal(error, "the system refused")
+        print(visible(f"fabbbr: {known or f'unexpected: {error}'}"), file=sys.stderr)  # noqa: T201
+        return known.exit_status if known is not None else UNEXPECTED
 
 
 def _as_interrupt(_signal: int, _frame: FrameType | None) -> None:

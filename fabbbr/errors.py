@@ -6,6 +6,8 @@ Every message names the thing, the place and the remedy. Only :func:`fabbbr.cli.
 
 from __future__ import annotations
 
+import errno
+import os
 from typing import ClassVar
 
 
@@ -85,3 +87,29 @@ class CellsFailedError(FabbbrError):
     """The run ended, but some cells failed or were not certified."""
 
     exit_status = 10
+
+
+_REMEDIES: dict[int, tuple[type[FabbbrError], str]] = {
+    errno.EMFILE: (EnvironmentUnfitError, "raise ulimit -n, or lower --jobs"),
+    errno.ENFILE: (EnvironmentUnfitError, "end programs that hold many files open"),
+    errno.EAGAIN: (
+        EnvironmentUnfitError,
+        "no more processes may be started: raise ulimit -u, or lower --jobs",
+    ),
+    errno.ENOMEM: (EnvironmentUnfitError, "end other programs, or lower --jobs"),
+    errno.ENOSPC: (StoreError, "free some space, or choose another --out"),
+    errno.EDQUOT: (StoreError, "free some space, or choose another --out"),
+    errno.EROFS: (StoreError, "choose another --out"),
+    errno.ENOLCK: (StoreError, "choose an --out on a file system that has locks"),
+    errno.EIO: (StoreError, "the disk or its driver is at fault: see the system's log, and run again"),
+}
+
+
+def refusal(error: OSError | MemoryError, what: str) -> FabbbrError | None:
+    """What the system refused while it was doing ``what``, with its remedy; None for what is no matter of resources."""
+    number = error.errno if isinstance(error, OSError) else errno.ENOMEM
+    if number not in _REMEDIES:
+        return None
+    kind, remedy = _REMEDIES[number]
+    place = f" ({error.filename})" if isinstance(error, OSError) and error.filename is not None else ""
+    return kind(f"{what}: {os.strerror(number)}{place}; {remedy}")

@@ -21,7 +21,7 @@ from fabbbr.cabling import lay_cables
 from fabbbr.certify import certify
 from fabbbr.configure import interface_roles
 from fabbbr.congestion import identified
-from fabbbr.errors import BackendError, StoreError
+from fabbbr.errors import BackendError, EnvironmentUnfitError, FabbbrError, StoreError, refusal
 from fabbbr.estimate import estimate
 from fabbbr.evidence import Evidence
 from fabbbr.files import write_atomically
@@ -110,17 +110,23 @@ class _Run:
         for slot in range(jobs):
             self._slots.put(slot)
         with ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="cell") as pool:
-            running: set[Future[Event]] = {pool.submit(self._one, cell) for cell in cells}
             try:
+                running = self._begun(pool, cells)
                 while running:
                     done, running = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
                     for future in done:
                         self._note(future.result(), summary)
             except BaseException:
                 self._cancelled.set()
-                for future in running:
-                    future.cancel()
+                pool.shutdown(wait=False, cancel_futures=True)
                 raise
+
+    def _begun(self, pool: ThreadPoolExecutor, cells: Sequence[Cell]) -> set[Future[Event]]:
+        try:
+            return {pool.submit(self._one, cell) for cell in cells}
+        except RuntimeError as error:
+            message = f"{error}: raise ulimit -u, or lower --jobs"
+            raise EnvironmentUnfitError(message) from None
 
     def _note(self, event: Event, summary: Summary) -> None:
         if event.kind == "certified":
@@ -149,11 +155,9 @@ class _Run:
             report = self._backend.execute(self._task(cell, slot, work))
             manifest = self._manifest(cell, Evidence.read(work / "raw"), report)
         except BackendError as error:
-            self._put_aside(cell, str(error))
-            return Event(kind="failed", cell=cell, slot=slot, reason=str(error))
-        except OSError as error:
-            message = f"cell {cell.id}: {error.strerror or error}; free some space or choose another --out"
-            raise StoreError(message) from error
+            return self._put_aside(cell, slot, str(error))
+        except (OSError, MemoryError) as error:
+            raise _stopped(cell, error) from error
         status, reason = manifest.status, manifest.reason
         self._folder.commit(cell.id, manifest)
         shutil.rmtree(self._aside(cell), ignore_errors=True)
@@ -210,13 +214,23 @@ class _Run:
     def _aside(self, cell: Cell) -> Path:
         return self._folder.path / "failed" / cell.id
 
-    def _put_aside(self, cell: Cell, reason: str) -> None:
+    def _put_aside(self, cell: Cell, slot: int, reason: str) -> Event:
         """Keep what a broken cell left, for whoever looks for the cause; the next run tries the cell again."""
         aside = self._aside(cell)
         shutil.rmtree(aside, ignore_errors=True)
-        aside.parent.mkdir(exist_ok=True)
-        (self._folder.partial / cell.id).rename(aside)
+        try:
+            aside.parent.mkdir(exist_ok=True)
+            (self._folder.partial / cell.id).rename(aside)
+        except OSError as error:
+            raise _stopped(cell, error) from error
         write_atomically(aside / "reason.txt", reason + "\n")
+        return Event(kind="failed", cell=cell, slot=slot, reason=reason)
+
+
+def _stopped(cell: Cell, error: OSError | MemoryError) -> FabbbrError:
+    """What the system refused a cell, it would refuse the next one too."""
+    known = refusal(error, f"cell {cell.id}")
+    return known or StoreError(f"cell {cell.id}: {error}; choose another --out")
 
 
 def _status(certificate: Certificate) -> tuple[CellStatus, str | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from fabbbr.backends.base import Backend, BackendName
 from fabbbr.catalogue import Planned, open_plan
-from fabbbr.errors import StoreError, UsageError
+from fabbbr.errors import EnvironmentUnfitError, StoreError, UsageError
 from fabbbr.execute import Event, Summary, execute
 from fabbbr.experiment import Profile
 from fabbbr.inspection import require_whole_cells
@@ -80,6 +81,11 @@ def make_backend(request: Request) -> Backend:
 def run_folder_path(request: Request, experiment_id: str) -> Path:
     """Where the run goes when ``--out`` does not say: one folder per experiment and profile."""
     if request.out is not None:
+        try:
+            str(request.out).encode()
+        except UnicodeEncodeError:
+            message = f"--out {os.fsencode(request.out)!r} is not UTF-8, which tables need; choose another"
+            raise UsageError(message) from None
         return request.out
     suffix = "" if request.profile == "default" else f"-{request.profile}"
     place = "" if clock_of(request) == "virtual" else f"-{request.backend}-real"
@@ -93,6 +99,7 @@ def carry_out(
     listen: Callable[[Event], None],
 ) -> tuple[RunFolder, Summary]:
     """Run what is missing. ``announce`` is told the folder, the cells and the number of jobs first."""
+    _require_rights_to_own_files()
     # A mistake in the file is told before what the machine lacks: a guest kernel takes minutes to build.
     selected(request, planned(request).cells)
     with closing(make_backend(request)) as backend:
@@ -104,6 +111,14 @@ def carry_out(
             folder = open_or_create(request, plan)
             announce(folder, cells, jobs)
             return folder, execute(folder, cells, backend, jobs=jobs, listen=listen)
+
+
+def _require_rights_to_own_files() -> None:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    if mask & 0o700 and os.geteuid() != 0:
+        message = f"umask {mask:03o} keeps you from the files that you make yourself: set umask 022"
+        raise EnvironmentUnfitError(message)
 
 
 def _jobs(request: Request) -> int:

@@ -228,7 +228,7 @@ class RunFolder:
         try:
             (work / RAW).mkdir(parents=True)
         except OSError as error:
-            message = f"cannot create {work}: {error.strerror}"
+            message = f"cannot create {work}: {error.strerror}; free some space or choose another --out"
             raise StoreError(message) from error
         return work
 
@@ -247,7 +247,7 @@ class RunFolder:
                 final.rename(old)
             work.rename(final)
         except OSError as error:
-            message = f"cannot keep cell {cell_id} as {final}: {error.strerror}"
+            message = f"cannot keep cell {cell_id} as {final}: {error.strerror}; free some space or choose another --out"
             raise StoreError(message) from error
         shutil.rmtree(old, ignore_errors=True)
         return self.cell(cell_id)

@@ -10,7 +10,8 @@ import errno
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any, TextIO
+from io import TextIOWrapper
+from typing import Any
 
 from fabbbr.errors import OutputError
 
@@ -22,7 +23,10 @@ class ReaderGoneError(Exception):
 class Stream:
     """A text stream that notes its first failure and from then on drops what is written."""
 
-    def __init__(self, inner: TextIO) -> None:
+    def __init__(self, inner: TextIOWrapper) -> None:
+        if inner.errors == "strict":
+            # The name of a folder may be any bytes.
+            inner.reconfigure(errors="backslashreplace")
         self._inner = inner
         self.failure: OSError | None = None
         self.quit_early = False
@@ -66,9 +70,9 @@ def guarded() -> Iterator[Stream | None]:
     Raise OutputError at the end if standard output could not be written, other than for want of a reader.
     """
     out, err = sys.stdout, sys.stderr
-    watched = Stream(out) if _is_file(out) else None
+    watched = Stream(out) if isinstance(out, TextIOWrapper) else None
     sys.stdout = watched if watched is not None else out
-    sys.stderr = Stream(err) if _is_file(err) else err
+    sys.stderr = Stream(err) if isinstance(err, TextIOWrapper) else err
     try:
         yield watched
     finally:
@@ -82,10 +86,3 @@ def guarded() -> Iterator[Stream | None]:
             f"standard output cannot be written: {failure.strerror}; free some space, or send it elsewhere"
         )
         raise OutputError(message)
-
-
-def _is_file(stream: TextIO | None) -> bool:
-    try:
-        return stream is not None and stream.fileno() >= 0
-    except (OSError, ValueError):
-        return False

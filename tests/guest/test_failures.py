@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from guest.cells import WALL_LIMIT_S, experiment, fabbbr, started
+from guest.cells import WALL_LIMIT_S, command, experiment, fabbbr, started
 
 from fabbbr.backends.guest.keeper import Keeper
 from fabbbr.backends.guest.machine import Machine, Watch, boot
@@ -377,3 +377,65 @@ def test_a_folder_that_is_closed_to_the_user_is_refused_before_anything_runs(ord
     assert done.returncode == 7, done.stderr
     assert "choose another --out" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+MOUNT = 'mount -t tmpfs -o "$1" none "$2" && shift 2 && exec "$@"'
+"""In a mount name space of its own: other processes see nothing of it."""
+
+
+def with_mount(options, place):
+    return ("unshare", "--mount", "sh", "-c", MOUNT, "sh", options, place)
+
+
+SHARED_MEMORY = "/dev/shm"  # noqa: S108
+ENVIRONMENTS = {
+    "shared memory of 64 MB": (with_mount("size=64m", SHARED_MEMORY), 0, ""),
+    "shared memory from which nothing may be executed": (with_mount("noexec", SHARED_MEMORY), 0, ""),
+    "TMPDIR is missing": (("env", "TMPDIR=/nonexistent"), 0, ""),
+    "TMPDIR is read-only": (("env", "TMPDIR=/proc"), 0, ""),
+    "TMPDIR from which nothing may be executed": (
+        (*with_mount("noexec", "/mnt"), "env", "TMPDIR=/mnt"),
+        0,
+        "",
+    ),
+    "no docstrings": (("env", "PYTHONOPTIMIZE=2"), 0, ""),
+    "umask 777": (("sh", "-c", 'umask 777; exec "$@"', "sh"), 0, ""),
+    "64 open files": (("sh", "-c", 'ulimit -n 64; exec "$@"', "sh"), 5, "raise ulimit -n"),
+}
+
+
+@needs_root
+@pytest.mark.parametrize("what", ENVIRONMENTS)
+def test_in_a_hostile_environment_a_run_works_or_says_what_is_missing(tmp_path, what):
+    before, status, said = ENVIRONMENTS[what]
+    (tmp_path / "short.yaml").write_text(SHORT, encoding="utf-8")
+    run = command("run", tmp_path / "short.yaml", "--out", tmp_path / "run")
+    done = subprocess.run(
+        **run | {"args": [*before, *run["args"]]}, capture_output=True, timeout=WALL_LIMIT_S, check=False
+    )
+    assert done.returncode == status, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "no finished cell" not in done.stderr
+
+
+@pytest.mark.parametrize("length", [100, 1000, 2000])
+def test_the_path_of_temporary_files_may_be_long(tmp_path, length):
+    folder = tmp_path
+    while len(str(folder)) < length:
+        folder /= "d" * min(200, length - len(str(folder)))
+    folder.mkdir(parents=True)
+    (tmp_path / "short.yaml").write_text(SHORT, encoding="utf-8")
+    done = fabbbr(
+        "run", tmp_path / "short.yaml", "--out", tmp_path / "run", "--no-report", TMPDIR=str(folder)
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_run_folder_whose_name_is_not_utf_8_is_refused_before_anything_runs(tmp_path):
+    (tmp_path / "short.yaml").write_text(SHORT, encoding="utf-8")
+    out = os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe")
+    done = fabbbr("run", tmp_path / "short.yaml", "--out", out)
+    assert done.returncode == 2, done.stderr
+    assert "is not UTF-8, which tables need; choose another" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["short.yaml"]

@@ -1,12 +1,14 @@
 """Building the guest kernel, without a kernel."""
 
+import json
 import os
 import time
 from pathlib import Path
 
 import pytest
 
-from fabbbr.backends.guest.kernel.build import _compile
+from fabbbr.backends.guest.kernel.build import _compile, cache_folder, cached_kernel, recipe_hash
+from fabbbr.errors import EnvironmentUnfitError
 
 LONG_S = 1000
 MAKEFILE = f"""\
@@ -40,3 +42,28 @@ def test_who_ends_the_build_ends_make_and_its_compilers(tmp_path):
     while not gone(compiler):
         assert time.monotonic() < deadline, f"process {compiler} is still there"
         time.sleep(0.01)
+
+
+def test_a_user_without_a_home_folder_is_told_what_to_set(monkeypatch):
+    def nobody():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", nobody)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    with pytest.raises(EnvironmentUnfitError, match=r"has no home folder .* set HOME or XDG_CACHE_HOME"):
+        cache_folder()
+
+
+def test_a_kernel_is_found_where_it_is_and_not_where_it_was_copied_from(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = tmp_path / "fabbbr" / "kernels" / "copied"
+    folder.mkdir(parents=True)
+    (folder / "linux").touch()
+    described = {
+        "folder": "/root/somebody/elses", "release": "7.0", "package": "p", "package_version": "1",
+        "recipe": recipe_hash(), "config_sha256": "0", "kernel_sha256": "0", "seccomp": True, "build_s": 1.0,
+    }  # fmt: skip
+    (folder / "kernel.json").write_text(json.dumps(described), encoding="utf-8")
+    found = cached_kernel()
+    assert found is not None
+    assert found.binary == folder / "linux"

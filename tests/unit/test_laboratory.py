@@ -1,10 +1,11 @@
 """Requests: what they plan, where they go, and what a run folder may take."""
 
+import os
 from pathlib import Path
 
 import pytest
 
-from fabbbr.errors import PlanError, SpecError, StoreError, UsageError
+from fabbbr.errors import EnvironmentUnfitError, PlanError, SpecError, StoreError, UsageError
 from fabbbr.laboratory import Request, carry_out, open_or_create, planned, run_folder_path, selected
 from fabbbr.store import RunFolder
 
@@ -122,3 +123,22 @@ def test_mistakes_in_the_file_reach_the_caller_as_what_they_are(ask):
         planned(ask(overrides=("path.rate=fast",)))
     with pytest.raises((PlanError, SpecError)):
         planned(ask(overrides=("path.buffer=1 B",)))
+
+
+def test_a_umask_that_takes_the_users_own_rights_is_named_before_anything_is_written(
+    ask, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    before = os.umask(0o777)
+    try:
+        with pytest.raises(EnvironmentUnfitError, match=r"umask 777 .* set umask 022"):
+            carry_out(ask(), announce=lambda *_: None, listen=lambda _: None)
+        assert os.umask(0o777) == 0o777
+    finally:
+        os.umask(before)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_folder_that_is_not_utf_8_is_refused(ask):
+    with pytest.raises(UsageError, match="is not UTF-8, which tables need; choose another"):
+        run_folder_path(ask(out=Path(os.fsdecode(b"run-\xff"))), "small")

@@ -83,7 +83,11 @@ def boot(machine: Machine, work: Path, watch: Watch, keeper: Keeper) -> float:
     """
     started = time.monotonic()
     with runtime_folder() as runtime:
-        _lay_out(runtime, machine, work)
+        try:
+            _lay_out(runtime, machine, work)
+        except OSError as error:
+            message = f"temporary files cannot be laid out in {runtime}: {error.strerror}; set TMPDIR to where they can"
+            raise EnvironmentUnfitError(message) from error
         process = _started(_argv(machine, runtime), work)
         try:
             keeper.add(process.pid, str(runtime))
@@ -133,7 +137,9 @@ def _open_files() -> tuple[int, int]:
 def _lay_out(runtime: Path, machine: Machine, work: Path) -> None:
     (runtime / "work").symlink_to(work.resolve())
     # Without byte code: whether Python finds some moves the clock by a fraction of a microsecond, and with it every draw.
-    shutil.copytree(_AGENT, runtime / "agent", ignore=shutil.ignore_patterns("__pycache__"))
+    (runtime / "agent").mkdir()
+    for file in sorted(_AGENT.glob("*.py")):
+        shutil.copy2(file, runtime / "agent")
     lines = _FILE_SYSTEMS.format(runtime=runtime)
     for name, folder in machine.extra_mounts.items():
         (runtime / name).symlink_to(folder.resolve())
@@ -191,16 +197,11 @@ def _seconds(beat: float | None) -> str:
     return f"{beat:.3f} s" if beat is not None else "boot"
 
 
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="ascii").strip()
-    except OSError:
-        return ""
-
-
 def _require_orderly_end(work: Path, returncode: int) -> None:
-    exit_file = work / "exit"
-    status = _read(exit_file)
+    try:
+        status = (work / "exit").read_text(encoding="ascii").strip()
+    except (FileNotFoundError, UnicodeDecodeError):
+        status = ""
     if status == "":
         tail = _read_tail(work / "raw" / "console.log")
         how = f"signal {-returncode}" if returncode < 0 else f"status {returncode}"

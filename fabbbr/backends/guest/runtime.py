@@ -41,7 +41,8 @@ def sweep() -> None:
         with contextlib.suppress(OSError):
             lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
-                if os.fstat(lock).st_uid == os.geteuid() and _held(lock, path):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.fstat(lock).st_uid == os.geteuid():
                     shutil.rmtree(path, ignore_errors=True)
             finally:
                 os.close(lock)
@@ -51,28 +52,44 @@ def _made() -> tuple[Path, int]:
     """A folder and the lock on it: made again when a sweep came between the two."""
     parent = _parent()
     while True:
+        path = None
         try:
             path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
+            if path is not None:
+                shutil.rmtree(path, ignore_errors=True)
+                if isinstance(error, FileNotFoundError):
+                    continue
             message = (
                 f"no folder for temporary files can be made in {parent}: {error.strerror}; "
                 "set TMPDIR to one where it can"
             )
             raise EnvironmentUnfitError(message) from error
-        with contextlib.suppress(FileNotFoundError):
-            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-            if _held(lock, path):
-                return path, lock
-            os.close(lock)
+        if _held(lock, path):
+            return path, lock
+        os.close(lock)
 
 
 def _held(lock: int, path: Path) -> bool:
-    """Take the lock; False when somebody else has it, or had it and removed the folder."""
+    """Take the lock; False when somebody else has it, or had it and removed the folder.
+
+    Where the file system has no locks nobody gets one, and no folder is swept.
+    """
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return path.stat().st_ino == os.fstat(lock).st_ino
-    except OSError:
+    except BlockingIOError:
         return False
+    except OSError:
+        pass
+    return not _swept(lock, path)
+
+
+def _swept(lock: int, path: Path) -> bool:
+    try:
+        return path.stat().st_ino != os.fstat(lock).st_ino
+    except FileNotFoundError:
+        return True
 
 
 def _parent() -> Path:

@@ -86,7 +86,7 @@ def cached_kernel() -> GuestKernel | None:
             told = json.loads(file.read_text(encoding="utf-8"))
             # A cache that was copied names the place that it was copied from.
             kernel = GuestKernel(**told | {"folder": str(file.parent)})
-        except (OSError, ValueError, TypeError):
+        except (FileNotFoundError, PermissionError, ValueError, TypeError):
             continue
         if kernel.recipe == recipe_hash() and kernel.binary.exists():
             found.append(kernel)
