@@ -226,6 +226,27 @@ def test_help_lists_the_exit_statuses(fabbbr):
     assert "10 some cells failed" in out
 
 
+@pytest.mark.parametrize(
+    ("error", "status", "remedy"),
+    [
+        (MemoryError(), 5, "end other programs"),
+        (OSError(24, "Too many open files", "/a/file"), 5, "raise ulimit -n"),
+        (OSError(28, "No space left on device", "/a/file"), 7, "free some space"),
+    ],
+)
+def test_what_the_system_refuses_is_said_in_one_line_with_its_remedy(
+    fabbbr, monkeypatch, error, status, remedy
+):
+    def fail(_):
+        raise error
+
+    monkeypatch.setattr("fabbbr.commands.doctor.main", fail)
+    got, _, complaint = fabbbr("doctor")
+    assert got == status
+    assert remedy in complaint
+    assert len(complaint.splitlines()) == 1
+
+
 def test_an_error_that_nobody_foresaw_is_one_line_with_status_1(fabbbr, monkeypatch):
     def fail(_):
         raise PermissionError(13, "Permission denied", "/some/place")

@@ -9,7 +9,7 @@ from synthetic import CARDWELL_F10, run_set
 
 from fabbbr import execute as loop
 from fabbbr.backends.base import CancelledError, Identity, Report
-from fabbbr.errors import BackendError, GuestError, StoreError
+from fabbbr.errors import BackendError, EnvironmentUnfitError, GuestError, StoreError
 from fabbbr.execute import execute
 from fabbbr.model import Certificate, Check
 from fabbbr.store import RunFolder
@@ -141,6 +141,46 @@ def test_a_full_disk_stops_the_run_and_keeps_what_is_whole(folder):
     assert {cell.id for cell in folder.cells()} >= set(ids(folder)[:2])
     assert not folder.has(full.id)
     assert not folder.partial.exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "said"),
+    [
+        (
+            OSError(errno.EMFILE, "x", "/a/file"),
+            EnvironmentUnfitError,
+            r"Too many open files \(/a/file\); raise ulimit -n",
+        ),
+        (
+            BlockingIOError(errno.EAGAIN, "x"),
+            EnvironmentUnfitError,
+            "unavailable; no more processes .* raise ulimit -u",
+        ),
+        (MemoryError(), EnvironmentUnfitError, "Cannot allocate memory; end other programs, or lower --jobs"),
+        (OSError(errno.EIO, "x"), StoreError, "Input/output error; the disk or its driver is at fault"),
+        (PermissionError(errno.EACCES, "not allowed"), StoreError, "not allowed; choose another --out"),
+    ],
+)
+def test_what_the_system_refuses_a_cell_ends_the_run_with_its_place_and_remedy(folder, error, kind, said):
+    def act(task):
+        raise error
+
+    with pytest.raises(kind, match=said) as refused:
+        run(folder, StandIn(act))
+    assert folder.manifest.cells[0].id in str(refused.value)
+    assert list(folder.cells()) == []
+    assert not folder.partial.exists()
+
+
+def test_no_thread_for_a_cell_ends_the_run_with_its_remedy(folder, monkeypatch):
+    def refuse(_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    backend = StandIn()
+    with pytest.raises(EnvironmentUnfitError, match="can't start new thread: raise ulimit -u"):
+        run(folder, backend)
+    assert backend.seeds == []
 
 
 def test_an_interrupt_stops_every_cell_and_leaves_none_half_done(folder):
