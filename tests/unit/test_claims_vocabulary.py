@@ -204,6 +204,11 @@ def test_coordinates_that_are_not_those_of_the_quantity_are_refused_when_they_ar
         SPEED[coordinates]
 
 
+def test_a_level_that_stands_alone_is_refused():
+    with pytest.raises(ValueError, match="no condition beside it speaks of these levels"):
+        most(SPEED["bbr1", LOSS] / (1 - LOSS.below(0.1))).of(means(FAST))
+
+
 def test_levels_without_a_word_are_refused():
     with pytest.raises(ValueError, match="3 levels of loss_ratio; say which"):
         SPEED["bbr1", LOSS].of(means(FAST))

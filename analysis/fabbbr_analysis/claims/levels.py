@@ -206,6 +206,9 @@ class Levels(Variable):
 
     def of(self, means: Means, bound: Bound | None = None) -> Array:  # noqa: ARG002
         """Give the level that is bound."""
+        if self not in (bound or {}):
+            message = f"{self}: no condition beside it speaks of these levels"
+            raise ValueError(message)
         return np.asarray((bound or {})[self], dtype=np.float64)
 
     def levels(self, condition: Condition, means: Means, bound: Bound) -> tuple[str | float, ...]:

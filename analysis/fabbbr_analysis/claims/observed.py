@@ -77,9 +77,9 @@ class Observable(Protocol):
 
 
 class Observed:
-    """One run set and what was observed in it. ``wanted`` are the quantities that may be asked for."""
+    """One run set and what was observed in it. ``wanted`` are all quantities that will be asked for."""
 
-    def __init__(self, run_set: RunSet, wanted: Iterable[Observable] = ()) -> None:
+    def __init__(self, run_set: RunSet, wanted: Iterable[Observable]) -> None:
         self.run_set = run_set
         experiment = experiment_id(run_set.experiment)
         measures = (each.trace_measure for each in wanted if each.experiment == experiment)

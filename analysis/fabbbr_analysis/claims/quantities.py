@@ -93,7 +93,7 @@ class PerRun(Quantity):
     def rows(self, observed: Observed) -> pd.DataFrame:
         """One row per run."""
         runs = self.runs_of(observed.run_set)
-        values = np.asarray(self.values(runs, observed), dtype=np.float64)
+        values = pd.Series(self.values(runs, observed)).to_numpy(dtype=np.float64, na_value=np.nan)
         return runs.assign(**{MEASURED: values})
 
     @abstractmethod
@@ -131,7 +131,8 @@ class OfFlows(PerRun):
     def values(self, runs: pd.DataFrame, observed: Observed) -> Sequence[float] | pd.Series[float]:
         """Measure run by run."""
         flows = dict(iter(observed.run_set.flows.groupby("cell_id")))
-        return at_cells({str(cell_id): self.measure(own) for cell_id, own in flows.items()}, runs)
+        own = [cell_id for cell_id in runs["cell_id"] if cell_id in flows]
+        return at_cells({cell_id: self.measure(flows[cell_id]) for cell_id in own}, runs)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -103,10 +103,8 @@ _MILLIONS_RESENT = OfRun(
     words="retransmissions [million]", experiment="knit6.e1", by=_BY_RTT, runs_of=_at_paper_rate,
     value=_millions,
 )  # fmt: skip
-_RESENT_MORE = (
-    _MILLIONS_RESENT["bbr1", _FROM_6_MS.where(cca="bbr2")]
-    - _MILLIONS_RESENT["bbr2", _FROM_6_MS.where(cca="bbr2")]
-)
+_OF_BBR2 = _FROM_6_MS.where(cca="bbr2")
+_RESENT_MORE = _MILLIONS_RESENT["bbr1", _OF_BBR2] - _MILLIONS_RESENT["bbr2", _OF_BBR2]
 
 
 def _held_by_bbr(goodput: Quantity) -> Part:
@@ -137,11 +135,9 @@ def _resent_by_bbr2(resent: Quantity) -> Part:
 _BY_BUFFER = ("cca", "buffer_bdp")
 _E2_RESENT = column("retransmissions", "knit6.e2", _BY_BUFFER, "retransmits")
 _E2_GOODPUT = per_rate("knit6.e2", _BY_BUFFER)
-_UP_TO_1_BDP = _BUFFER.at_most(1)
-_EXCESS_OF_BBR1 = (
-    _E2_RESENT["bbr1", _UP_TO_1_BDP.where(cca="bbr2")] / _E2_RESENT["bbr2", _UP_TO_1_BDP.where(cca="bbr2")]
-)
-_FALLING = _UP_TO_1_BDP.needing(4)
+_SMALL = _BUFFER.at_most(1).where(cca="bbr2")
+_EXCESS_OF_BBR1 = _E2_RESENT["bbr1", _SMALL] / _E2_RESENT["bbr2", _SMALL]
+_FALLING = _BUFFER.at_most(1).needing(4)
 _FROM_0_3_BDP = _BUFFER.at_least(0.3)
 
 
