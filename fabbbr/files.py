@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-from fabbbr.errors import StoreError
+from fabbbr.errors import FabbbrError, StoreError, refusal
 from fabbbr.foreign import inline
 
 LARGEST_RECORD_BYTES = 128 << 20
@@ -66,8 +66,17 @@ def _opened(path: Path, limit: int) -> Iterator[BinaryIO]:
         with os.fdopen(descriptor, "rb") as file:
             yield file
     except OSError as error:
-        message = f"cannot read {inline(str(path))}: {error.strerror}"
-        raise StoreError(message) from error
+        raise unreadable(path, error) from error
+
+
+def unreadable(path: Path, error: OSError) -> FabbbrError:
+    """Why something inside a run folder cannot be read, and what to do."""
+    said = f"cannot read {inline(str(path))}"
+    error.filename = None
+    known = refusal(error, said)
+    return known or StoreError(
+        f"{said}: {error.strerror}; make it readable, or take the folder from where it came again"
+    )
 
 
 def _sha256_in(file: BinaryIO) -> str:

@@ -31,6 +31,7 @@ from fabbbr.files import (
     refuse_link,
     require_folder,
     sha256_of_own,
+    unreadable,
     write_atomically,
 )
 from fabbbr.foreign import inline
@@ -266,8 +267,7 @@ def _listed(folder: Path) -> list[Path]:
         require_folder(folder)
         return sorted(folder.iterdir())
     except OSError as error:
-        message = f"cannot read {inline(str(folder))}: {error.strerror}"
-        raise StoreError(message) from error
+        raise unreadable(folder, error) from error
 
 
 def _altered(path: Path, name: str, expected: str) -> list[str]:

@@ -54,14 +54,14 @@ def cell(repetition: int = 1, **changes: object) -> Cell:
     )  # fmt: skip
 
 
-def create(path: Path, *cells: Cell, clock: str = "real") -> RunFolder:
+def create(path: Path, *cells: Cell, backend: str = "replay", clock: str = "real") -> RunFolder:
     """Make an empty run folder whose plan is ``cells``."""
     manifest = RunManifest(
         experiment={"id": "rivals"},
         source_name="rivals",
         profile="default",
         seed=1,
-        backend="replay",
+        backend=backend,
         clock=clock,
         claims=(),
         cells=cells,

@@ -269,7 +269,7 @@ SPOILT = [
 @pytest.mark.parametrize(("spoil", "reason"), SPOILT)
 def test_a_cell_whose_evidence_cannot_be_read_is_put_aside_and_the_others_go_on(tmp_path, spoil, reason):
     other = CELL.model_copy(update={"id": "r2", "repetition": 2, "seed": CELL.seed + 1})
-    folder = create(tmp_path / "run", CELL, other)
+    folder = create(tmp_path / "run", CELL, other, backend="guest", clock="virtual")
     summary = execute(folder, (CELL, other), Replay(spoil), jobs=1, listen=lambda _: None)
     assert summary.certified == ["r2"]
     assert re.search(reason, summary.failed["r1"])
