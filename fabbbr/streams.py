@@ -76,6 +76,8 @@ def guarded() -> Iterator[Stream | None]:
     try:
         yield watched
     finally:
+        if watched is not None:
+            watched.quit_early = False  # there is nothing left to stop
         for stream in (watched, sys.stderr):
             if stream is not None:
                 stream.flush()

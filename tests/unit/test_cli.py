@@ -1,6 +1,7 @@
 """The command line: statuses, JSON, completion, and no traceback whatever is typed."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -258,13 +259,20 @@ def test_an_error_that_nobody_foresaw_is_one_line_with_status_1(fabbbr, monkeypa
     assert len(complaint.splitlines()) == 1
 
 
-PRINTS = [("plan", "cardwell_f10", "--full", "--commands"), ("experiments",), ("spec", "schema"), ("--help",)]
+PRINTS = [
+    ("plan", "cardwell_f10", "--full", "--commands"),
+    ("experiments",),
+    ("spec", "schema"),
+    ("--help",),
+    ("completion",),
+]
 
 
 def command(words, **options):
-    return subprocess.Popen(
-        (sys.executable, "-m", "fabbbr.cli", *words), stderr=subprocess.PIPE, text=True, **options
-    )
+    # What is printed last stands in a buffer until the end, unless this is set.
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
+    argv = (sys.executable, "-m", "fabbbr.cli", *words)
+    return subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, text=True, **options)
 
 
 @pytest.mark.parametrize("words", PRINTS, ids=" ".join)
