@@ -273,34 +273,28 @@ def _running(folder: Path) -> list[int]:
     return found
 
 
-def points(
-    sweep: Sweep, kinds: Sequence[str], at_most: int | None, tell: Callable[[Point], None]
-) -> list[Point]:
-    """All faults of these kinds, or ``at_most`` of each, evenly spread over its calls."""
+def points(sweep: Sweep, kind: str, at_most: int | None, tell: Callable[[Point], None]) -> list[Point]:
+    """All faults of this kind, or ``at_most`` of them, evenly spread over its calls."""
     found = []
-    for kind in kinds:
-        calls = range(1, sweep.counts[kind] + 1)
-        step = 1 if at_most is None else max(len(calls) / at_most, 1)
-        for number in range(int(len(calls) / step)):
-            point = sweep.point(kind, calls[int(number * step)])
-            if point is not None:
-                found.append(point)
-                tell(point)
+    calls = range(1, sweep.counts[kind] + 1)
+    step = 1 if at_most is None else max(len(calls) / at_most, 1)
+    for number in range(int(len(calls) / step)):
+        point = sweep.point(kind, calls[int(number * step)])
+        if point is not None:
+            found.append(point)
+            tell(point)
     return found
 
 
-def table(found: Sequence[Point], counts: dict[str, int]) -> str:
-    """A row a kind: its calls, how many were let fail, and what the exit statuses were."""
-    lines = ["| kind | calls | failed in turn | exit statuses | broken promises |", "|---|---|---|---|---|"]
-    for kind in KINDS:
-        mine = [point for point in found if point.kind == kind]
-        statuses = Counter(point.known or str(point.status) for point in mine)
-        told = ", ".join(f"{status}: {count}" for status, count in sorted(statuses.items()))
-        broken = sum(bool(point.wrong) for point in mine)
-        lines.append(
-            f"| {kind} ({errno.errorcode[FAULTS[kind]]}) | {counts[kind]} | {len(mine)} | {told} | {broken} |"
-        )
-    return "\n".join(lines)
+HEADER = "| kind | calls | failed in turn | exit statuses | broken promises |\n|---|---|---|---|---|"
+
+
+def row(kind: str, calls: int, found: Sequence[Point]) -> str:
+    """Of the table: how many calls of this kind there are, how many were let fail, and what came of it."""
+    statuses = Counter(point.known or str(point.status) for point in found)
+    told = ", ".join(f"{status}: {count}" for status, count in sorted(statuses.items()))
+    broken = sum(bool(point.wrong) for point in found)
+    return f"| {kind} ({errno.errorcode[FAULTS[kind]]}) | {calls} | {len(found)} | {told} | {broken} |"
 
 
 def compiled(folder: Path) -> Path:
@@ -330,9 +324,13 @@ def main() -> int:
         os.environ.pop("LD_PRELOAD")
         _import_all(report=options.report)
         sweep = Sweep(Path(folder) / "place", *([] if options.report else ["--no-report"]))
-        found = points(sweep, options.kind or KINDS, options.at_most, _tell)
-    print(table(found, sweep.counts))
-    return 1 if any(point.wrong for point in found) else 0
+        print(HEADER, flush=True)
+        broken = False
+        for kind in options.kind or KINDS:
+            found = points(sweep, kind, options.at_most, _tell)
+            broken = broken or any(point.wrong for point in found)
+            print(row(kind, sweep.counts[kind], found), flush=True)
+    return 1 if broken else 0
 
 
 def _import_all(*, report: bool) -> None:

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 TESTS = Path(__file__).parent.parent
-PER_KIND = 3
+PER_KIND = 2
 
 
 def test_a_run_keeps_its_promises_whatever_call_fails():
