@@ -13,9 +13,9 @@ from typing import Any
 from benchmarks.load import Load, Sample
 from benchmarks.meter import Cost, Meter, in_own_process
 from fabbbr.backends.guest import GuestBackend
-from fabbbr.cabling import Cabling, lay_cables
 from fabbbr.errors import CellsFailedError
 from fabbbr.execute import execute
+from fabbbr.job.cabling import Cabling, lay_cables
 from fabbbr.laboratory import Request, open_or_create, planned
 from fabbbr.model import Cell
 from fabbbr.store import RunFolder, StoredCell

@@ -16,11 +16,11 @@ from collections.abc import Iterator
 from benchmarks.load import Load, Sample
 from benchmarks.meter import Meter, in_own_process
 from fabbbr.backends.base import usable_cpus
-from fabbbr.congestion import mainline_name
 from fabbbr.errors import BackendError
+from fabbbr.job.congestion import mainline_name
 from fabbbr.model import SERVER_PORT
+from fabbbr.physics import burst_bytes
 from fabbbr.units import ETHERNET_HEADER_BYTES, QueueSize
-from fabbbr.wiring import burst_bytes
 
 _NAMES = tuple(f"fabbbr-benchmark-{os.getpid()}-{role}" for role in ("sender", "switch", "receiver"))
 _RECEIVER_ADDRESS = "10.78.0.2"

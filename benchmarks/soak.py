@@ -25,9 +25,10 @@ from typing import Any
 
 from fabbbr.backends.base import Task
 from fabbbr.backends.guest import GuestBackend
-from fabbbr.catalogue import open_plan
-from fabbbr.model import Cell, Command, FlowTask, Job, StepTask
-from fabbbr.traffic import job
+from fabbbr.job.build import job
+from fabbbr.job.records import Command, FlowTask, Job, StepTask
+from fabbbr.model import Cell
+from fabbbr.plan.opening import open_plan
 
 FLOWS = 64
 _HOUR_S = 3600

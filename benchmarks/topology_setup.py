@@ -9,12 +9,12 @@ from pathlib import Path
 
 from benchmarks.guest_path import SMALLEST, experiment_text
 from benchmarks.meter import Cost, Meter, in_own_process
-from fabbbr.backends.guest.keeper import Keeper
 from fabbbr.backends.guest.kernel.build import cached_kernel
 from fabbbr.backends.guest.machine import Machine, Watch, boot, cpu_for_slot
+from fabbbr.backends.keeper import Keeper
 from fabbbr.errors import EnvironmentUnfitError
+from fabbbr.job.build import job
 from fabbbr.laboratory import Request, planned
-from fabbbr.traffic import job
 
 _INIT = Path(__file__).parent / "topology_init.sh"
 _LIMIT_S = 300.0

@@ -17,17 +17,17 @@ from pathlib import Path
 from typing import Literal
 
 from fabbbr.backends.base import Backend, CancelledError, Identity, Report, Task
-from fabbbr.cabling import lay_cables
-from fabbbr.certify import certify
-from fabbbr.configure import interface_roles
-from fabbbr.congestion import identified
+from fabbbr.certify.certificate import certify
+from fabbbr.certify.controls import identified
+from fabbbr.certify.evidence import Evidence
 from fabbbr.errors import BackendError, EnvironmentUnfitError, FabbbrError, StoreError, refusal
-from fabbbr.estimate import estimate
-from fabbbr.evidence import Evidence
 from fabbbr.files import write_atomically
+from fabbbr.job.build import job
+from fabbbr.job.cabling import lay_cables
+from fabbbr.job.configure import interface_roles
 from fabbbr.model import Cell, CellManifest, CellStatus, Certificate, Provenance
+from fabbbr.plan.estimate import estimate
 from fabbbr.store import RunFolder, hashes_of_raw_files
-from fabbbr.traffic import job
 from fabbbr.version import __version__
 
 _LEAST_WALL_S = 180.0

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from fabbbr.backends.base import Backend, BackendName
-from fabbbr.catalogue import Planned, open_plan
 from fabbbr.errors import EnvironmentUnfitError, StoreError, UsageError
 from fabbbr.execute import Event, Summary, execute
-from fabbbr.experiment import Profile
 from fabbbr.inspection import require_whole_cells
 from fabbbr.model import Cell, RunManifest
-from fabbbr.selector import select
-from fabbbr.spec import describe
+from fabbbr.plan.opening import Planned, open_plan
+from fabbbr.plan.selector import select
+from fabbbr.spec.experiment import Profile
+from fabbbr.spec.read import describe
 from fabbbr.store import RunFolder, only_writer
 from fabbbr.version import __version__
 

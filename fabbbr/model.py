@@ -1,8 +1,8 @@
 """The records that the rooms hand to one another: frozen, validated, and JSON on disk.
 
-Data flows one way: an ``Experiment`` and a ``Topology`` become ``Cell`` records in ``plan``, a cell
-becomes a ``Job`` (``configure`` and ``traffic``), and running a job leaves raw files and a
-``CellManifest`` behind. Nothing here computes.
+Data flows one way: an ``Experiment`` and a ``Topology`` become ``Cell`` records in ``plan``, a cell becomes a ``Job`` in
+``job`` (whose records are in ``job.records``), and running a job leaves raw files and a ``CellManifest`` behind. Nothing
+here computes.
 """
 
 from __future__ import annotations
@@ -172,23 +172,6 @@ class Cell(Record):
         return next(link for link in self.links if link.rate is not None)
 
 
-class Command(Record):
-    """One argv on one node; ``node`` None is the machine (or guest) itself."""
-
-    argv: tuple[str, ...]
-    node: str | None = None
-    stdin: str | None = None
-    timeout_s: float = 20.0
-    may_fail: bool = False
-
-
-class Capture(Record):
-    """A command whose standard output is kept as raw file ``name``."""
-
-    name: str
-    command: Command
-
-
 class Check(Record):
     """One line of a certificate: asked against measured."""
 
@@ -280,116 +263,3 @@ class RunManifest(Record):
     experiment_sha256: tuple[str, ...] = ()
     """Of ``experiment.yaml``, the version given first in front. A run that grew may have several, and a crash may leave an
     earlier one in place. Empty in format 1."""
-
-
-class Interface(Record):
-    """One end of a cable, in the name space of ``node``."""
-
-    name: str
-    node: str
-    peer_node: str
-    mac: str
-    link: str
-    """Name of the cell link that this cable is part of."""
-
-
-class Cable(Record):
-    """A pair of interfaces joined by a veth (or, on a testbed, by the network)."""
-
-    a: Interface
-    b: Interface
-
-
-class Node(Record):
-    """A name space of the emulation: an end host, a software switch or a wire that only delays and drops."""
-
-    name: str
-    kind: Literal["host", "switch", "wire"]
-    address: str | None = None
-    """IPv4 address with prefix length; hosts only."""
-
-
-class Requirement(Record):
-    """A congestion control that a node must offer before anything is set up."""
-
-    node: str
-    name: str
-    """In the kernel."""
-    version: str | None = None
-    """What ``/sys/module/tcp_<name>/version`` must say; empty: there must be none, as in mainline; None: anything."""
-    remedy: str
-    """What to do when it does not."""
-
-
-class FlowTask(Record):
-    """How the agent runs one flow: server first, then the client at its instant."""
-
-    index: int
-    client_node: str
-    server_node: str
-    client_argv: tuple[str, ...]
-    server_argv: tuple[str, ...]
-    start_ns: int
-    expected_end_ns: int
-    """The earliest instant at which the client can be done."""
-    deadline_ns: int
-    """When a client that still runs is interrupted."""
-
-
-class StepTask(Record):
-    """Commands to carry out at one instant."""
-
-    at_ns: int
-    commands: tuple[Command, ...]
-
-
-class Burst(Record):
-    """Pre-flight probe: ``packets`` UDP datagrams at one instant, received with kernel time stamps.
-
-    Then ``refills`` times ``refill_packets`` more, one every ``refill_every_ns`` from that instant on.
-    """
-
-    sender: str
-    receiver: str
-    receiver_address: str
-    packets: int
-    refills: int
-    refill_packets: int
-    refill_every_ns: int
-    payload_bytes: int
-    source_port: int
-    port: int
-    watch_node: str
-    """The node whose queues are read while the burst stands in them."""
-    watch_ns: int
-    """How long after the sending the whole burst stands in the queue."""
-    drain_ns: int
-
-
-class Job(Record):
-    """Everything the agent does for one cell, decided beforehand: it computes nothing itself."""
-
-    format_version: int = JOB_VERSION
-    nodes: tuple[Node, ...]
-    cables: tuple[Cable, ...]
-    mtu_bytes: int
-    bottleneck_bps: int
-    window_bytes: int
-    """Socket buffer limit of the hosts: decides how much memory the emulation needs."""
-    reports_bytes: int = 0
-    """What iperf3 keeps in memory until it prints its reports, both ends of all flows."""
-    requires: tuple[Requirement, ...] = ()
-    configure: tuple[Command, ...]
-    readback: tuple[Capture, ...]
-    pings: tuple[Capture, ...]
-    burst: Burst | None
-    settle_ns: int
-    flows: tuple[FlowTask, ...]
-    steps: tuple[StepTask, ...]
-    socket_nodes: tuple[str, ...]
-    queue_nodes: tuple[str, ...]
-    sample_period_ns: int
-    end_ns: int
-    """When the last flow must be over, counted from the first start."""
-    environment: dict[str, str] = Field(default_factory=dict)
-    """Added to the environment of iperf3."""

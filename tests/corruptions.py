@@ -21,7 +21,7 @@ from fabbbr.errors import FabbbrError
 from fabbbr.inspection import inspect
 from fabbbr.store import RunFolder
 from fabbbr_analysis.runset import DamagedRunWarning, RunSet
-from fabbbr_analysis.table_index import altered
+from fabbbr_analysis.tables.index import altered
 
 TABLES = ("cells", "flows", "intervals", "runs", "sockets", "queues")
 CELLS = tuple(map(recorded_run.cell, (1, 2, 3)))

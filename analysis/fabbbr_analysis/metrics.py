@@ -26,7 +26,7 @@ WINDOW_S = 1.0
 
 
 class CellTables(Protocol):
-    """The part of :class:`fabbbr_analysis.tables.CellTables` that is needed here: the frames of one cell."""
+    """The part of :class:`fabbbr_analysis.tables.build.CellTables` that is needed here: the frames of one cell."""
 
     @property
     def flows(self) -> pd.DataFrame: ...

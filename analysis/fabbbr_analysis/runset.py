@@ -14,7 +14,7 @@ from fabbbr.errors import AnalysisError
 from fabbbr.inspection import Inspection, summary_of
 from fabbbr.model import RunManifest
 from fabbbr.store import RunFolder
-from fabbbr_analysis.tables import Progress, build_tables, table_path
+from fabbbr_analysis.tables.build import Progress, build_tables, table_path
 
 Read: TypeAlias = Callable[[str, Sequence[str] | None, Sequence[str] | None], pd.DataFrame]
 """Table name, columns (None: all) and cell ids (None: all) → rows."""

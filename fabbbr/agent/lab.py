@@ -1,7 +1,7 @@
 """Runs one cell on this machine, be it a guest or a host with Mininet: ``lab.py JOB RESULTS``.
 
 RESULTS gets the raw files, ``heartbeat`` (seconds on the experiment's clock) while it runs, and last ``outcome.json``:
-``{"ok": true}`` or ``{"ok": false, "stage": …, "error": …}``. Nothing is decided here; see ``fabbbr.model.Job``.
+``{"ok": true}`` or ``{"ok": false, "stage": …, "error": …}``. Nothing is decided here; see ``fabbbr.job.records.Job``.
 """
 
 import ctypes

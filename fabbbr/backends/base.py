@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from fabbbr.model import Job
+from fabbbr.job.records import Job
 
 BackendName = Literal["guest", "mininet"]
 

@@ -12,9 +12,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from fabbbr.backends.agent import agent_hash, read_outcome
 from fabbbr.backends.base import JOB, CancelledError, Identity, Report, Task, heartbeat_s
-from fabbbr.backends.guest import agent_hash, read_outcome
-from fabbbr.backends.guest.keeper import Keeper, die_with_runner, kill_group
+from fabbbr.backends.keeper import Keeper, die_with_runner, kill_group
 from fabbbr.backends.tools import NODE_PYTHON, search_path, tool_versions
 from fabbbr.errors import BackendError, EnvironmentUnfitError
 

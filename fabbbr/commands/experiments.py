@@ -7,15 +7,15 @@ import json
 from pathlib import Path
 
 from fabbbr import bundled
-from fabbbr.catalogue import read_text
 from fabbbr.commands.terminal import Terminal, tell
 from fabbbr.errors import UsageError
+from fabbbr.plan.opening import read_text
 
 
 def main(arguments: argparse.Namespace) -> int:
     """List, show or copy experiments, or print the schema."""
     if arguments.command == "spec":
-        from fabbbr.schema import json_schema
+        from fabbbr.spec.schema import json_schema
 
         print(json.dumps(json_schema(), indent=2))
         return 0
@@ -34,8 +34,8 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _list(*, as_json: bool) -> int:
-    from fabbbr.catalogue import open_plan
-    from fabbbr.estimate import estimate
+    from fabbbr.plan.estimate import estimate
+    from fabbbr.plan.opening import open_plan
 
     rows = []
     for name in bundled.names("experiments"):

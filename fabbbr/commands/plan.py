@@ -12,10 +12,11 @@ from rich.table import Table
 
 from fabbbr.backends.tools import iperf3_version
 from fabbbr.commands.terminal import Terminal
-from fabbbr.estimate import estimate
+from fabbbr.job.build import job
+from fabbbr.job.records import Command, Job
 from fabbbr.laboratory import Request, planned, selected
-from fabbbr.model import Cell, Command, Job
-from fabbbr.traffic import job
+from fabbbr.model import Cell
+from fabbbr.plan.estimate import estimate
 
 _TABLE_WIDTH = 132
 

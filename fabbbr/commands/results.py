@@ -158,7 +158,7 @@ def _limits(low: Any, high: Any) -> str:  # noqa: ANN401 - what pandas holds, No
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    from fabbbr_analysis.table_index import altered
+    from fabbbr_analysis.tables.index import altered
 
     found = {path: inspect(RunFolder.open(path), raw_files=True) for path in arguments.runs}
     problems = tuple(

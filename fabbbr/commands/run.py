@@ -17,10 +17,11 @@ from fabbbr.commands.plan import print_plan
 from fabbbr.commands.results import opened
 from fabbbr.commands.terminal import Terminal
 from fabbbr.errors import CellsFailedError
-from fabbbr.estimate import end_of, estimate
 from fabbbr.execute import Event, Summary
 from fabbbr.laboratory import Request, carry_out, planned, selected
 from fabbbr.model import Cell
+from fabbbr.physics import end_of
+from fabbbr.plan.estimate import estimate
 from fabbbr.store import RunFolder
 
 if TYPE_CHECKING:

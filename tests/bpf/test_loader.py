@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from bpf.machine import loaded, offered, wait_until
 
-from fabbbr import congestion
-from fabbbr.catalogue import open_plan
-from fabbbr.evidence import Answer
+from fabbbr.certify import controls
+from fabbbr.certify.evidence import Answer
+from fabbbr.job import congestion
+from fabbbr.plan.opening import open_plan
 
 pytestmark = [pytest.mark.bpf, pytest.mark.xdist_group("bpf")]
 
@@ -254,7 +255,7 @@ def test_an_experiment_sets_the_profile_and_knows_what_it_ran(loader, tmp_path):
             stdout=done.stdout,
             stderr=done.stderr,
         )
-    (found,) = congestion.identified(cell, answers, kernel_release="any")
+    (found,) = controls.identified(cell, answers, kernel_release="any")
     assert (found.form, found.profile) == ("bpf", "draft01")
     assert found.source == loader.done("status").split()[-1]
-    assert all(check.passed for check in congestion.checks(cell, answers))
+    assert all(check.passed for check in controls.checks(cell, answers))

@@ -8,10 +8,10 @@ from guest.cells import WALL_LIMIT_S, experiment
 
 from fabbbr.backends.base import Task
 from fabbbr.backends.guest import GuestBackend
-from fabbbr.catalogue import open_plan
-from fabbbr.certify import Evidence, certify
+from fabbbr.certify.certificate import Evidence, certify
+from fabbbr.job.build import job
 from fabbbr.model import AckAggregation, Loss
-from fabbbr.traffic import job
+from fabbbr.plan.opening import open_plan
 from fabbbr.units import Duration, Rate, Ratio
 
 pytestmark = [pytest.mark.guest, pytest.mark.xdist_group("guest-2")]

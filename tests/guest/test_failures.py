@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from guest.cells import WALL_LIMIT_S, command, experiment, fabbbr, started
 
-from fabbbr.backends.guest.keeper import Keeper
 from fabbbr.backends.guest.machine import Machine, Watch, boot
+from fabbbr.backends.keeper import Keeper
 from fabbbr.backends.tools import NODE_PYTHON
 from fabbbr.errors import GuestError
 from fabbbr.store import RunFolder

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from guest.cells import WALL_LIMIT_S, experiment, fabbbr
 
-from fabbbr.backends.guest.keeper import Keeper
 from fabbbr.backends.guest.machine import Machine, Watch, boot
+from fabbbr.backends.keeper import Keeper
 from fabbbr.backends.mininet import lacks
 from fabbbr.backends.tools import NODE_PYTHON
 from fabbbr.store import RunFolder

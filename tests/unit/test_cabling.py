@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
-from fabbbr.cabling import lay_cables
-from fabbbr.catalogue import open_plan
+from fabbbr.job.cabling import lay_cables
+from fabbbr.plan.opening import open_plan
 
 TEXT = "id: made\ntitle: t\nslice: {slice}\npath: {{{path}}}\nflows: [{flows}]\nrepeat: 1\n"
 SLICES = ("two_site", "rtt_pair", "{name: dumbbell, hosts: 150}", "{name: parking_lot, hops: 9}")

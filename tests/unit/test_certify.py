@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabbbr.cabling import lay_cables
-from fabbbr.catalogue import open_plan
-from fabbbr.certify import _burst, _departure_rate_bps, _loss_check, correlated_spread
-from fabbbr.evidence import BurstTold, Counters, NodeCounters, Preflight, QdiscCounters
-from fabbbr.hosts import kept_by_receivers
+from fabbbr.certify.certificate import _burst, _departure_rate_bps, _loss_check
+from fabbbr.certify.evidence import BurstTold, Counters, NodeCounters, Preflight, QdiscCounters
+from fabbbr.certify.hosts import kept_by_receivers
+from fabbbr.job.cabling import lay_cables
 from fabbbr.model import Loss
+from fabbbr.physics import correlated_spread
+from fabbbr.plan.opening import open_plan
 from fabbbr.units import Ratio
 
 FRAME_BYTES = 1514

@@ -4,19 +4,19 @@ import re
 
 import pytest
 
-from fabbbr.cabling import lay_cables
-from fabbbr.catalogue import open_plan
-from fabbbr.configure import (
+from fabbbr.job.build import job
+from fabbbr.job.cabling import lay_cables
+from fabbbr.job.configure import (
     configure_commands,
     interface_roles,
     netem_limit,
     readback_captures,
-    stationary_loss,
     step_commands,
     window_bytes,
 )
 from fabbbr.model import Loss
-from fabbbr.traffic import job
+from fabbbr.physics import stationary_loss
+from fabbbr.plan.opening import open_plan
 from fabbbr.units import Ratio
 
 TEXT = """id: made

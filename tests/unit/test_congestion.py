@@ -4,12 +4,15 @@ import itertools
 
 import pytest
 
-from fabbbr import congestion, plan, slices, spec
-from fabbbr.cabling import lay_cables
-from fabbbr.configure import configure_commands, readback_captures
+from fabbbr.certify import controls
+from fabbbr.certify.evidence import Answer
 from fabbbr.errors import BackendError, SpecError
-from fabbbr.evidence import Answer
-from fabbbr.traffic import job
+from fabbbr.job import congestion
+from fabbbr.job.build import job
+from fabbbr.job.cabling import lay_cables
+from fabbbr.job.configure import configure_commands, readback_captures
+from fabbbr.plan import definitions, expand
+from fabbbr.spec import read
 
 TEXT = """\
 id: made
@@ -26,11 +29,11 @@ PARAMETERS = "/sys/module/fab_bbr/parameters"
 
 def parsed(*flows, more=""):
     text = TEXT.replace("FLOWS", ", ".join(f"{{{flow}, duration: 60 s}}" for flow in flows))
-    return spec.parse(text + more, source="f.yaml")
+    return read.parse(text + more, source="f.yaml")
 
 
 def cell(*flows):
-    (one,) = plan.expand(parsed(*flows), slices.load, seed=1)
+    (one,) = expand.cells(parsed(*flows), definitions.load, seed=1)
     return one
 
 
@@ -129,7 +132,7 @@ def test_a_plan_says_which_profile_a_flow_runs(flow, profile):
 
 def test_a_profile_can_be_varied():
     experiment = parsed("cca: bbr2, profile: $profile", more="vary: {profile: [v2alpha, draft01]}\n")
-    cells = plan.expand(experiment, slices.load, seed=1)
+    cells = expand.cells(experiment, definitions.load, seed=1)
     assert {one.id: one.flows[0].profile for one in cells} == {
         "profile=v2alpha,r1": "v2alpha",
         "profile=draft01,r1": "draft01",
@@ -168,7 +171,7 @@ def test_what_no_kernel_can_run_is_refused_where_it_stands(flows, said):
 def test_each_version_with_its_profiles_fits_on_one_axis():
     """Where the value is the only one that there is, saying it is allowed, so that versions can be zipped."""
     zipped = "vary: [{zip: {cca: [bbr1, bbr2, bbr2, bbr3], profile: [v1, v2alpha, draft01, v3]}}]\n"
-    cells = plan.expand(parsed("cca: $cca, profile: $profile", more=zipped), slices.load, seed=1)
+    cells = expand.cells(parsed("cca: $cca, profile: $profile", more=zipped), definitions.load, seed=1)
     assert {one.condition: one.flows[0].profile for one in cells} == {
         "cca=bbr1,profile=v1": None,
         "cca=bbr2,profile=v2alpha": "v2alpha",
@@ -250,7 +253,7 @@ def test_googles_bbr3_must_have_its_version_because_mainlines_bbr_has_its_name()
     ],
 )
 def test_a_kernel_that_runs_another_bbr_is_not_certified(flow, answers, passed):
-    (check,) = congestion.checks(cell(flow), answers)
+    (check,) = controls.checks(cell(flow), answers)
     assert check.passed is passed
 
 
@@ -261,7 +264,7 @@ def test_each_sender_is_checked_for_each_of_its_congestion_controls():
         "cca: bbr1, from: h1",
         "cca: bbr1, implementation: fabbbr, from: h1",
     )
-    names = [check.name for check in congestion.checks(one, told())]
+    names = [check.name for check in controls.checks(one, told())]
     assert names == ["fab_bbr2 of h1", "fab_bbr2 of h2", "fab_bbr3 of h1", "fab_bbr1 of h1", "bbr of h1"]
     assert len(set(names)) == len(names)
 
@@ -269,20 +272,20 @@ def test_each_sender_is_checked_for_each_of_its_congestion_controls():
 @pytest.mark.parametrize(("exits", "stderr"), [(1, ""), (0, "")])
 def test_silence_about_the_version_of_bbr_is_not_taken_for_mainlines(exits, stderr):
     answers = {"bbr.version.h1": answer("bbr.version.h1", "h1", "", exits=exits, stderr=stderr)}
-    (check,) = congestion.checks(cell("cca: bbr1"), answers)
+    (check,) = controls.checks(cell("cca: bbr1"), answers)
     assert not check.passed
 
 
 def test_a_question_that_could_not_be_asked_is_an_error():
     answers = {"bbr.version.h1": answer("bbr.version.h1", "h1", "", exits=127, stderr="cat: not found")}
     with pytest.raises(BackendError, match=r"raw/readback.json, from cat: .* status 127: cat: not found"):
-        list(congestion.checks(cell("cca: bbr1"), answers))
+        list(controls.checks(cell("cca: bbr1"), answers))
 
 
 def test_the_provenance_tells_what_the_kernel_told_and_not_what_was_asked():
     one = cell("cca: cubic", "cca: bbr2", "cca: bbr1")
     answers = told(profile="draft01", source="feed" * 4)
-    found = congestion.identified(one, answers, kernel_release="6.12.1")
+    found = controls.identified(one, answers, kernel_release="6.12.1")
     assert [
         (each.cca, each.kernel_name, each.implementation, each.profile, each.source) for each in found
     ] == [
@@ -294,13 +297,13 @@ def test_the_provenance_tells_what_the_kernel_told_and_not_what_was_asked():
 
 def test_hosts_with_different_modules_are_told_apart_in_the_provenance():
     answers = told(hosts=("h1",)) | told(hosts=("h2",), source="beef" * 4)
-    found = congestion.identified(cell("cca: bbr2, count: 2"), answers, kernel_release="6.12.1")
+    found = controls.identified(cell("cca: bbr2, count: 2"), answers, kernel_release="6.12.1")
     assert [each.source for each in found] == [SOURCE, "beef" * 4]
 
 
 @pytest.mark.parametrize("ccas", list(itertools.permutations(("cubic", "bbr2", "bbr1"))))
 def test_equal_flows_are_one_line_of_provenance(ccas):
-    found = congestion.identified(
+    found = controls.identified(
         cell(*(f"cca: {cca}, from: h1, count: 3" for cca in ccas)), told(), kernel_release="6.12.1"
     )
     assert [each.cca for each in found] == list(ccas)
@@ -308,5 +311,5 @@ def test_equal_flows_are_one_line_of_provenance(ccas):
 
 @pytest.mark.parametrize(("answers", "form"), [(told(), "module"), (told_by_bpf(), "bpf")])
 def test_the_provenance_tells_in_which_form_ours_was_loaded(answers, form):
-    (found,) = congestion.identified(cell("cca: bbr2"), answers, kernel_release="6.12.1")
+    (found,) = controls.identified(cell("cca: bbr2"), answers, kernel_release="6.12.1")
     assert (found.form, found.profile, found.source) == (form, "v2alpha", SOURCE)

@@ -14,9 +14,9 @@ from golden_cell import CELL, RAW
 from recorded_run import create
 
 from fabbbr.backends.base import Identity, Report
-from fabbbr.certify import certify
+from fabbbr.certify.certificate import certify
+from fabbbr.certify.evidence import Evidence
 from fabbbr.errors import BackendError
-from fabbbr.evidence import Evidence
 from fabbbr.execute import execute
 
 NO_EVIDENCE = {

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from fabbbr import bundled, plan, slices, spec
-from fabbbr.experiment import CCAS, FlowGroup, Header, LinkSetup, PathSetup, Setup, StepSetup
+from fabbbr import bundled
 from fabbbr.model import Loss
+from fabbbr.plan import definitions, expand
+from fabbbr.spec import read
+from fabbbr.spec.experiment import CCAS, FlowGroup, Header, LinkSetup, PathSetup, Setup, StepSetup
 
 PAGE = (Path(bundled.__file__).resolve().parent.parent / "docs" / "experiment-file.md").read_text()
 EXAMPLES = re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL)
@@ -15,14 +17,14 @@ EXAMPLES = re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL)
 
 @pytest.mark.parametrize("text", EXAMPLES)
 def test_every_example_plans(text):
-    assert plan.expand(spec.parse(text, source="docs"), slices.load, seed=1)
+    assert expand.cells(read.parse(text, source="docs"), definitions.load, seed=1)
 
 
 def test_the_first_example_counts_as_the_text_says():
     sizes = [
         (len(experiment.conditions), experiment.repeat)
         for experiment in (
-            spec.parse(EXAMPLES[0], source="docs", profile=name) for name in ("default", "quick")
+            read.parse(EXAMPLES[0], source="docs", profile=name) for name in ("default", "quick")
         )
     ]
     assert sizes == [(6, 5), (2, 2)]

@@ -2,8 +2,9 @@
 
 import pytest
 
-from fabbbr import bundled, catalogue
-from fabbbr.estimate import PACKETS_PER_S, estimate
+from fabbbr import bundled
+from fabbbr.plan import opening
+from fabbbr.plan.estimate import PACKETS_PER_S, estimate
 from fabbbr.units import Rate, Ratio
 from fabbbr_analysis.claims import all_claims
 from fabbbr_analysis.claims.observed import experiment_id
@@ -19,7 +20,7 @@ SHORT_IN_THE_PAPER = {"cardwell_f6", "cardwell_f8"}
 
 
 def planned(name, profile="default"):
-    return catalogue.open_plan(name, seed=1, profile=profile)
+    return opening.open_plan(name, seed=1, profile=profile)
 
 
 def test_every_published_experiment_is_there():

@@ -6,8 +6,9 @@ import re
 import pytest
 from counted_work import work
 
-from fabbbr import catalogue, cli, limits
+from fabbbr import cli, limits
 from fabbbr.errors import FabbbrError, PlanError, SpecError, UsageError
+from fabbbr.plan import opening
 
 FILE = "id: small\ntitle: t\nslice: two_site\npath: {{trace: '{}', rtt: 40 ms}}\nflows: [{{cca: cubic, duration: {} s}}]\nrepeat: 1\n"
 
@@ -18,7 +19,7 @@ def follow(tmp_path):
 
     def plan(name, seconds=9):
         (tmp_path / "e.yaml").write_text(FILE.format(name, seconds), encoding="utf-8")
-        return catalogue.open_plan(str(tmp_path / "e.yaml"), seed=1).cells
+        return opening.open_plan(str(tmp_path / "e.yaml"), seed=1).cells
 
     return plan
 
@@ -58,10 +59,10 @@ def test_all_traces_of_an_experiment_share_one_limit(tmp_path, monkeypatch):
     (tmp_path / "e.yaml").write_text(text, encoding="utf-8")
     (tmp_path / "one").write_text("1\n" * 40, encoding="utf-8")
     (tmp_path / "two").write_text("1\n" * 9, encoding="utf-8")
-    assert len(catalogue.open_plan(str(tmp_path / "e.yaml"), seed=1).cells) == 2
+    assert len(opening.open_plan(str(tmp_path / "e.yaml"), seed=1).cells) == 2
     (tmp_path / "two").write_text("1\n" * 11, encoding="utf-8")
     with pytest.raises(SpecError, match="two: more than 20 bytes, what is left of 100 for all traces"):
-        catalogue.open_plan(str(tmp_path / "e.yaml"), seed=1)
+        opening.open_plan(str(tmp_path / "e.yaml"), seed=1)
 
 
 @pytest.mark.parametrize(
@@ -97,13 +98,13 @@ def test_an_experiment_that_is_no_file_is_refused_and_not_waited_for(tmp_path, m
     os.mkfifo("pipe.yaml")
     (tmp_path / "folder.yaml").mkdir()
     with pytest.raises(UsageError, match="no experiment file"):
-        catalogue.open_plan(name, seed=1)
+        opening.open_plan(name, seed=1)
 
 
 def test_an_experiment_that_became_a_pipe_after_it_was_found_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(SpecError, match="it is no file; name one"):
-        catalogue.read_text(tmp_path / "pipe")
+        opening.read_text(tmp_path / "pipe")
 
 
 def test_an_experiment_of_gigabytes_is_refused_before_it_is_read(tmp_path):
@@ -112,7 +113,7 @@ def test_an_experiment_of_gigabytes_is_refused_before_it_is_read(tmp_path):
     with pytest.raises(
         SpecError, match=r"huge\.yaml: more than 1000000 bytes, the most of an experiment file; shorten it"
     ):
-        catalogue.open_plan(str(tmp_path / "huge.yaml"), seed=1)
+        opening.open_plan(str(tmp_path / "huge.yaml"), seed=1)
 
 
 def test_showing_a_file_that_is_not_text_is_refused(tmp_path, capsys, monkeypatch):
@@ -137,7 +138,7 @@ def test_a_slice_of_thousands_of_hosts_is_refused_by_their_number(tmp_path):
 
     def read():
         try:
-            catalogue.open_plan(str(tmp_path / "e.yaml"), seed=1)
+            opening.open_plan(str(tmp_path / "e.yaml"), seed=1)
         except FabbbrError as error:
             told.append(str(error))
 
@@ -156,7 +157,7 @@ def test_a_plan_with_too_many_parts_is_refused_before_it_is_whole(tmp_path):
 
     def read():
         with pytest.raises(PlanError) as caught:
-            catalogue.open_plan(str(tmp_path / "e.yaml"), seed=1)
+            opening.open_plan(str(tmp_path / "e.yaml"), seed=1)
         told.append(str(caught.value))
 
     assert work(read) < 10_000_000

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from golden_cell import CELL, GOLDEN, RAW
 
+from fabbbr.certify.carried import ran
+from fabbbr.certify.evidence import Evidence
 from fabbbr.errors import BackendError
-from fabbbr.evidence import Evidence
-from fabbbr.flows import ran
 
 REFUSED = (GOLDEN / "iperf3-refused.client.json").read_bytes()
 INTERRUPTED = (GOLDEN / "iperf3-interrupted.client.json").read_bytes()

@@ -3,8 +3,8 @@
 import pytest
 
 from fabbbr.backends.guest import memory_bytes
-from fabbbr.catalogue import open_plan
-from fabbbr.traffic import job
+from fabbbr.job.build import job
+from fabbbr.plan.opening import open_plan
 
 GIB = 1 << 30
 

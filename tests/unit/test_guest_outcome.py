@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from fabbbr.backends.agent import read_outcome
 from fabbbr.backends.base import heartbeat_s
-from fabbbr.backends.guest import read_outcome
 from fabbbr.errors import BackendError
 
 GOOD = {"ok": True, "elapsed_s": 2.5}

@@ -8,8 +8,8 @@ import sys
 import time
 from pathlib import Path
 
-from fabbbr.backends.guest import keeper
-from fabbbr.backends.guest.keeper import Keeper, keep, kill_group
+from fabbbr.backends import keeper
+from fabbbr.backends.keeper import Keeper, keep, kill_group
 
 SLEEP = ("sleep", "60")
 FAMILY = ("sh", "-c", "sleep 60 & sleep 60 & wait")
@@ -94,7 +94,7 @@ def test_closing_the_keeper_ends_what_is_left(tmp_path):
 
 RUNNER = """
 import subprocess, sys, time
-from fabbbr.backends.guest.keeper import Keeper
+from fabbbr.backends.keeper import Keeper
 process = subprocess.Popen(("sleep", "60"), start_new_session=True)
 Keeper().add(process.pid, sys.argv[1])
 print(process.pid, flush=True)
@@ -141,7 +141,7 @@ def test_a_keeper_that_was_killed_does_not_hinder_the_end():
 
 DYING = """
 import os, subprocess, sys, threading, time
-from fabbbr.backends.guest.keeper import die_with_runner
+from fabbbr.backends.keeper import die_with_runner
 runner = os.getpid()
 def work():
     process = subprocess.Popen(("sleep", "60"), preexec_fn=lambda: die_with_runner(runner), start_new_session=True)
@@ -160,9 +160,7 @@ def test_the_kernel_ends_what_a_killed_runner_leaves_without_any_keeper():
 
 
 def test_what_starts_after_its_runner_has_died_ends_at_once():
-    code = (
-        "from fabbbr.backends.guest.keeper import die_with_runner; die_with_runner(1 << 22); print('lives')"
-    )
+    code = "from fabbbr.backends.keeper import die_with_runner; die_with_runner(1 << 22); print('lives')"
     done = subprocess.run((sys.executable, "-c", code), capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
 

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabbbr import plan, slices, spec, traces
 from fabbbr.errors import PlanError, SpecError
-from fabbbr.estimate import end_of, estimate
+from fabbbr.physics import burst_bytes, end_of
+from fabbbr.plan import definitions, expand, link_traces
+from fabbbr.plan.estimate import estimate
+from fabbbr.spec import read
 from fabbbr.units import Duration, Rate
-from fabbbr.wiring import burst_bytes
 
 BASE = """\
 id: small
@@ -25,15 +26,17 @@ repeat: 2
 ONE_FLOW = "{cca: cubic, duration: 60 s}"
 
 
-def expand(
+def planned(
     slice_="two_site", rtt="40 ms", path="", flows=ONE_FLOW, more="", *, seed=1, profile="default", **how
 ):
     text = BASE.format(slice=slice_, rtt=rtt, path=f", {path}" if path else "", flows=flows, more=more)
-    return plan.expand(spec.parse(text, source="f.yaml", profile=profile), slices.load, seed=seed, **how)
+    return expand.cells(
+        read.parse(text, source="f.yaml", profile=profile), definitions.load, seed=seed, **how
+    )
 
 
 def cell(*args, **kwargs):
-    return expand(*args, **kwargs)[0]
+    return planned(*args, **kwargs)[0]
 
 
 def link(cell_, name):
@@ -45,7 +48,7 @@ VARY = "vary: {{cca: [{ccas}], loss: [{losses}]}}"
 
 
 def varied(ccas="cubic, bbr1", losses="0.1 %, 1 %", repeat=2, seed=1):
-    return expand(
+    return planned(
         path="loss: $loss",
         flows="{cca: $cca, duration: 60 s}",
         more=VARY.format(ccas=ccas, losses=losses) + f"\nfull: {{repeat: {repeat}}}",
@@ -224,14 +227,14 @@ def test_a_burst_holds_a_tick_of_the_rate_and_a_frame_and_no_byte_more(bps, hz, 
 
 
 def test_ids_are_fit_for_file_names_and_say_condition_and_repetition():
-    cells = expand(path="loss: $loss", more="vary: {loss: [0.001 %, 1e-1 %]}")
+    cells = planned(path="loss: $loss", more="vary: {loss: [0.001 %, 1e-1 %]}")
     assert {one.id for one in cells} == {"loss=0.001%,r1", "loss=0.001%,r2", "loss=1e-1%,r1", "loss=1e-1%,r2"}
     assert {one.condition for one in cells} == {"loss=0.001%", "loss=1e-1%"}
     assert all(re.fullmatch(r"[\w.%+=,-]+", one.id) for one in cells)
 
 
 def test_without_axes_a_cell_is_its_repetition_and_the_condition_the_experiment():
-    assert [(one.id, one.condition, one.axes) for one in expand()] == [
+    assert [(one.id, one.condition, one.axes) for one in planned()] == [
         ("r1", "small", {}),
         ("r2", "small", {}),
     ]
@@ -239,12 +242,12 @@ def test_without_axes_a_cell_is_its_repetition_and_the_condition_the_experiment(
 
 def test_values_that_would_share_an_id_are_refused():
     with pytest.raises(PlanError, match="two cells are called x=ab"):
-        expand("{name: two_site, sender_site: $x}", more="vary: {x: [ab, a b]}")
+        planned("{name: two_site, sender_site: $x}", more="vary: {x: [ab, a b]}")
 
 
 def test_an_id_too_long_for_a_file_name_is_refused():
     with pytest.raises(PlanError, match="shorten the names"):
-        expand("{name: two_site, sender_site: $x}", more=f"vary: {{x: [{'a' * 250}]}}")
+        planned("{name: two_site, sender_site: $x}", more=f"vary: {{x: [{'a' * 250}]}}")
 
 
 def test_a_block_is_a_repetition_and_holds_every_condition_once():
@@ -273,7 +276,7 @@ def test_the_order_of_a_block_stays_when_repetitions_are_added():
 def test_seeds_are_those_of_earlier_versions():
     """A seed names a run in a publication: 63 bits of the SHA-256 of run seed, condition and repetition."""
     digest = hashlib.sha256(b"1\nsmall\n2").hexdigest()
-    assert expand()[1].seed == int(digest[:16], 16) // 2
+    assert planned()[1].seed == int(digest[:16], 16) // 2
 
 
 def test_seeds_are_63_bits_differ_and_depend_on_the_run_seed():
@@ -303,15 +306,15 @@ def test_a_warm_up_that_was_given_is_kept():
 
 
 def test_a_trace_gives_the_mean_rate_and_a_step_for_every_change():
-    trace = traces.parse("".join(f"{k}\n" for k in range(1, 101)) + "200\n", source="t")
+    trace = link_traces.parse("".join(f"{k}\n" for k in range(1, 101)) + "200\n", source="t")
     text = BASE.format(slice="two_site", rtt="40 ms", path="", flows="{cca: cubic, duration: 1 s}", more="")
-    experiment = spec.parse(text.replace("rate: 10 Mbit/s", "trace: t"), source="f.yaml")
-    one = plan.expand(experiment, slices.load, seed=1, traces={"t": trace})[0]
+    experiment = read.parse(text.replace("rate: 10 Mbit/s", "trace: t"), source="f.yaml")
+    one = expand.cells(experiment, definitions.load, seed=1, traces={"t": trace})[0]
     assert one.bottleneck.rate == trace.mean_rate == Rate(6_060_000)
     assert [step.at.seconds for step in one.steps] == [k / 10 for k in range(10)]
     assert {step.rate for step in one.steps} == {Rate(12_000_000), Rate(120_000)}
     with pytest.raises(PlanError, match=r"path\.trace: t was not read"):
-        plan.expand(experiment, slices.load, seed=1)
+        expand.cells(experiment, definitions.load, seed=1)
 
 
 @pytest.mark.parametrize(
@@ -324,13 +327,15 @@ def test_a_trace_gives_the_mean_rate_and_a_step_for_every_change():
 )
 def test_a_trace_needs_one_bottleneck_of_its_own_and_an_end(slice_, more, flows, said):
     text = BASE.format(slice=slice_, rtt="40 ms", path="", flows=flows, more=more)
-    experiment = spec.parse(text.replace("rate: 10 Mbit/s", "trace: t"), source="f.yaml")
+    experiment = read.parse(text.replace("rate: 10 Mbit/s", "trace: t"), source="f.yaml")
     with pytest.raises(PlanError, match=re.escape(said)):
-        plan.expand(experiment, slices.load, seed=1, traces={"t": traces.parse("1\n9\n", source="t")})
+        expand.cells(
+            experiment, definitions.load, seed=1, traces={"t": link_traces.parse("1\n9\n", source="t")}
+        )
 
 
 def test_an_estimate_is_the_capacity_of_the_bottleneck_while_flows_run():
-    cells = expand(more="steps: [{at: 20 s, rate: 20 Mbit/s}, {at: 40 s, rate: 10 Mbit/s}]")
+    cells = planned(more="steps: [{at: 20 s, rate: 20 Mbit/s}, {at: 40 s, rate: 10 Mbit/s}]")
     total = estimate(cells)
     assert (total.cells, total.virtual_s) == (2, 120)
     assert total.bottleneck_bytes == 2 * (40 * 10e6 + 20 * 20e6) / 8
@@ -352,8 +357,11 @@ def test_an_estimate_knows_that_loss_pacing_and_size_hold_flows_back():
 def test_a_flow_under_loss_is_expected_at_the_published_response_functions():
     """One loss in 33.9 million holds CUBIC at 10 Gbit/s and 100 ms (1500-byte packets); Reno needs sqrt(1.5/p)."""
     text = BASE.format(slice="two_site", rtt="100 ms", path=", loss: 29.5 ppb", flows=ONE_FLOW, more="")
-    experiment = spec.parse(text.replace("10 Mbit/s", "100 Gbit/s"), source="f.yaml")
-    (cubic, *_), reno = plan.expand(experiment, slices.load, seed=1), cell(rtt="100 ms", path="loss: 1 %")
+    experiment = read.parse(text.replace("10 Mbit/s", "100 Gbit/s"), source="f.yaml")
+    (cubic, *_), reno = (
+        expand.cells(experiment, definitions.load, seed=1),
+        cell(rtt="100 ms", path="loss: 1 %"),
+    )
     windows = [estimate([one]).bottleneck_bytes / 60 * 0.1 / 1448 for one in (cubic, reno)]
     assert windows == pytest.approx([10e9 * 0.1 / 8 / 1500, (1.5 / 0.01) ** 0.5], rel=0.01)
 

@@ -3,9 +3,9 @@
 import pytest
 from counted_work import work
 
-from fabbbr.catalogue import open_plan
-from fabbbr.estimate import estimate
-from fabbbr.traffic import job
+from fabbbr.job.build import job
+from fabbbr.plan.estimate import estimate
+from fabbbr.plan.opening import open_plan
 
 TEXT = "id: large\ntitle: t\nslice: {slice}\npath: {{rate: 1 Gbit/s, rtt: {rtt}}}\nflows: [{flows}]\nrepeat: 2\n{more}\n"
 FLOW = "cca: cubic, duration: 60 s"

@@ -8,7 +8,7 @@ import yaml
 jsonschema = pytest.importorskip("jsonschema")
 
 from fabbbr import bundled
-from fabbbr.schema import json_schema
+from fabbbr.spec.schema import json_schema
 
 VALIDATOR = jsonschema.Draft202012Validator(json_schema())
 F10 = yaml.safe_load(bundled.find("experiments", "cardwell_f10").read_text())

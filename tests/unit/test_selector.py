@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabbbr import catalogue
 from fabbbr.errors import UsageError
-from fabbbr.selector import select
+from fabbbr.plan import opening
+from fabbbr.plan.selector import select
 
-CELLS = catalogue.open_plan("cardwell_f10", seed=1, profile="quick").cells
+CELLS = opening.open_plan("cardwell_f10", seed=1, profile="quick").cells
 LOSSES = ["0.001 %", "0.01 %", "0.1 %", "1 %", "5 %", "10 %", "15 %", "25 %"]
 
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabbbr import bundled, spec
+from fabbbr import bundled
 from fabbbr.errors import SpecError, UsageError
+from fabbbr.spec import read
 from fabbbr.units import Duration, QueueSize, Rate
 
 WHOLE = """\
@@ -30,7 +31,7 @@ full: {path: {rate: 1 Gbit/s}}
 
 
 def parse(text=WHOLE, **how):
-    return spec.parse(text, source="f.yaml", **how)
+    return read.parse(text, source="f.yaml", **how)
 
 
 def mistakes_of(text, **how):
@@ -402,9 +403,9 @@ def test_nothing_is_read_from_yaml_as_another_type():
 
 
 def test_the_resolved_experiment_is_json_and_reads_back():
-    data = spec.describe(parse())
+    data = read.describe(parse())
     assert data["conditions"][0]["setup"]["path"]["loss"]["rate"] == "0.1 %"
-    assert spec.Experiment.model_validate(data) == parse()
+    assert read.Experiment.model_validate(data) == parse()
 
 
 @settings(max_examples=200, deadline=None)

@@ -7,10 +7,12 @@ from counted_work import work
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabbbr import limits, plan, slices, spec
-from fabbbr.axes import read_axes
-from fabbbr.document import Items, Scalar, Table, compose
+from fabbbr import limits
 from fabbbr.errors import PlanError, SpecError
+from fabbbr.plan import definitions, expand
+from fabbbr.spec import read
+from fabbbr.spec.axes import read_axes
+from fabbbr.spec.document import Items, Scalar, Table, compose
 
 FULL = """\
 id: full
@@ -97,7 +99,7 @@ def replaced(path, text):
 def refusal(text, **how):
     """What a SpecError says, None without one; any other exception fails the test."""
     try:
-        spec.parse(text, source="f.yaml", **how)
+        read.parse(text, source="f.yaml", **how)
     except SpecError as error:
         return str(error)
     return None
@@ -106,8 +108,8 @@ def refusal(text, **how):
 def planned(text):
     """What a SpecError or PlanError says, None when there is a plan; any other exception fails the test."""
     try:
-        experiment = spec.parse(text, source="f.yaml")
-        plan.expand(experiment, slices.load, seed=1)
+        experiment = read.parse(text, source="f.yaml")
+        expand.cells(experiment, definitions.load, seed=1)
     except (SpecError, PlanError) as error:
         return str(error)
     return None
@@ -186,7 +188,7 @@ def test_control_characters_in_a_key_are_refused():
 
 def test_text_folded_over_lines_is_one_line():
     text = "title: >-\n  Goodput\n  under loss\n"
-    assert spec.parse(FULL.replace("title: Every key\n", text), source="f").title == "Goodput under loss"
+    assert read.parse(FULL.replace("title: Every key\n", text), source="f").title == "Goodput under loss"
     assert "has a line break; write it on one line" in refusal(
         FULL.replace("title: Every key\n", text.replace("-", ""))
     )

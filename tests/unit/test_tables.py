@@ -10,8 +10,8 @@ import pytest
 import recorded_run
 
 from fabbbr.errors import AnalysisError, ParseError, StoreError
-from fabbbr_analysis import tables
-from fabbbr_analysis.tables import build_tables, table_path
+from fabbbr_analysis.tables import build
+from fabbbr_analysis.tables.build import build_tables, table_path
 
 NAMES = ("cells", "flows", "intervals", "sockets", "queues", "runs")
 TWO = (recorded_run.cell(1), recorded_run.cell(2))
@@ -143,7 +143,7 @@ def test_a_table_that_is_not_what_was_written_is_made_again(run, tmp_path, name,
 def test_tables_of_another_version_are_stale(run, monkeypatch):
     build_tables(run)
     mark(run)
-    monkeypatch.setattr(tables, "TABLES_VERSION", tables.TABLES_VERSION + 1)
+    monkeypatch.setattr(build, "TABLES_VERSION", build.TABLES_VERSION + 1)
     assert is_rebuilt(run)
 
 
@@ -224,7 +224,7 @@ def test_a_place_that_cannot_be_written_is_named(run, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(tables.pq.ParquetWriter, "write_table", full)
+    monkeypatch.setattr(build.pq.ParquetWriter, "write_table", full)
     with pytest.raises(AnalysisError, match="tables: No space left on device"):
         build_tables(run)
     assert not (run.path / "tables").exists()

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabbbr import slices
 from fabbbr.errors import SpecError
-from fabbbr.experiment import SliceChoice
 from fabbbr.model import Host, Switch
+from fabbbr.plan import definitions
+from fabbbr.spec.experiment import SliceChoice
 from fabbbr.topology import Link, Pair, Topology
 
 TRUNK = Link(name="trunk", a="s1", b="h2", bottleneck=True)
@@ -26,7 +26,7 @@ def topology(hosts=("h1", "h2"), switches=("s1",), links=(ACCESS, TRUNK), pairs=
 
 
 def built(name, **parameters):
-    return slices.load(
+    return definitions.load(
         SliceChoice(name=name, parameters={key: str(value) for key, value in parameters.items()})
     )
 
@@ -120,7 +120,7 @@ def test_sites_reach_hosts_and_switch():
 def test_a_slice_that_cannot_be_built_is_refused_with_its_parameter(choice, said, tmp_path):
     (tmp_path / "notes.txt").write_text("")
     with pytest.raises(SpecError, match=re.escape(said)):
-        slices.load(SliceChoice(**choice), beside=tmp_path)
+        definitions.load(SliceChoice(**choice), beside=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_slice_that_cannot_be_built_is_refused_with_its_parameter(choice, said
 def test_a_users_slice_that_fails_is_an_error_at_its_line(code, said, tmp_path):
     (tmp_path / "mine.py").write_text(code)
     with pytest.raises(SpecError, match=re.escape(said)):
-        slices.load(
+        definitions.load(
             SliceChoice(name="./mine.py", parameters={"n": "1"} if "(n)" in code else {}), beside=tmp_path
         )
 
@@ -160,5 +160,5 @@ def test_a_users_slice_beside_the_experiment_is_used(tmp_path):
         "        links=(Link(name='in', a='h1', b='s1'), Link(name='wan', a='s1', b=receiver, bottleneck=True)),\n"
         "        pairs=(Pair(sender='h1', receiver=receiver),))\n"
     )
-    wan = slices.load(SliceChoice(name="./mine.py", parameters={"receiver": "rx"}), beside=tmp_path)
+    wan = definitions.load(SliceChoice(name="./mine.py", parameters={"receiver": "rx"}), beside=tmp_path)
     assert (wan.trunk, wan.pairs[0].receiver) == ("wan", "rx")

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
-import shutil
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
-from fabbbr.backends.base import HEARTBEAT, JOB, OUTCOME, Identity, Report, Task
+from fabbbr.backends.agent import agent_hash, read_outcome
+from fabbbr.backends.base import JOB, Identity, Report, Task
 from fabbbr.backends.guest import wakeups
-from fabbbr.backends.guest.keeper import Keeper
 from fabbbr.backends.guest.kernel.build import GuestKernel, cached_kernel
 from fabbbr.backends.guest.kernel.prebuilt import PrebuiltKernel, prebuilt_kernel
 from fabbbr.backends.guest.machine import Machine, Watch, boot, cpu_for_slot
 from fabbbr.backends.guest.runtime import sweep
+from fabbbr.backends.keeper import Keeper
 from fabbbr.backends.tools import tool_versions
-from fabbbr.errors import BackendError, EnvironmentUnfitError
-from fabbbr.model import Job
+from fabbbr.errors import EnvironmentUnfitError
+from fabbbr.job.records import Job
 
-_AGENT = Path(__file__).parent.parent.parent / "agent"
-_INIT = Path(__file__).parent / "init.sh"
 _TIMER_HZ = 1000
 _MODULES = "modules"
 _MEMORY_BYTES = 2 << 30
@@ -128,41 +123,3 @@ def _kernel(*, virtual: bool) -> GuestKernel | PrebuiltKernel:
         )
         raise EnvironmentUnfitError(message)
     return kernel
-
-
-def agent_hash() -> str:
-    """Digest of everything that runs inside the guest and is ours."""
-    digest = hashlib.sha256()
-    for file in (*sorted(_AGENT.glob("*.py")), _INIT):
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
-
-
-class _Outcome(BaseModel):
-    """What the agent says at its end."""
-
-    model_config = ConfigDict(strict=True, allow_inf_nan=False)
-
-    ok: bool
-    elapsed_s: float
-    stage: str = ""
-    error: str = ""
-
-
-def read_outcome(work: Path) -> float:
-    """Seconds the job took on its clock; raise BackendError when a stage failed. Removes the agent's own files."""
-    try:
-        outcome = _Outcome.model_validate_json((work / OUTCOME).read_bytes())
-    except FileNotFoundError:
-        message = "the agent left no outcome; see raw/console.log"
-        raise BackendError(message) from None
-    except ValidationError as error:
-        message = f"the agent left no usable {OUTCOME} ({error.errors()[0]['msg']}); see raw/console.log"
-        raise BackendError(message) from None
-    if not outcome.ok:
-        message = f"the agent failed at stage {outcome.stage!r}: {outcome.error}"
-        raise BackendError(message)
-    for name in (OUTCOME, JOB, HEARTBEAT):
-        (work / name).unlink(missing_ok=True)
-    shutil.rmtree(work / "tmp", ignore_errors=True)
-    return outcome.elapsed_s

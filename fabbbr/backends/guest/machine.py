@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fabbbr.backends.base import CancelledError, heartbeat_s
-from fabbbr.backends.guest.keeper import Keeper, die_with_runner, kill_group
 from fabbbr.backends.guest.memory import memory_folder
 from fabbbr.backends.guest.runtime import runtime_folder
+from fabbbr.backends.keeper import Keeper, die_with_runner, kill_group
 from fabbbr.backends.tools import NODE_PYTHON
 from fabbbr.errors import EnvironmentUnfitError, GuestError
 

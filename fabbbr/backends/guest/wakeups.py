@@ -9,8 +9,8 @@ from pathlib import Path
 
 from fabbbr.backends.guest.kernel.build import cache_folder
 from fabbbr.errors import EnvironmentUnfitError
-from fabbbr.model import Job
-from fabbbr.traffic import has_threads
+from fabbbr.job.flows import has_threads
+from fabbbr.job.records import Job
 
 _SOURCE = Path(__file__).parent / "iperf3_wakeups.c"
 _LIBRARY = "iperf3_wakeups.so"

@@ -1,0 +1,54 @@
+"""The agent as backends see it: its digest, and what it leaves behind."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from fabbbr.backends.base import HEARTBEAT, JOB, OUTCOME
+from fabbbr.errors import BackendError
+
+_HERE = Path(__file__).parent
+_AGENT = _HERE.parent / "agent"
+_INIT = _HERE / "guest" / "init.sh"
+
+
+def agent_hash() -> str:
+    """Digest of everything that runs inside the guest and is ours."""
+    digest = hashlib.sha256()
+    for file in (*sorted(_AGENT.glob("*.py")), _INIT):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+class _Outcome(BaseModel):
+    """What the agent says at its end."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+    ok: bool
+    elapsed_s: float
+    stage: str = ""
+    error: str = ""
+
+
+def read_outcome(work: Path) -> float:
+    """Seconds the job took on its clock; raise BackendError when a stage failed. Removes the agent's own files."""
+    try:
+        outcome = _Outcome.model_validate_json((work / OUTCOME).read_bytes())
+    except FileNotFoundError:
+        message = "the agent left no outcome; see raw/console.log"
+        raise BackendError(message) from None
+    except ValidationError as error:
+        message = f"the agent left no usable {OUTCOME} ({error.errors()[0]['msg']}); see raw/console.log"
+        raise BackendError(message) from None
+    if not outcome.ok:
+        message = f"the agent failed at stage {outcome.stage!r}: {outcome.error}"
+        raise BackendError(message)
+    for name in (OUTCOME, JOB, HEARTBEAT):
+        (work / name).unlink(missing_ok=True)
+    shutil.rmtree(work / "tmp", ignore_errors=True)
+    return outcome.elapsed_s

@@ -1,0 +1,337 @@
+"""What the tools printed while a cell ran, read once and typed: the certificate is made from this and from nothing else.
+
+Whatever a tool left out, cut short or printed otherwise is one BackendError that names the file, the tool and the place;
+such a cell is put aside. What is here can be believed to be of its type, not to be right: that is for the checks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from fabbbr.errors import BackendError
+from fabbbr.job.records import Capture
+
+_Count = Annotated[int, Field(ge=0)]
+_T = TypeVar("_T")
+Side = Literal["client", "server"]
+
+_TOOLS = {
+    "links": "ip -s -j link",
+    "qdiscs": "tc -s -j qdisc show",
+    "queues_at_peak": "tc -s -j qdisc show",
+    "netstat": "/proc/net/netstat",
+    "pings": "ping",
+    "arrivals": "the burst",
+}
+"""What wrote that part of a file; the rest is the agent's."""
+
+
+class Told(BaseModel):
+    """Strict about types; what no check reads is ignored."""
+
+    model_config = ConfigDict(frozen=True, strict=True, allow_inf_nan=False)
+
+
+class Answer(Told):
+    """One command that was run on one node, and what came of it."""
+
+    argv: tuple[str, ...]
+    node: str | None
+    exit: int
+    stdout: str
+    stderr: str
+
+
+class LinkCounters(Told):
+    """Of one interface, as ip counts."""
+
+    class _Both(Told):
+        class _Received(Told):
+            packets: _Count
+            dropped: _Count
+
+        class _Sent(Told):
+            packets: _Count
+
+        rx: _Received
+        tx: _Sent
+
+    ifname: str
+    stats64: _Both
+
+
+class QdiscCounters(Told):
+    """Of one queueing discipline, as tc counts."""
+
+    kind: str
+    handle: str
+    dev: str
+    root: bool = False
+    packets: _Count
+    drops: _Count
+    backlog: _Count
+    """Bytes."""
+    qlen: _Count
+    """Packets."""
+
+
+class NodeCounters(Told):
+    """Of one node."""
+
+    links: tuple[LinkCounters, ...]
+    qdiscs: tuple[QdiscCounters, ...]
+    netstat: str
+
+
+@dataclass(frozen=True)
+class Counters:
+    """All counters of one instant; raise BackendError for what was not counted."""
+
+    file: str
+    nodes: Mapping[str, NodeCounters]
+
+    def link(self, node: str, device: str) -> LinkCounters:
+        """The counters of an interface."""
+        found = (link for link in self._of(node).links if link.ifname == device)
+        return self._first(found, "links", node, device)
+
+    def root(self, node: str, device: str) -> QdiscCounters:
+        """The counters of an interface's root queueing discipline."""
+        found = (qdisc for qdisc in self._of(node).qdiscs if qdisc.dev == device and qdisc.root)
+        return self._first(found, "qdiscs", node, f"{device} root")
+
+    def qdisc(self, node: str, device: str, handle: str) -> QdiscCounters:
+        """The counters of one of the queueing disciplines of an interface."""
+        found = (qdisc for qdisc in self._of(node).qdiscs if (qdisc.dev, qdisc.handle) == (device, handle))
+        return self._first(found, "qdiscs", node, f"{device} {handle}")
+
+    def tcp(self, node: str, name: str) -> int:
+        """One of TcpExt of /proc/net/netstat: a line of names, then a line of values."""
+        lines = [
+            line.split()[1:] for line in self._of(node).netstat.splitlines() if line.startswith("TcpExt:")
+        ]
+        names, values = lines if len(lines) == 2 else ([], [])
+        found = (
+            int(value)
+            for key, value in zip(names, values, strict=False)
+            if key == name and value.isascii() and value.isdigit()
+        )
+        return self._first(found, "netstat", node, f"TcpExt {name}")
+
+    def _of(self, node: str) -> NodeCounters:
+        if node not in self.nodes:
+            raise _lacking(self.file, "the agent", f"{node} is missing")
+        return self.nodes[node]
+
+    def _first(self, found: Iterator[_T], part: str, node: str, what: str) -> _T:
+        for one in found:
+            return one
+        raise _lacking(self.file, _TOOLS[part], f"{what} of {node} is missing")
+
+
+class BurstTold(Told):
+    """What came of the packet burst."""
+
+    sent: _Count
+    arrivals: tuple[tuple[_Count, _Count], ...]
+    """Sequence number and nanoseconds."""
+    queues_at_peak: tuple[QdiscCounters, ...]
+
+
+class Preflight(Told):
+    """The probes before the flows."""
+
+    pings: dict[str, Answer]
+    burst: BurstTold
+
+
+class FlowRecord(Told):
+    """What happened to the two programs of one flow."""
+
+    flow: int
+    started_s: float
+    ended_s: float
+    timed_out: bool
+    client_exit: int
+    server_exit: int
+
+
+class StepRecord(Told):
+    """One change as carried out."""
+
+    at_s: float
+    done_s: float
+
+
+class Iperf3Report(Told):
+    """As much of ``iperf3 --json`` as says whether it ran."""
+
+    class _End(Told):
+        class _Sum(Told):
+            bytes: _Count
+
+        sum_sent: _Sum | None = None
+        sum_received: _Sum | None = None
+
+    error: str | None = None
+    end: _End
+
+    def moved_bytes(self, side: Side) -> int | None:
+        """What this end says that it sent or received; None when it does not say."""
+        total = self.end.sum_sent if side == "client" else self.end.sum_received
+        return None if total is None else total.bytes
+
+
+class TransferReport(Told):
+    """As much of what :mod:`fabbbr.agent.transfer` prints."""
+
+    class _Stream(Told):
+        bytes: _Count
+        established_s: float | None
+        ended_s: float | None
+
+    transfer: Literal[1]
+    side: Literal["send", "receive"]
+    error: str | None
+    streams: tuple[_Stream, ...]
+
+    @property
+    def lasted_s(self) -> float:
+        """From the first connection to the end of the last, as far as it is known."""
+        begun = [stream.established_s for stream in self.streams if stream.established_s is not None]
+        ended = [stream.ended_s for stream in self.streams if stream.ended_s is not None]
+        return max(ended) - min(begun) if begun and ended else 0.0
+
+    def moved_bytes(self, side: Side) -> int | None:
+        """What this end sent or received; None for the other end's document."""
+        right = self.side == ("send" if side == "client" else "receive")
+        return sum(stream.bytes for stream in self.streams) if right else None
+
+
+FlowReport = Iperf3Report | TransferReport
+_FLOW_REPORT: TypeAdapter[FlowReport] = TypeAdapter(
+    Annotated[TransferReport | Iperf3Report, Field(union_mode="left_to_right")]
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """The raw files that a certificate is made from."""
+
+    readback: Mapping[str, Answer]
+    preflight: Preflight
+    before: Counters
+    after: Counters
+    sockets: Mapping[str, str]
+    """Host → ``ss`` text."""
+    flows: Mapping[int, FlowRecord]
+    reports: Mapping[tuple[int, Side], FlowReport | None]
+    """None where the program left nothing that can be read."""
+    steps: tuple[StepRecord, ...]
+
+    @classmethod
+    def read(cls, raw: Path) -> Evidence:
+        """Load from a cell's ``raw/``; raise BackendError when a tool did not leave what it should."""
+        flows = _load(raw, "flows.json", TypeAdapter(tuple[FlowRecord, ...]))
+        steps = raw / "steps.json"
+        sides: tuple[Side, Side] = ("client", "server")
+        return cls(
+            readback=_load(raw, "readback.json", TypeAdapter(dict[str, Answer])),
+            preflight=_load(raw, "preflight.json", TypeAdapter(Preflight)),
+            before=_counters(raw, "counters.before.json"),
+            after=_counters(raw, "counters.after.json"),
+            sockets={
+                path.name.removeprefix("sockets.").removesuffix(".txt"): _text(raw, path.name, "ss")
+                for path in sorted(raw.glob("sockets.*.txt"))
+            },
+            flows={record.flow: record for record in flows},
+            reports={
+                (record.flow, side): _report(raw / f"flow-{record.flow}.{side}.json")
+                for record in flows
+                for side in sides
+            },
+            steps=_load(raw, steps.name, TypeAdapter(tuple[StepRecord, ...])) if steps.exists() else (),
+        )
+
+
+def answer_to(
+    capture: Capture, answers: Mapping[str, Answer], file: str, *, exits: tuple[int, ...] = (0,)
+) -> Answer:
+    """What came of ``capture``; raise BackendError when it is missing, of another command, or that command failed."""
+    tool, answer = capture.command.argv[0], answers.get(capture.name)
+    if answer is None:
+        raise _lacking(file, tool, f"{capture.name} is missing")
+    if (answer.argv, answer.node) != (capture.command.argv, capture.command.node):
+        raise _lacking(file, tool, f"{capture.name} is of another command")
+    if answer.exit not in exits:
+        said = answer.stderr.strip() or "it said nothing"
+        raise _lacking(file, tool, f"{capture.name} ended with status {answer.exit}: {said}")
+    return answer
+
+
+def parsed(answer: Answer, kind: TypeAdapter[_T], what: str) -> _T:
+    """The standard output of ``answer``, which is JSON; raise BackendError when it is not."""
+    try:
+        return kind.validate_json(answer.stdout)
+    except ValidationError as error:
+        file, said = "readback.json", f"{what}: {_first_words(error)}"
+        raise _lacking(file, answer.argv[0], said) from None
+
+
+def _lacking(file: str, tool: str, what: str) -> BackendError:
+    return BackendError(f"raw/{file}, from {tool}: {what}; see raw/console.log, and run the cell again")
+
+
+def _bytes(raw: Path, name: str) -> bytes:
+    try:
+        return (raw / name).read_bytes()
+    except FileNotFoundError:
+        raise _lacking(name, "the agent", "the file is missing") from None
+
+
+def _text(raw: Path, name: str, tool: str) -> str:
+    try:
+        return _bytes(raw, name).decode()
+    except UnicodeDecodeError as error:
+        raise _lacking(name, tool, f"not UTF-8 at byte {error.start}") from None
+
+
+def _load(raw: Path, name: str, kind: TypeAdapter[_T]) -> _T:
+    try:
+        return kind.validate_json(_bytes(raw, name))
+    except ValidationError as error:
+        place = error.errors(include_url=False, include_input=False)[0]["loc"]
+        tool = next((_TOOLS[part] for part in place if part in _TOOLS), "the agent")
+        raise _lacking(name, tool, _first_words(error)) from None
+
+
+def _counters(raw: Path, name: str) -> Counters:
+    return Counters(name, _load(raw, name, TypeAdapter(dict[str, NodeCounters])))
+
+
+def _report(path: Path) -> FlowReport | None:
+    """iperf3 may print words after its document, or the document twice: the first is read."""
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        return _FLOW_REPORT.validate_json(text)
+    except ValidationError:
+        try:
+            first, _ = json.JSONDecoder().raw_decode(text.decode().strip())
+            return _FLOW_REPORT.validate_json(json.dumps(first))
+        except (ValueError, RecursionError):
+            return None
+
+
+def _first_words(error: ValidationError) -> str:
+    first: Any = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(str(part) for part in first["loc"])
+    return f"{place}: {first['msg']}" if place else str(first["msg"])

@@ -1,0 +1,114 @@
+"""Did the hosts get out of the way? Read from ss and the kernel's counters: a path is only measured when no host limits its flows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from fabbbr.certify.evidence import Counters, Evidence, TransferReport
+from fabbbr.errors import BackendError
+from fabbbr.model import DATA_PORT, PORTS_PER_FLOW, Cell, Check, Flow
+
+LIMITED_SHARE = 0.02
+LIMITED_ROUNDS = 10
+"""A flow may be limited by its receive window or send buffer for 2 % of its busy time or for ten round trips,
+whichever is longer: in slow start the window that the receiver offers grows no faster than the sender's."""
+
+_SEEN_PERIODS = 3
+"""A flow that sends for this many sample periods stands in a sample, busy."""
+_SHORT_OF_MEMORY = ("RcvPruned", "OfoPruned", "TCPRcvQDrop", "TCPBacklogDrop", "TCPMemoryPressures")
+_LIMITS = re.compile(r" busy:(\d+)ms(?: rwnd_limited:(\d+)ms)?(?:\([^)]*\))?(?: sndbuf_limited:(\d+)ms)?")
+
+
+def unlimited(cell: Cell, evidence: Evidence) -> Iterator[Check]:
+    """From the last sample in which each data connection was seen."""
+    worst = {"receive window": (-1.0, "no flow"), "send buffer": (-1.0, "no flow")}
+    allowed_s = LIMITED_ROUNDS * max(flow.rtt.seconds for flow in cell.flows)
+    seen = {
+        host: _Seen.read(host, evidence.sockets)
+        for host in dict.fromkeys(name for flow in cell.flows for name in (flow.sender, flow.receiver))
+    }
+    for host in dict.fromkeys(flow.sender for flow in cell.flows):
+        for local, match in seen[host].busy.items():
+            busy_s = int(match[1]) / 1e3
+            for name, group in (("receive window", 2), ("send buffer", 3)):
+                limited_s = int(match[group] or 0) / 1e3
+                beyond = limited_s / max(busy_s * LIMITED_SHARE, allowed_s)
+                worst[name] = max(worst[name], (beyond, f"{local}: {limited_s:g} of {busy_s:g} s"))
+    unseen = [
+        flow.index for flow in cell.flows if _must_be_seen(cell, flow, evidence) and not _both_saw(flow, seen)
+    ]
+    for name, (beyond, told) in worst.items():
+        yield Check(
+            name=f"not limited by the {name}",
+            passed=beyond <= 1 and not unseen,
+            asked=f"at most {LIMITED_SHARE:.0%} of the time or {allowed_s:g} s",
+            measured=f"ss did not see flow {', '.join(map(str, unseen))}" if unseen else told,
+        )
+
+
+class _Seen(NamedTuple):
+    """What ss said of the sockets of one host."""
+
+    busy: dict[str, re.Match[str]]
+    """Address of each data connection that sent → what was said last of its limits."""
+    peers: set[int]
+    """Ports at the other ends."""
+
+    @classmethod
+    def read(cls, host: str, told: Mapping[str, str]) -> _Seen:
+        if host not in told:
+            message = f"raw/sockets.{host}.txt, from ss: the file is missing; run the cell again"
+            raise BackendError(message)
+        busy: dict[str, re.Match[str]] = {}
+        peers: set[int] = set()
+        for number, line in enumerate(told[host].splitlines(), start=1):
+            _, _, _, local, peer, *_ = (*line.split(maxsplit=5), *[""] * 5)
+            port, peer_port = (address.rpartition(":")[2] for address in (local, peer))
+            if not (port.isdecimal() and peer_port.isdecimal()):
+                message = f"raw/sockets.{host}.txt, from ss: line {number} is not a socket: {line[:60]!r}; run the cell again"
+                raise BackendError(message)
+            peers.add(int(peer_port))
+            limits = _LIMITS.search(line) if int(port) >= DATA_PORT and " busy:" in line else None
+            if limits is not None and int(limits[1]) > 0:
+                busy[local] = limits
+        return cls(busy, peers)
+
+
+def _both_saw(flow: Flow, seen: Mapping[str, _Seen]) -> bool:
+    """Whether ss has seen the flow busy at its sender, and at all at its receiver."""
+    first = DATA_PORT + PORTS_PER_FLOW * flow.index
+    ports = set(range(first, first + flow.streams))
+    busy = {int(address.rpartition(":")[2]) for address in seen[flow.sender].busy}
+    return not ports.isdisjoint(busy) and not ports.isdisjoint(seen[flow.receiver].peers)
+
+
+def _must_be_seen(cell: Cell, flow: Flow, evidence: Evidence) -> bool:
+    """Whether some sample fell into the time in which the flow sent; not so where it says that it failed."""
+    report = evidence.reports[flow.index, "client"]
+    if report is None or report.error is not None:
+        return False
+    lasted_s = flow.duration.seconds if flow.duration is not None else 0.0
+    if isinstance(report, TransferReport):
+        lasted_s = report.lasted_s
+    return lasted_s >= _SEEN_PERIODS * cell.sample_period.seconds
+
+
+def kept_by_receivers(cell: Cell, before: Counters, after: Counters) -> Check:
+    """A receiver short of memory drops what the path has delivered: loss that nobody injected.
+
+    From the kernel's own counters. (The drop count of a socket in ss also has duplicates, which are no loss.)
+    """
+    grown = {
+        f"{host} {name}": after.tcp(host, name) - before.tcp(host, name)
+        for host in dict.fromkeys(flow.receiver for flow in cell.flows)
+        for name in _SHORT_OF_MEMORY
+    }
+    told = [f"{name} {count}" for name, count in grown.items() if count]
+    return Check(
+        name="nothing dropped by receivers",
+        passed=not told,
+        asked="no packet for want of memory",
+        measured=", ".join(told) or "0 packets",
+    )

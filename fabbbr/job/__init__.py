@@ -1,0 +1,1 @@
+"""From a cell to a ``Job``: everything that will happen, decided beforehand."""

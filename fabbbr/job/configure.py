@@ -1,0 +1,396 @@
+"""Cell → the commands that shape the network, and what must be read back. Pure.
+
+Rules, each with its reason:
+
+* TBF holds the bottleneck queue; ``limit`` is the buffer in bytes. With an AQM the TBF only paces and the AQM
+  below it holds the queue, because TBF ignores its own limit once it has a child.
+* Switches route, and do not bridge. A veth passes a frame on, sending socket and all, where a network card would have freed
+  it; through a bridge it stays charged to the sender even in the bottleneck, and TCP small queues keep the queue at
+  a few packets. IP forwarding lets go of the socket.
+* netem holds delay, loss and aggregation on a wire node. Its packet limit is set so high that it cannot bind.
+* Injected loss hits data only: iperf3's control connection shares the path and would end the test early, which
+  is a property of the tool and not of the path. Data has the top bit of its source port set.
+* Hosts get windows of at least 2 BDP + buffer, so that the path and not the host limits a flow.
+* Segmentation offloads are off wherever a packet can be dropped or counted: one loss is one packet.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from math import ceil, log
+
+from fabbbr.job import congestion
+from fabbbr.job.cabling import Cabling, LinkEnds
+from fabbbr.job.records import Capture, Command, Interface
+from fabbbr.model import AckAggregation, Cell, CellLink, Loss, Step
+from fabbbr.physics import burst_bytes, stationary_loss
+from fabbbr.units import ETHERNET_HEADER_BYTES, Duration, Rate, bdp_bytes
+
+_SMALLEST_FRAME_BYTES = 60
+_OFFLOADS = ("tso", "gso", "gro", "lro")
+_HOST_OFFLOADS = ("tso", "gro", "lro")
+_MINIMUM_WINDOW_BYTES = 4 << 20
+_LARGEST_WINDOW_BYTES = (1 << 31) - 1
+_EPHEMERAL_PORTS = "10000 29999"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Extremes:
+    """The most that the links and steps of a cell ask for; looked up once, as a cell may have thousands of both."""
+
+    step_rate: Rate
+    """Zero without such a step, as are ``step_rtt`` and ``step_buffer_bytes``."""
+    link_rate: Rate
+    step_rtt: Duration
+    flow_rtt: Duration
+    step_buffer_bytes: int
+    link_buffers_bytes: int
+    """Of all links together."""
+    held_ns: int
+    """How long acknowledgements wait, on all links together."""
+
+    @classmethod
+    def of(cls, cell: Cell) -> _Extremes:
+        held = (one.ack_aggregation for one in cell.links)
+        return cls(
+            step_rate=max((step.rate for step in cell.steps if step.rate is not None), default=Rate(0)),
+            link_rate=max(link.rate for link in cell.links if link.rate is not None),
+            step_rtt=max((step.rtt for step in cell.steps if step.rtt is not None), default=Duration(0)),
+            flow_rtt=max(flow.rtt for flow in cell.flows),
+            step_buffer_bytes=max((step.buffer_bytes or 0 for step in cell.steps), default=0),
+            link_buffers_bytes=sum(link.buffer_bytes or 0 for link in cell.links),
+            held_ns=sum(one.most.ns for one in held if one is not None),
+        )
+
+
+def window_bytes(cell: Cell) -> int:
+    """Socket buffer limit of every host, or the largest that the kernel takes.
+
+    Two bytes for each of payload, since Linux counts memory. Payload: 2 BDP and the buffer in flight, and as much
+    again, or a BDP for each time that some packet of a BDP is likely lost again: what arrived waits for it.
+    """
+    most = _Extremes.of(cell)
+    queued = [link for link in cell.links if link.rate is not None]
+    payload = max(_in_flight_and_waiting_bytes(cell, link, most) for link in queued)
+    return min(max(int(2 * payload), _MINIMUM_WINDOW_BYTES), _LARGEST_WINDOW_BYTES)
+
+
+def _in_flight_and_waiting_bytes(cell: Cell, link: CellLink, most: _Extremes) -> float:
+    assert link.rate is not None
+    rate = max(link.rate, most.step_rate)
+    rtt = max(most.flow_rtt, most.step_rtt)
+    bdp = bdp_bytes(rate, Duration(rtt.ns + most.held_ns))
+    in_flight = 2 * bdp + max(link.buffer_bytes or 0, most.step_buffer_bytes)
+    return float(in_flight + max(in_flight, _rounds_to_repair(cell, float(bdp / cell.mtu_bytes)) * bdp))
+
+
+def _rounds_to_repair(cell: Cell, packets: float) -> int:
+    """How often the unluckiest of ``packets`` is lost: packets × p^rounds falls to one."""
+    lossy = [stationary_loss(link.loss) for link in cell.links if link.loss is not None]
+    worst = max((loss for loss in lossy if 0 < loss < 1), default=0.0)
+    return ceil(log(packets) / -log(worst)) if worst and packets > 1 else 0
+
+
+def configure_commands(cell: Cell, cabling: Cabling) -> tuple[Command, ...]:
+    """Everything to do before the first packet, in order."""
+    return (
+        *_offload_commands(cell, cabling),
+        *_wire_commands(cabling),
+        *_queue_commands(cell, cabling),
+        *_host_commands(cell, cabling),
+        *congestion.profile_commands(cell),
+        *_switch_commands(cell, cabling),
+    )
+
+
+def step_commands(cell: Cell, cabling: Cabling) -> Iterator[tuple[Command, ...]]:
+    """The changes of each step, in the order of the cell's; settings that a step does not name stay."""
+    ends_of = {ends.link.name: ends for ends in cabling.ends}
+    most = _Extremes.of(cell)
+    for step, link in zip(cell.steps, _links_after(cell), strict=True):
+        ends, commands = ends_of[step.link], []
+        if step.rate is not None or step.buffer_bytes is not None:
+            commands += [
+                _tc(interface.node, _tbf_line("change", interface, link))
+                for interface in (ends.queue, *ends.reverse_queues)
+            ]
+        if step.rtt is not None:
+            commands += _netem_commands("change", most, _with_wire(ends, step.link), link)
+        yield tuple(commands)
+
+
+def readback_captures(cell: Cell, cabling: Cabling) -> tuple[Capture, ...]:
+    """What to ask of the running network before any flow starts."""
+    captures, sysctls = congestion.captures(cell), tuple(_host_sysctls(cell))
+    for node in cabling.nodes:
+        if node.kind != "host":
+            captures.append(_capture(f"qdisc.{node.name}", node.name, "tc", "-r", "-j", "qdisc", "show"))
+        else:
+            captures.append(_capture(f"sysctl.{node.name}", node.name, "sysctl", *sysctls))
+        captures += [
+            _capture(f"offloads.{interface.name}", node.name, "ethtool", "-k", interface.name)
+            for interface in cabling.interfaces(node.name)
+        ]
+    return tuple(captures)
+
+
+def expected_offloads(cell: Cell, node_kind: str) -> tuple[str, ...]:
+    """The ethtool features that must be off on a node of this kind."""
+    if cell.offloads:
+        return ()
+    return _HOST_OFFLOADS if node_kind == "host" else _OFFLOADS
+
+
+def expected_sysctls(cell: Cell) -> dict[str, str]:
+    """Key → value that a host must report."""
+    return _host_sysctls(cell)
+
+
+def interface_roles(cabling: Cabling) -> dict[str, dict[str, str]]:
+    """Interface → link and what its qdisc is for, so that analysis need not know how it was built."""
+    roles: dict[str, dict[str, str]] = {}
+    for ends in cabling.ends:
+        if ends.link.rate is not None:
+            roles[ends.queue.name] = {"link": ends.link.name, "role": "bottleneck"}
+            for interface in ends.reverse_queues:
+                roles[interface.name] = {"link": ends.link.name, "role": "bottleneck_reverse"}
+        if ends.wire_forward is not None and ends.wire_backward is not None:
+            forward = "loss" if ends.link.loss is not None else "delay"
+            roles[ends.wire_forward.name] = {"link": ends.link.name, "role": forward}
+            roles[ends.wire_backward.name] = {"link": ends.link.name, "role": "delay"}
+    return roles
+
+
+def netem_limit(cell: Cell, link: CellLink) -> int:
+    """Packets that can stand in the delay line at once, were all of them the smallest: it can never bind.
+
+    A delay line behind no bottleneck of its own is fed at most at the fastest rate of the cell.
+    """
+    return _netem_limit(_Extremes.of(cell), link)
+
+
+def _netem_limit(most: _Extremes, link: CellLink) -> int:
+    fastest = max(most.link_rate, most.step_rate)
+    longest = max(link.delay or Duration(0), most.step_rtt)
+    held_ns = link.ack_aggregation.most.ns if link.ack_aggregation is not None else 0
+    standing = bdp_bytes(fastest, Duration(longest.ns + held_ns)) / _SMALLEST_FRAME_BYTES
+    return 1000 + ceil(standing + most.link_buffers_bytes / _SMALLEST_FRAME_BYTES)
+
+
+def _offload_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
+    for node in cabling.nodes:
+        off = expected_offloads(cell, node.kind)
+        if not off:
+            continue
+        for interface in cabling.interfaces(node.name):
+            # One that cannot be switched (lro on veth) is "fixed": the read-back decides, not the exit status.
+            flags = tuple(word for feature in off for word in (feature, "off"))
+            yield Command(node=node.name, argv=("ethtool", "-K", interface.name, *flags), may_fail=True)
+
+
+def _wire_commands(cabling: Cabling) -> Iterator[Command]:
+    for node in cabling.nodes:
+        if node.kind != "wire":
+            continue
+        one, two = (interface.name for interface in cabling.interfaces(node.name))
+        lines = []
+        for here, there in ((one, two), (two, one)):
+            lines.append(f"qdisc add dev {here} clsact")
+            lines.append(f"filter add dev {here} ingress matchall action mirred egress redirect dev {there}")
+        yield _tc(node.name, *lines)
+
+
+def _queue_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
+    most = _Extremes.of(cell)
+    for ends in cabling.ends:
+        if ends.link.rate is not None:
+            for interface in (ends.queue, *ends.reverse_queues):
+                yield _tc(
+                    interface.node,
+                    _tbf_line("add", interface, ends.link),
+                    *_aqm_lines(cell, interface, ends.link),
+                )
+        yield from _netem_commands("add", most, ends, ends.link)
+
+
+def _tbf_line(verb: str, interface: Interface, link: CellLink) -> str:
+    assert link.rate is not None
+    return (
+        f"qdisc {verb} dev {interface.name} root handle 1: tbf "
+        f"rate {link.rate.bps}bit burst {link.burst_bytes} limit {link.buffer_bytes}"
+    )
+
+
+def _aqm_lines(cell: Cell, interface: Interface, link: CellLink) -> list[str]:
+    if link.aqm == "taildrop":
+        return []
+    assert link.buffer_bytes is not None
+    assert link.rate is not None
+    frame = cell.mtu_bytes + ETHERNET_HEADER_BYTES
+    packets = max(link.buffer_bytes // frame, 1)
+    ecn = "ecn" if link.ecn else "noecn"
+    options = {
+        # memory_limit counts kernel memory (truesize), so bytes are kept by counting full frames instead.
+        "fq_codel": f"fq_codel limit {packets} memory_limit {4 * link.buffer_bytes + (1 << 20)} {ecn}",
+        "pie": f"pie limit {packets} {'ecn' if link.ecn else 'noecn'}",
+        "red": (
+            f"red limit {link.buffer_bytes} avpkt 1000 bandwidth {link.rate.bps}bit adaptive"
+            + (" ecn" if link.ecn else "")
+        ),
+        "cake": f"cake unlimited besteffort memlimit {link.buffer_bytes}",
+    }[link.aqm]
+    return [f"qdisc add dev {interface.name} parent 1:1 handle 2: {options}"]
+
+
+def _netem_commands(verb: str, most: _Extremes, ends: LinkEnds, link: CellLink) -> list[Command]:
+    if ends.wire_forward is None or ends.wire_backward is None:
+        return []
+    limit = _netem_limit(most, link)
+    delay = f"delay {_microseconds(link.delay)}" if link.delay is not None and link.delay.ns else ""
+    forward, backward = ends.wire_forward.name, ends.wire_backward.name
+    slots = _slot_words(link.ack_aggregation)
+    lines = [f"qdisc {verb} dev {backward} root handle 1: netem limit {limit} {delay} {slots}".rstrip()]
+    if link.loss is None:
+        lines.append(f"qdisc {verb} dev {forward} root handle 1: netem limit {limit} {delay}")
+    else:
+        if verb == "add":
+            priomap = " ".join(["1"] * 16)
+            lines.append(f"qdisc add dev {forward} root handle 1: prio bands 2 priomap {priomap}")
+        lossy = f"netem limit {limit} {delay} {_loss_words(link.loss)}"
+        lines.append(f"qdisc {verb} dev {forward} parent 1:1 handle 10: {lossy}")
+        lines.append(f"qdisc {verb} dev {forward} parent 1:2 handle 20: netem limit {limit} {delay}")
+        if verb == "add":
+            lines.append(
+                f"filter add dev {forward} parent 1: protocol ip prio 1 "
+                "u32 match ip sport 0x8000 0x8000 flowid 1:1"
+            )
+    return [_tc(ends.wire_forward.node, *lines)]
+
+
+def _slot_words(aggregation: AckAggregation | None) -> str:
+    if aggregation is None:
+        return ""
+    return f"slot {_microseconds(aggregation.least)} {_microseconds(aggregation.most)}"
+
+
+def _loss_words(loss: Loss) -> str:
+    def percent(share: object) -> str:
+        return str(share).replace(" ", "")
+
+    if loss.model == "random":
+        return f"loss random {percent(loss.rate)}"
+    # tc wants 1-h and 1-k: the chances of losing a packet in the bad and in the good state.
+    return (
+        f"loss gemodel {percent(loss.rate)} {percent(loss.recovery)} "
+        f"{percent(loss.loss_in_bad or '100%')} {percent(loss.loss_in_good or '0%')}"
+    )
+
+
+def _host_sysctls(cell: Cell) -> dict[str, str]:
+    window = window_bytes(cell)
+    return {
+        "net.ipv4.tcp_no_metrics_save": "1",
+        "net.ipv4.tcp_rmem": f"4096 {window} {window}",
+        "net.ipv4.tcp_wmem": f"4096 16384 {window}",
+        "net.ipv4.tcp_ecn": "1" if cell.ecn else "0",
+        "net.ipv4.ip_local_port_range": _EPHEMERAL_PORTS,
+    }
+
+
+def _host_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
+    hosts = [node.name for node in cabling.nodes if node.kind == "host"]
+    settings = tuple(f"{key}={value}" for key, value in _host_sysctls(cell).items())
+    position, peers = {host: index for index, host in enumerate(hosts)}, _peers(cell)
+    for host in hosts:
+        yield Command(node=host, argv=("sysctl", "-q", "-w", *settings))
+        others = sorted(peers[host], key=position.__getitem__)
+        if others:
+            yield _ip(host, [_neighbour(cabling, host, other) for other in others])
+
+
+def _switch_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
+    hosts = dict.fromkeys(name for flow in cell.flows for name in (flow.sender, flow.receiver))
+    for switch in (node.name for node in cabling.nodes if node.kind == "switch"):
+        ports = [interface.name for interface in cabling.interfaces(switch)]
+        filters = (f"net.ipv4.conf.{port}.rp_filter=0" for port in ("all", *ports))
+        yield Command(node=switch, argv=("sysctl", "-q", "-w", "net.ipv4.ip_forward=1", *filters))
+        lines = []
+        for host in hosts:
+            out = cabling.next_hop(switch, host).out.name
+            lines += [
+                f"route add {cabling.address(host)}/32 dev {out}",
+                _neighbour(cabling, switch, host),
+            ]
+        yield _ip(switch, lines)
+
+
+def _neighbour(cabling: Cabling, node: str, host: str) -> str:
+    """A permanent neighbour: a lost ARP packet would show as a second of silence."""
+    hop = cabling.next_hop(node, host)
+    return f"neigh replace {cabling.address(host)} lladdr {hop.mac} dev {hop.out.name} nud permanent"
+
+
+def _peers(cell: Cell) -> dict[str, set[str]]:
+    """Host → those with which it talks."""
+    peers: dict[str, set[str]] = defaultdict(set)
+    for flow in cell.flows:
+        peers[flow.sender].add(flow.receiver)
+        peers[flow.receiver].add(flow.sender)
+    return peers
+
+
+def _links_after(cell: Cell) -> list[CellLink]:
+    """For each step, its link as it stands once that step and all others up to its instant are carried out."""
+    links = {link.name: link for link in cell.links}
+    after: dict[int, CellLink] = {}
+    for _, group in groupby(sorted(enumerate(cell.steps), key=_instant), key=_instant):
+        at_once = list(group)
+        for _, step in at_once:
+            links[step.link] = links[step.link].model_copy(update=_changes(cell, step))
+        for index, step in at_once:
+            after[index] = links[step.link]
+    return [after[index] for index in range(len(cell.steps))]
+
+
+def _instant(numbered: tuple[int, Step]) -> int:
+    return numbered[1].at.ns
+
+
+def _changes(cell: Cell, step: Step) -> dict[str, object]:
+    """What a step changes of its link."""
+    changes: dict[str, object] = {}
+    if step.rate is not None:
+        frame = cell.mtu_bytes + ETHERNET_HEADER_BYTES
+        changes["rate"] = step.rate
+        changes["burst_bytes"] = burst_bytes(step.rate, timer_hz=cell.timer_hz, frame_bytes=frame)
+    if step.buffer_bytes is not None:
+        changes["buffer_bytes"] = step.buffer_bytes
+    if step.rtt is not None:
+        changes["delay"] = Duration(step.rtt.ns // 2)
+    return changes
+
+
+def _with_wire(ends: LinkEnds, link: str) -> LinkEnds:
+    assert ends.wire_forward is not None, f"link {link} has no wire to change the RTT of"
+    return ends
+
+
+def _ip(node: str, lines: list[str]) -> Command:
+    return Command(node=node, argv=("ip", "-batch", "-"), stdin="\n".join(lines) + "\n")
+
+
+def _tc(node: str, *lines: str) -> Command:
+    return Command(node=node, argv=("tc", "-batch", "-"), stdin="\n".join(lines) + "\n")
+
+
+def _capture(name: str, node: str, *argv: str) -> Capture:
+    return Capture(name=name, command=Command(node=node, argv=argv))
+
+
+def _microseconds(duration: Duration) -> str:
+    """The finest unit that every tc reads."""
+    whole, rest = divmod(duration.ns, 1000)
+    return f"{whole}.{rest:03d}us" if rest else f"{whole}us"

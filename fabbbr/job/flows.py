@@ -1,0 +1,115 @@
+"""Cell → the programs of its flows. Pure.
+
+Instants count nanoseconds from the start of the first flow. One iperf3 server per flow and run: an iperf3 server
+takes one client at a time, and a fresh one has no history. A flow of given bytes is sent by the agent's own program
+instead, for iperf3 would end it early (see :mod:`fabbbr.agent.transfer`).
+"""
+
+from __future__ import annotations
+
+import re
+
+from fabbbr.job.cabling import Cabling
+from fabbbr.job.congestion import kernel_name
+from fabbbr.job.records import FlowTask
+from fabbbr.model import DATA_PORT, PORTS_PER_FLOW, SERVER_PORT, Cell, Flow
+from fabbbr.units import NANOSECONDS_PER_SECOND, TCP_IPV4_HEADER_BYTES
+
+_GRACE_S = 30
+_SLOWEST_SHARE = 100
+"""A flow given in bytes may run at 1/100 of the bottleneck's rate before it counts as stuck."""
+
+_FIRST_WITH_THREADS = (3, 16)
+_LARGEST_BLOCK_BYTES = 131_072
+"""iperf3's own, for TCP."""
+
+_REPORT_BYTES = 1400
+"""Measured: an iperf3 3.12 server had 1.95 GB after 44 735 s with 32 streams."""
+
+
+def has_threads(iperf3_version: str) -> bool:
+    """Whether this iperf3, by the first line of its ``--version``, has a thread per stream."""
+    match = re.search(r"iperf (\d+)\.(\d+)", iperf3_version)
+    return match is None or (int(match[1]), int(match[2])) >= _FIRST_WITH_THREADS
+
+
+def reports_bytes(flow: Flow) -> int:
+    """A report a second and stream at either end, which iperf3 holds until the flow is over."""
+    seconds = flow.duration.ns // NANOSECONDS_PER_SECOND if flow.duration is not None else 0
+    return 2 * flow.streams * seconds * _REPORT_BYTES
+
+
+def flow_task(cell: Cell, cabling: Cabling, flow: Flow, *, threads: bool) -> FlowTask:
+    client, server = (_timed if flow.duration is not None else _sized)(cabling.address(flow.receiver), flow)
+    if threads and flow.duration is not None:
+        client += ("--length", str(block_bytes(cell)))
+    return FlowTask(
+        index=flow.index,
+        client_node=flow.sender,
+        server_node=flow.receiver,
+        client_argv=client,
+        server_argv=server,
+        start_ns=flow.start.ns,
+        expected_end_ns=flow.start.ns + (flow.duration.ns if flow.duration is not None else 0),
+        deadline_ns=flow.start.ns + _longest_ns(cell, flow),
+    )
+
+
+def block_bytes(cell: Cell) -> int:
+    """What an iperf3 with threads writes and reads at a time: what the bottleneck sends in a millisecond, in whole segments.
+
+    Its receiver counts a block when the last byte of it is there. With its own 128 KiB, the most that is used here, a flow of
+    1 Mbit/s would be measured in steps of a second. (Without threads it counts what has come, and a short block
+    costs four times the CPU time, for it selects and looks at the clock once a block.)
+    """
+    assert cell.bottleneck.rate is not None
+    segment = cell.mtu_bytes - TCP_IPV4_HEADER_BYTES
+    in_a_millisecond = cell.bottleneck.rate.bps // 8000
+    return min(max(in_a_millisecond // segment, 1) * segment, _LARGEST_BLOCK_BYTES)
+
+
+def _timed(address: str, flow: Flow) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The iperf3 client and server of a flow that lasts a given time."""
+    port = str(SERVER_PORT + flow.index)
+    client = [
+        "iperf3", "--client", address, "--port", port, "--version4", "--json", "--zerocopy",
+        "--congestion", kernel_name(flow), "--parallel", str(flow.streams), "--cport", str(_first_port(flow)),
+        "--time", _whole_seconds(flow),
+    ]  # fmt: skip
+    if flow.pacing is not None:
+        client += ["--fq-rate", str(flow.pacing.bps)]
+    return tuple(client), ("iperf3", "--server", "--one-off", "--port", port, "--version4", "--json")
+
+
+def _sized(address: str, flow: Flow) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Sender and receiver of a flow of given bytes."""
+    assert flow.size is not None
+    program = ("python3", "-S", "-m", "agent.transfer")
+    ends = ("--port", str(SERVER_PORT + flow.index), "--parallel", str(flow.streams))
+    sender = [
+        *program, "send", *ends, "--address", address, "--cport", str(_first_port(flow)),
+        "--bytes", str(flow.size.bytes), "--congestion", kernel_name(flow),
+    ]  # fmt: skip
+    if flow.pacing is not None:
+        sender += ["--pacing", str(flow.pacing.bps)]
+    return tuple(sender), (*program, "receive", *ends)
+
+
+def _first_port(flow: Flow) -> int:
+    return DATA_PORT + PORTS_PER_FLOW * flow.index
+
+
+def _whole_seconds(flow: Flow) -> str:
+    assert flow.duration is not None
+    return f"{flow.duration.ns // NANOSECONDS_PER_SECOND}"
+
+
+def _longest_ns(cell: Cell, flow: Flow) -> int:
+    grace = _GRACE_S * NANOSECONDS_PER_SECOND + 100 * flow.rtt.ns
+    if flow.duration is not None:
+        return flow.duration.ns + grace
+    assert flow.size is not None
+    rate = cell.bottleneck.rate
+    assert rate is not None
+    ideal = flow.size.bytes * 8 * NANOSECONDS_PER_SECOND // rate.bps
+    return ideal * _SLOWEST_SHARE * len(cell.flows) + grace

@@ -1,0 +1,50 @@
+"""What physics alone decides: bursts, losses, and when a flow that fills its link is over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+
+from fabbbr.model import CellLink, Flow, Loss
+from fabbbr.units import NANOSECONDS_PER_SECOND, Duration, Rate
+
+
+def burst_bytes(rate: Rate, *, timer_hz: int, frame_bytes: int) -> int:
+    """The least TBF bucket that sustains ``rate``: what it sends in one tick, and at least one frame.
+
+    tc-tbf(8): "burst" must hold rate / HZ.
+
+    >>> burst_bytes(Rate.parse("10 Gbit/s"), timer_hz=1000, frame_bytes=1514)
+    1250000
+    >>> burst_bytes(Rate.parse("10 Mbit/s"), timer_hz=1000, frame_bytes=1514)
+    1514
+    """
+    return max(-(-rate.bps // (8 * timer_hz)), frame_bytes)
+
+
+def stationary_loss(loss: Loss) -> float:
+    """Long-run loss of the model: the rate itself, or Gilbert–Elliott's mixture of its two states."""
+    if loss.model == "random":
+        return loss.rate.value
+    p, r = loss.rate.value, (loss.recovery.value if loss.recovery else 1.0)
+    bad = p / (p + r) if p + r else 0.0
+    in_bad = loss.loss_in_bad.value if loss.loss_in_bad else 1.0
+    in_good = loss.loss_in_good.value if loss.loss_in_good else 0.0
+    return bad * in_bad + (1 - bad) * in_good
+
+
+def correlated_spread(loss: Loss) -> float:
+    """Standard deviation relative to independent packets, of a two-state chain with correlation 1 - p - r."""
+    p, r = loss.rate.value, (loss.recovery.value if loss.recovery else 1.0)
+    correlation = 1 - p - r
+    return sqrt((1 + correlation) / max(1 - correlation, 1e-9)) if correlation > 0 else 1.0
+
+
+def end_of(flows: Sequence[Flow], links: Sequence[CellLink]) -> Duration:
+    """When the last flow ends; flows with a size are taken to share the slowest bottleneck, one after the other."""
+    rate = min(link.rate for link in links if link.rate is not None)
+    timed = [flow.start.ns + flow.duration.ns for flow in flows if flow.duration is not None]
+    sized = [flow for flow in flows if flow.size is not None]
+    bits = sum(8 * flow.size.bytes for flow in sized if flow.size is not None)
+    last_start = max((flow.start.ns for flow in sized), default=0)
+    return Duration(max([*timed, last_start + bits * NANOSECONDS_PER_SECOND // rate.bps]))

@@ -1,0 +1,111 @@
+"""From the name of an experiment to its plan: the rim where its files are read."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fabbbr import bundled, limits
+from fabbbr.errors import SpecError
+from fabbbr.model import Cell
+from fabbbr.plan import definitions, expand, link_traces
+from fabbbr.plan.link_traces import Trace
+from fabbbr.spec import read
+from fabbbr.spec.experiment import Experiment, Profile, SliceChoice
+from fabbbr.topology import Topology
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """An experiment that was read and planned."""
+
+    source_name: str
+    """As the user named it."""
+    text: str
+    """The file, as it stands."""
+    experiment: Experiment
+    cells: tuple[Cell, ...]
+
+
+def open_plan(
+    name: str,
+    *,
+    seed: int,
+    profile: Profile = "default",
+    overrides: Sequence[str] = (),
+    repeat: int | None = None,
+    timer_hz: int = expand.TIMER_HZ,
+) -> Planned:
+    """Read the experiment of this bundled name or path, with its slices and traces, and plan it.
+
+    Raises UsageError when there is no such experiment, SpecError for mistakes in its files, PlanError when it
+    does not fit its topology.
+    """
+    path = bundled.find("experiments", name)
+    text = read_text(path)
+    experiment = read.parse(text, source=str(path), profile=profile, overrides=overrides, repeat=repeat)
+    cells = expand.cells(
+        experiment,
+        _Slices(path.parent),
+        seed=seed,
+        timer_hz=timer_hz,
+        traces=_traces(experiment, path.parent),
+    )
+    return Planned(source_name=name, text=text, experiment=experiment, cells=cells)
+
+
+class _Slices:
+    """Builds every topology once: conditions mostly share one."""
+
+    def __init__(self, beside: Path) -> None:
+        self._beside = beside
+        self._built: dict[str, Topology] = {}
+
+    def __call__(self, choice: SliceChoice) -> Topology:
+        key = choice.model_dump_json()
+        if key not in self._built:
+            self._built[key] = definitions.load(choice, beside=self._beside)
+        return self._built[key]
+
+
+def _traces(experiment: Experiment, beside: Path) -> dict[str, Trace]:
+    named = dict.fromkeys(condition.setup.path.trace for condition in experiment.conditions)
+    read: dict[str, Trace] = {}
+    left = limits.TRACE_BYTES
+    for name in filter(None, named):
+        said = f"what is left of {limits.TRACE_BYTES} for all traces of an experiment"
+        text = read_text(beside / name, most=left, said=said)
+        left -= len(text)
+        read[name] = link_traces.parse(text, source=str(beside / name))
+    return read
+
+
+def read_text(
+    path: Path, *, most: int = limits.FILE_BYTES, said: str = "the most of an experiment file"
+) -> str:
+    """The text of a file that somebody named: it may be a pipe, a device or far too long.
+
+    Raises SpecError when it cannot be read, is no file, has more than ``most`` bytes (``said``: whose limit that is), or is not
+    UTF-8.
+    """
+    try:
+        # Without O_NONBLOCK a pipe that nobody writes to would hold the opening itself.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123 - a descriptor
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                message = f"cannot read {path}: it is no file; name one"
+                raise SpecError(message)
+            content = file.read(most + 1)
+    except (OSError, ValueError) as error:
+        message = f"cannot read {path}: {getattr(error, 'strerror', error)}; name an existing file"
+        raise SpecError(message) from error
+    if len(content) > most:
+        message = f"{path}: more than {most} bytes, {said}; shorten it"
+        raise SpecError(message)
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        message = f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8 text"
+        raise SpecError(message) from error

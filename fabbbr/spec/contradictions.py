@@ -1,0 +1,231 @@
+"""What a setup says that cannot be meant: mistakes between keys that are each well formed.
+
+Each check yields the location of a key and a message with the remedy. Checks that need the hosts and links
+of a slice are made in :mod:`fabbbr.plan.expand`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TypeVar
+
+from fabbbr.model import DATA_PORT, PORTS_PER_FLOW, AckAggregation, Loss
+from fabbbr.spec.document import Loc
+from fabbbr.spec.experiment import (
+    BBR_PROFILES,
+    IMPLEMENTATIONS,
+    FlowGroup,
+    LinkSetup,
+    PathSetup,
+    Setup,
+    StepSetup,
+)
+from fabbbr.units import ETHERNET_HEADER_BYTES, NANOSECONDS_PER_SECOND, Duration, QueueSize, Rate, Size
+
+Mistake = tuple[Loc, str]
+
+SLOWEST_RATE = Rate(8_000)
+"""A 1500-byte frame takes 1.5 s at 8 kbit/s; TCP gives up below."""
+
+FASTEST_RATE = Rate(10**12)
+LONGEST_RTT = Duration(60 * NANOSECONDS_PER_SECOND)
+"""A lost packet is not sent again before a round trip; TCP's own timers end at two minutes."""
+
+LONGEST_AGGREGATION = Duration(NANOSECONDS_PER_SECOND)
+"""Far beyond any link layer; what waits longer than TCP's least retransmission timeout of 200 ms is sent again."""
+
+LONGEST_RUN = Duration(86_400 * NANOSECONDS_PER_SECOND)
+"""What ``iperf3 -t`` takes at most."""
+
+LARGEST_TRANSFER = Size(10**15)
+SHORTEST_SAMPLE_PERIOD = Duration(1_000_000)
+MOST_FLOWS = (65_536 - DATA_PORT) // PORTS_PER_FLOW
+
+
+def mistakes(setup: Setup) -> Iterator[Mistake]:
+    """All of them."""
+    yield from _path(setup.path, setup.links)
+    for name, link in setup.links.items():
+        yield from _link(("links", name), link, setup.path.mtu)
+    yield from _flows(setup)
+    yield from _bbrs_together(setup.flows)
+    yield from _steps(setup)
+    yield from _times(setup)
+
+
+def _path(path: PathSetup, links: dict[str, LinkSetup]) -> Iterator[Mistake]:
+    if (path.rate is None) == (path.trace is None):
+        said = (
+            "needs a rate, e.g. rate: 100 Mbit/s" if path.rate is None else "give a rate or a trace, not both"
+        )
+        yield ("path",), said
+    yield from _rate(("path", "rate"), path.rate)
+    if isinstance(path.rtt, dict):
+        if not path.rtt:
+            yield ("path", "rtt"), "names no sender, e.g. {h1: 61 ms, h2: 113 ms}"
+        for sender, rtt in path.rtt.items():
+            yield from _rtt(("path", "rtt", sender), rtt)
+    else:
+        yield from _rtt(("path", "rtt"), path.rtt)
+    yield from _buffer(("path", "buffer"), path.buffer, path.mtu)
+    yield from _loss(("path", "loss"), path.loss)
+    yield from _aggregation(("path", "ack_aggregation"), path.ack_aggregation)
+    if (
+        path.ecn
+        and path.aqm == "taildrop"
+        and not any(link.aqm not in (None, "taildrop") for link in links.values())
+    ):
+        yield ("path", "ecn"), "tail drop cannot mark; set aqm: fq_codel (or cake, red, pie) or remove ecn"
+
+
+def _link(loc: Loc, link: LinkSetup, mtu: int) -> Iterator[Mistake]:
+    if link == LinkSetup():
+        yield loc, "changes nothing; give rate, rtt, buffer, loss or aqm, or remove it"
+    yield from _rate((*loc, "rate"), link.rate)
+    yield from _rtt((*loc, "rtt"), link.rtt)
+    yield from _buffer((*loc, "buffer"), link.buffer, mtu)
+    yield from _loss((*loc, "loss"), link.loss)
+
+
+_Quantity = TypeVar("_Quantity", Rate, Duration, Size)
+
+
+def _within(loc: Loc, value: _Quantity | None, least: _Quantity, most: _Quantity) -> Iterator[Mistake]:
+    if value is not None and not least <= value <= most:
+        yield loc, f"{value} is out of range; give {least} to {most}"
+
+
+def _rate(loc: Loc, rate: Rate | None) -> Iterator[Mistake]:
+    yield from _within(loc, rate, SLOWEST_RATE, FASTEST_RATE)
+
+
+def _rtt(loc: Loc, rtt: Duration | None) -> Iterator[Mistake]:
+    yield from _within(loc, rtt, Duration(2), LONGEST_RTT)
+    if rtt is not None and rtt.ns % 2:
+        yield loc, f"{rtt} is an odd number of nanoseconds, and half of it goes each way; make it even"
+
+
+def _buffer(loc: Loc, buffer: QueueSize | None, mtu: int) -> Iterator[Mistake]:
+    if buffer is not None and buffer.size is not None and buffer.size.bytes < mtu + ETHERNET_HEADER_BYTES:
+        packet = mtu + ETHERNET_HEADER_BYTES
+        yield loc, f"{buffer} does not hold one packet of {packet} bytes; give at least {packet} B"
+
+
+def _loss(loc: Loc, loss: Loss | None) -> Iterator[Mistake]:
+    if loss is None:
+        return
+    bursty = {"recovery": loss.recovery, "loss_in_bad": loss.loss_in_bad, "loss_in_good": loss.loss_in_good}
+    if loss.model == "gilbert_elliott" and loss.recovery is None:
+        yield (*loc, "recovery"), "is missing: gilbert_elliott needs it, e.g. recovery: 10 %"
+    for key, value in bursty.items():
+        if loss.model == "random" and value is not None:
+            yield (*loc, key), "means nothing for random loss; add model: gilbert_elliott or remove it"
+
+
+def _aggregation(loc: Loc, aggregation: AckAggregation | None) -> Iterator[Mistake]:
+    if aggregation is None:
+        return
+    yield from _within((*loc, "most"), aggregation.most, Duration(0), LONGEST_AGGREGATION)
+    if not Duration(0) <= aggregation.least <= aggregation.most:
+        yield (*loc, "least"), f"{aggregation.least} is not between 0 s and most, {aggregation.most}"
+
+
+def _flows(setup: Setup) -> Iterator[Mistake]:
+    for index, group in enumerate(setup.flows):
+        yield from _how_long(("flows", index), group)
+        yield from _group(("flows", index), group)
+        yield from _bbr(("flows", index), group)
+    if min(group.start.ns for group in setup.flows) > 0:
+        yield ("flows", 0, "start"), "some flow must start at 0 s: the clock begins with the first flow"
+    total = sum(group.count for group in setup.flows)
+    if total > MOST_FLOWS:
+        yield ("flows",), f"{total} flows; at most {MOST_FLOWS} have ports to send from, use fewer"
+    last = {group.label: index for index, group in enumerate(setup.flows)}
+    for label, times in Counter(group.label for group in setup.flows if group.label).items():
+        if times > 1:
+            yield ("flows", last[label], "label"), f"{label!r} names {times} groups; give each its own"
+
+
+def _how_long(loc: Loc, group: FlowGroup) -> Iterator[Mistake]:
+    if (group.duration is None) == (group.size is None):
+        both = ", not both" if group.size is not None else ""
+        yield loc, f"give either duration, e.g. 60 s, or size, e.g. 100 MB{both}"
+    second = Duration(NANOSECONDS_PER_SECOND)
+    yield from _within((*loc, "duration"), group.duration, second, LONGEST_RUN)
+    if group.duration is not None and group.duration.ns % second.ns:
+        yield (*loc, "duration"), f"{group.duration} is not whole seconds, which iperf3 needs; change it"
+    yield from _within((*loc, "size"), group.size, Size(1), LARGEST_TRANSFER)
+    yield from _within((*loc, "start"), group.start, Duration(0), LONGEST_RUN)
+    yield from _within((*loc, "stagger"), group.stagger, Duration(0), LONGEST_RUN)
+
+
+def _group(loc: Loc, group: FlowGroup) -> Iterator[Mistake]:
+    if group.stagger.ns and group.count == 1:
+        yield (*loc, "stagger"), "one flow alone cannot be staggered; raise count or use start"
+    if group.direction == "reverse" and (group.sender or group.receiver):
+        yield (*loc, "direction"), "from and to already say where the data goes; swap them instead"
+    yield from _rate((*loc, "pacing"), group.pacing)
+
+
+def _bbr(loc: Loc, group: FlowGroup) -> Iterator[Mistake]:
+    known, profiles = IMPLEMENTATIONS.get(group.cca, ("mainline",)), BBR_PROFILES.get(group.cca, ())
+    if group.whose not in known:
+        yield (*loc, "implementation"), f"{group.cca} is {' or '.join(known)}, not {group.whose}"
+    if group.profile is not None and group.profile not in profiles:
+        has = f"is {' or '.join(profiles)}, not {group.profile}" if profiles else "has no profiles; remove it"
+        yield (*loc, "profile"), f"{group.cca} {has}"
+    elif group.profile is not None and group.whose == "google":
+        said = f"Google's {group.cca} has no profiles; remove it, or take implementation: fabbbr"
+        yield (*loc, "profile"), said
+    elif group.profile == "v1cap3" and group.whose == "mainline":
+        yield (*loc, "profile"), "mainline's bbr1 has no such cap; add implementation: fabbbr"
+
+
+def _bbrs_together(groups: tuple[FlowGroup, ...]) -> Iterator[Mistake]:
+    """One kernel has one profile of bbr2 at a time, and one ``bbr``."""
+    profiles = {
+        index: str(group.own_profile)
+        for index, group in enumerate(groups)
+        if (group.cca, group.whose) == ("bbr2", "fabbbr")
+    }
+    if len(set(profiles.values())) > 1:
+        both = " and ".join(sorted(set(profiles.values())))
+        remedy = "compare them in conditions of their own, with vary: {profile: [v2alpha, draft01]}"
+        yield ("flows", max(profiles), "profile"), f"{both} at once, and a kernel runs one of them; {remedy}"
+    runs = [(group.cca, group.whose) for group in groups]
+    if ("bbr3", "google") in runs and ("bbr1", "mainline") in runs:
+        said = "Google's bbr3 takes the place of mainline's bbr1; take implementation: fabbbr for one of them"
+        yield ("flows", runs.index(("bbr3", "google")), "implementation"), said
+
+
+def _steps(setup: Setup) -> Iterator[Mistake]:
+    end = setup.end
+    for index, step in enumerate(setup.steps):
+        loc: Loc = ("steps", index)
+        if end is not None and step.at >= end:
+            yield (
+                (*loc, "at"),
+                f"{step.at} is not before the end of the flows at {end}; move it or lengthen them",
+            )
+        yield from _step(loc, step, setup)
+
+
+def _step(loc: Loc, step: StepSetup, setup: Setup) -> Iterator[Mistake]:
+    if step.rate is None and step.rtt is None and step.buffer is None:
+        yield loc, "changes nothing; give rate, rtt or buffer"
+    if step.rate is not None and step.link is None and setup.path.trace is not None:
+        yield (*loc, "rate"), "path.trace already sets the rate of the bottleneck; use one of the two"
+    yield from _within((*loc, "at"), step.at, Duration(0), LONGEST_RUN)
+    yield from _rate((*loc, "rate"), step.rate)
+    yield from _rtt((*loc, "rtt"), step.rtt)
+    yield from _buffer((*loc, "buffer"), step.buffer, setup.path.mtu)
+
+
+def _times(setup: Setup) -> Iterator[Mistake]:
+    end = setup.end
+    yield from _within(("sample_period",), setup.sample_period, SHORTEST_SAMPLE_PERIOD, end or LONGEST_RUN)
+    if setup.warm_up is not None and end is not None and setup.warm_up >= end:
+        yield ("warm_up",), f"{setup.warm_up} leaves nothing of a run of {end}; shorten it"
+    elif setup.warm_up is not None:
+        yield from _within(("warm_up",), setup.warm_up, Duration(0), LONGEST_RUN)

@@ -1,0 +1,88 @@
+"""What pydantic found, in the words of the person who wrote the file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import get_args
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from fabbbr.foreign import listed, shown
+from fabbbr.model import Record
+from fabbbr.spec.document import Loc
+from fabbbr.suggest import did_you_mean
+
+
+def unknown_key(key: str, known: Sequence[str], *, what: str = "key") -> str:
+    """``unknown key; did you mean 'rate'? (known: …)``."""
+    return f"unknown {what}{did_you_mean(key, known)} (known: {listed(known) or 'none'})"
+
+
+def messages(error: ValidationError, kind: type[Record]) -> Iterator[tuple[Loc, str]]:
+    """Each mistake as its location in the file and a sentence with the remedy."""
+    for detail in error.errors(include_url=False):
+        yield detail["loc"], _message(detail, kind)
+
+
+_EXPECTED = {
+    "bool_parsing": "write true or false",
+    "bool_type": "write true or false",
+    "model_type": "expected keys with values, one a line or in braces",
+    "dict_type": "expected keys with values, one a line or in braces",
+    "tuple_type": "expected a list; write it in brackets or with dashes",
+    "string_type": "expected a single word or quantity",
+}
+
+
+def _message(detail: ErrorDetails, kind: type[Record]) -> str:
+    *parents, last = detail["loc"]
+    given = detail["input"]
+    match detail["type"]:
+        case "extra_forbidden":
+            return unknown_key(str(last), _keys_of(_model_at(kind, parents)))
+        case "missing":
+            return f"is missing{_example(_field(_model_at(kind, parents), last), str(last))}"
+        case "literal_error":
+            known = re.findall(r"'([^']+)'", detail["ctx"]["expected"])
+            return f"{shown(given)} is not known{did_you_mean(str(given), known)} (known: {listed(known)})"
+        case "string_pattern_mismatch":
+            return f"{shown(given)} does not fit the pattern {detail['ctx']['pattern']}"
+        case "quantity" | "plain_words":
+            return detail["msg"]
+        case other:
+            words = detail["msg"]
+            return f"{shown(given)}: {_EXPECTED.get(other) or words[:1].lower() + words[1:]}"
+
+
+def _example(field: FieldInfo | None, key: str) -> str:
+    examples = field.examples if field is not None else None
+    return f"; add e.g. {key}: {examples[0]}" if examples else ""
+
+
+def _keys_of(model: type[Record]) -> tuple[str, ...]:
+    """The keys that a file may give for ``model``."""
+    return tuple(field.alias or name for name, field in model.model_fields.items())
+
+
+def _field(model: type[Record], key: str | int) -> FieldInfo | None:
+    named = (field for name, field in model.model_fields.items() if key in (name, field.alias))
+    return next(named, None)
+
+
+def _model_at(kind: type[Record], loc: Sequence[str | int]) -> type[Record]:
+    """The record that validates what stands at ``loc``; names of links and positions lead no deeper."""
+    model = kind
+    for part in loc:
+        field = _field(model, part)
+        model = (_record_in(field.annotation) if field is not None else None) or model
+    return model
+
+
+def _record_in(annotation: object) -> type[Record] | None:
+    if isinstance(annotation, type) and issubclass(annotation, Record):
+        return annotation
+    found = (_record_in(argument) for argument in get_args(annotation))
+    return next((record for record in found if record is not None), None)

@@ -1,0 +1,342 @@
+"""Experiment files: YAML text → :class:`fabbbr.spec.experiment.Experiment`, or every mistake at once.
+
+Reading touches nothing else: no other file, no host, no clock. Each mistake is one line of the SpecError,
+``file.yaml:12: path.loss.rate: '3 foo' is not a ratio: …``. All profiles of a file are checked whichever is
+asked for, so that a slip in ``full:`` shows today and not on the day of the long run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from fabbbr import limits
+from fabbbr.errors import SpecError, UsageError
+from fabbbr.foreign import shown
+from fabbbr.model import Record
+from fabbbr.spec.axes import Combination, axis_names, axis_nodes, read_axes, replace_axis
+from fabbbr.spec.contradictions import mistakes
+from fabbbr.spec.document import (
+    Items,
+    Loc,
+    Node,
+    Place,
+    Problem,
+    Scalar,
+    Table,
+    compose,
+    find,
+    merge,
+    plain,
+    references,
+    refuse,
+    scalars,
+    substitute,
+)
+from fabbbr.spec.experiment import PROFILES, Condition, Experiment, Header, Profile, Setup
+from fabbbr.spec.explain import messages, unknown_key
+
+HEADER_KEYS = tuple(Header.model_fields)
+SETUP_KEYS = tuple(Setup.model_fields)
+PROFILE_KEYS = ("quick", "full")
+KEYS = (*HEADER_KEYS, *SETUP_KEYS, "vary", "except", *PROFILE_KEYS)
+_NOT_IN_PROFILES = ("id", "title", "source", *PROFILE_KEYS)
+
+_Model = TypeVar("_Model", bound=Record)
+
+
+def parse(
+    text: str,
+    *,
+    source: str,
+    profile: Profile = "default",
+    overrides: Sequence[str] = (),
+    repeat: int | None = None,
+) -> Experiment:
+    """Read an experiment.
+
+    ``source`` names the text in messages. A profile that the file does not define equals the default.
+    ``overrides`` are ``key.path=value`` or ``axis=value,value`` and apply after the profile, as does
+    ``repeat``. Raises SpecError with one line a mistake, UsageError when an override itself is malformed.
+    """
+    root, problems = compose(text, source=source)
+    if not isinstance(root, Table):
+        problems.append(Problem(place=root.place, key="", message="expected keys such as id, path and flows"))
+        raise SpecError("\n".join(map(str, problems)))
+    if repeat is not None:
+        overrides = (*overrides, f"repeat={repeat}")
+    problems.extend(_stray_keys(root))
+    resolved: dict[tuple[str, bool], tuple[Experiment | None, list[Problem]]] = {}
+    experiment = None
+    for name in PROFILES:
+        overridden = bool(overrides) and name == profile
+        reading = (name if name in root.entries else "default", overridden)
+        if reading not in resolved:  # a profile that the file does not define is the default once more
+            table = in_profile(root, name)
+            resolved[reading] = _resolve(
+                apply_overrides(table, overrides) if overridden else table, name, root
+            )
+            problems.extend(_said_of(name, resolved[reading][1], known=problems))
+        if name == profile:
+            experiment = resolved[reading][0]
+    refuse(problems)
+    assert experiment is not None
+    return experiment.model_copy(update={"profile": profile})
+
+
+def _said_of(profile: Profile, found: Sequence[Problem], *, known: Sequence[Problem]) -> Iterator[Problem]:
+    """What is wrong in this profile and was not wrong before, marked with the profile unless it is the default."""
+    before = set(known)
+    for problem in found:
+        if profile == "default":
+            yield problem
+        elif problem not in before:
+            yield replace(problem, message=f"{problem.message} (in profile {profile})")
+
+
+def _stray_keys(root: Table) -> Iterator[Problem]:
+    axes = axis_names(root.entries.get("vary"))
+    for axis in set(axes) & {*KEYS, "zip"}:
+        said = "an experiment key has this name; call the axis otherwise"
+        yield Problem(place=root.places.get("vary", root.place), key=f"vary.{axis}", message=said)
+    allowed = tuple(key for key in (*KEYS, *axes) if key not in _NOT_IN_PROFILES)
+    for name in PROFILE_KEYS:
+        over = root.entries.get(name)
+        if over is None:
+            continue
+        if not isinstance(over, Table):
+            yield Problem(place=over.place, key=name, message="expected keys to replace, e.g. {repeat: 3}")
+            continue
+        for key in over.entries.keys() - set(allowed):
+            said = f"cannot be set here: {unknown_key(key, allowed)}"
+            yield Problem(place=over.places[key], key=f"{name}.{key}", message=said)
+
+
+def in_profile(root: Table, profile: Profile) -> Table:
+    """The file as the profile sees it: experiment keys merged in, values of axes replaced."""
+    over = root.entries.get(profile)
+    table = root.without(*PROFILE_KEYS)
+    if not isinstance(over, Table):
+        return table
+    keys = [key for key in over.entries if key in KEYS and key not in _NOT_IN_PROFILES]
+    table = merge(table, replace(over, entries={key: over.entries[key] for key in keys}))
+    for key in over.entries.keys() - set(KEYS):
+        table = _with_axis(table, key, over.entries[key]) or table
+    return table
+
+
+def _with_axis(table: Table, axis: str, values: Node) -> Table | None:
+    vary = table.entries.get("vary")
+    replaced = replace_axis(vary, axis, values) if vary is not None else None
+    return None if replaced is None else replace(table, entries=table.entries | {"vary": replaced})
+
+
+def apply_overrides(table: Table, overrides: Sequence[str]) -> Table:
+    """Lay ``key.path=value`` and ``axis=value,value`` of the command line on an experiment.
+
+    Raises UsageError when one has no ``=`` or runs into a list or a value; what it sets is checked with the rest.
+    """
+    for override in overrides:
+        name, equals, text = override.partition("=")
+        name = name.strip()
+        if not equals or not name or not text.strip():
+            message = f"override {shown(override)}: write it as key.path=value, e.g. path.rate='1 Gbit/s'"
+            raise UsageError(message)
+        if name.partition(".")[0] in PROFILE_KEYS:
+            message = f"override {shown(override)}: it applies to the profile in use; set the key itself"
+            raise UsageError(message)
+        if name.count(".") > limits.NESTING:
+            message = f"override {shown(override)}: no key of an experiment is so deep"
+            raise UsageError(message)
+        source = f"override {shown(override)}"
+        value = _override_value(text, source)
+        table = _with_axis(table, name, _as_list(value)) or _set(table, name.split("."), value, source)
+    return table
+
+
+def _override_value(text: str, source: str) -> Node:
+    try:
+        node, problems = compose(text.strip(), source=source)
+        refuse(problems)
+    except SpecError as error:
+        raise UsageError(str(error)) from None
+    return _without_lines(node, Place(source=source))
+
+
+def _without_lines(node: Node, place: Place) -> Node:
+    match node:
+        case Scalar():
+            return replace(node, place=place)
+        case Items():
+            return Items(nodes=tuple(_without_lines(item, place) for item in node.nodes), place=place)
+        case Table():
+            entries = {key: _without_lines(value, place) for key, value in node.entries.items()}
+            return Table(entries=entries, places=dict.fromkeys(entries, place), place=place)
+
+
+def _as_list(node: Node) -> Node:
+    if not isinstance(node, Scalar):
+        return node
+    texts = [text.strip() for text in node.text.split(",")]
+    return Items(nodes=tuple(replace(node, text=text) for text in texts), place=node.place)
+
+
+def _set(table: Table, keys: list[str], value: Node, source: str) -> Table:
+    key, *rest = keys
+    below = table.entries.get(key)
+    if rest:
+        value = _set_below(below, rest, value, source)
+    return replace(
+        table, entries=table.entries | {key: value}, places=table.places | {key: Place(source=source)}
+    )
+
+
+def _set_below(below: Node | None, keys: list[str], value: Node, source: str) -> Node:
+    place = Place(source=source)
+    match below:
+        case None:
+            return _set(Table(entries={}, places={}, place=place), keys, value, source)
+        case Table():
+            return _set(below, keys, value, source)
+        case Items() if keys[0] in map(str, range(len(below.nodes))):
+            index = int(keys[0])
+            item = _set_below(below.nodes[index], keys[1:], value, source) if keys[1:] else value
+            return replace(below, nodes=(*below.nodes[:index], item, *below.nodes[index + 1 :]))
+        case Items():
+            message = (
+                f"{source}: {shown(keys[0])} is no position of a list of {len(below.nodes)} (counted from 0)"
+            )
+            raise UsageError(message)
+        case Scalar():
+            message = f"{source}: there stands the single value {shown(below.text)}; set it as a whole, e.g. {{{keys[0]}: …}}"
+            raise UsageError(message)
+
+
+@dataclass
+class _Resolving:
+    """Collects what is wrong with one profile of a file."""
+
+    table: Table
+    problems: list[Problem]
+
+    def wrong(self, loc: Loc, message: str, *, root: Node | None = None) -> None:
+        found = find(root or self.table, loc)
+        if isinstance(found.node, Scalar) and found.node.reference:
+            return  # an unknown $name: reported once, as such
+        axis = found.node.axis if isinstance(found.node, Scalar) else None
+        key = f"{found.key} = ${axis}" if axis else found.key
+        self.problems.append(Problem(place=found.place, key=key, message=message))
+
+    def model(self, kind: type[_Model], table: Table) -> _Model | None:
+        try:
+            return kind.model_validate(plain(table))
+        except ValidationError as error:
+            for loc, message in islice(messages(error, kind), limits.MISTAKES_LOOKED_FOR):
+                self.wrong(loc, message, root=table)
+            return None
+
+    def references(self, setup: Table) -> None:
+        nodes = dict(axis_nodes(self.table.entries.get("vary")))
+        known = tuple(nodes)
+        used: set[str] = set()
+        for loc, scalar in references(setup):
+            name = scalar.reference
+            if name is None:
+                self.wrong(loc, f"{shown(scalar.text)}: an axis stands alone, as $name, not inside a text")
+            elif name not in known:
+                key = find(setup, loc).key
+                said = unknown_key(name, known, what="axis")
+                self.problems.append(Problem(place=scalar.place, key=key, message=f"${name}: {said}"))
+            used.add(name or "")
+            if len(self.problems) >= limits.MISTAKES_LOOKED_FOR:
+                return
+        for axis in known:
+            if axis not in used:
+                said = f"the axis is never used; write ${axis} where its value belongs, or remove it"
+                self.problems.append(Problem(place=nodes[axis].place, key=f"vary.{axis}", message=said))
+
+    def keys(self) -> None:
+        known = (*KEYS, *axis_names(self.table.entries.get("vary")))
+        for key in self.table.entries.keys() - set(KEYS):
+            place = self.table.places[key]
+            self.problems.append(Problem(place=place, key=key, message=unknown_key(key, known)))
+
+    def header(self) -> Header | None:
+        table = _only(self.table, HEADER_KEYS)
+        for loc, scalar in references(table):
+            if scalar.reference is not None:
+                said = f"${scalar.reference}: holds for all conditions, so no axis can stand here; write the value"
+                self.problems.append(Problem(place=scalar.place, key=find(table, loc).key, message=said))
+        return self.model(Header, table)
+
+    def amount(self, header: Header | None, setup: Table, conditions: int) -> bool:
+        """Whether the experiment is of a size that anybody could run; counted before anything is expanded."""
+        values = conditions * sum(1 for _ in scalars(setup))
+        if values > limits.VALUES:
+            said = f"{conditions} conditions of {values // conditions} values are {values}; at most {limits.VALUES}"
+            self.wrong(("vary",), f"{said}, split the experiment")
+        repeat = header.repeat if header is not None else 1
+        cells = conditions * repeat
+        if cells > limits.CELLS:
+            said = f"{conditions} conditions × {repeat} repetitions are {cells} cells; at most {limits.CELLS}"
+            self.wrong(("repeat",), f"{said}, lower repeat or split the experiment")
+        return values <= limits.VALUES and cells <= limits.CELLS
+
+    def conditions(self, setup: Table, combinations: Sequence[Combination]) -> Iterator[Condition]:
+        """The conditions without a mistake; after very many with one the rest is not looked at."""
+        faulty = 0
+        for combination in combinations:
+            found = self.condition(setup, combination)
+            if found is not None:
+                yield found
+            else:
+                faulty += 1
+            if max(faulty, len(self.problems)) >= limits.MISTAKES_LOOKED_FOR:
+                return
+
+    def condition(self, setup: Table, combination: Combination) -> Condition | None:
+        table = substitute(setup, combination)
+        assert isinstance(table, Table)
+        model = self.model(Setup, table)
+        if model is None:
+            return None
+        found = list(mistakes(model))
+        for loc, message in found:
+            self.wrong(loc, message, root=table)
+        if found:
+            return None
+        axes = {axis: value.text for axis, value in combination.items()}
+        return Condition(axes=axes, setup=model)
+
+
+def _resolve(table: Table, profile: Profile, root: Table) -> tuple[Experiment | None, list[Problem]]:
+    elsewhere = list(axis_nodes(root.entries.get("vary")))
+    for name in PROFILE_KEYS:
+        over = root.entries.get(name)
+        elsewhere.extend(over.entries.items() if isinstance(over, Table) else ())
+    axes, problems = read_axes(table.entries.get("vary"), table.entries.get("except"), elsewhere=elsewhere)
+    resolving = _Resolving(table, problems)
+    resolving.keys()
+    header = resolving.header()
+    setup = _only(table, SETUP_KEYS)
+    resolving.references(setup)
+    combinations = list(axes.combinations())
+    if not resolving.amount(header, setup, len(combinations)):
+        return None, problems
+    conditions = tuple(resolving.conditions(setup, combinations))
+    if header is None or problems:
+        return None, problems
+    return Experiment(**dict(header), profile=profile, axes=axes.values, conditions=conditions), problems
+
+
+def _only(table: Table, keys: Sequence[str]) -> Table:
+    return replace(table, entries={key: node for key, node in table.entries.items() if key in keys})
+
+
+def describe(experiment: Experiment) -> dict[str, Any]:
+    """The experiment as JSON data, defaults filled in: what ``run.json`` keeps."""
+    return experiment.model_dump(mode="json", by_alias=True)

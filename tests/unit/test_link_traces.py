@@ -1,0 +1,71 @@
+"""Mahimahi traces: bytes are conserved, time goes forward, bad lines are named."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabbbr.errors import SpecError
+from fabbbr.plan import link_traces
+from fabbbr.plan.link_traces import STANDSTILL, Trace
+from fabbbr.units import Duration, Rate
+
+MS = 1_000_000
+
+
+@given(st.lists(st.integers(0, 2000), min_size=1, max_size=200), st.integers(1, 5))
+def test_the_rates_carry_exactly_the_bytes_of_the_opportunities(times, passes):
+    """Over whole passes that end with a bin; bins that stand still are given a rate and do not count."""
+    times = [*sorted(times), 2000]
+    end = Duration(passes * 2000 * MS)
+    changes = Trace(opportunities_ms=tuple(times)).rates(until=end)
+    until = [at.ns for at, _ in changes[1:]] + [end.ns]
+    bits = sum(
+        rate.bps * (stop - at.ns)
+        for (at, rate), stop in zip(changes, until, strict=True)
+        if rate != STANDSTILL
+    )
+    assert bits == passes * len(times) * 1500 * 8 * 1_000_000_000
+
+
+def test_one_opportunity_a_millisecond_is_a_steady_12_mbit_per_second():
+    trace = link_traces.parse("".join(f"{k}\n" for k in range(1, 1001)), source="t")
+    assert trace.rates(until=Duration.parse("7 s")) == ((Duration(0), Rate.parse("12 Mbit/s")),)
+    assert trace.mean_rate == Rate.parse("12 Mbit/s")
+
+
+def test_a_bin_without_opportunities_gets_the_least_rate_and_not_none():
+    trace = link_traces.parse("1\n50\n400\n", source="t")
+    rates = trace.rates(until=Duration.parse("400 ms"))
+    assert rates == (
+        (Duration(0), Rate(240_000)),
+        (Duration.parse("100 ms"), STANDSTILL),
+        (Duration.parse("300 ms"), Rate(120_000)),
+    )
+
+
+def test_a_trace_repeats_when_it_ends_even_inside_a_bin():
+    trace = link_traces.parse("150\n", source="t")
+    rates = dict(trace.rates(until=Duration.parse("600 ms")))
+    assert rates == {
+        Duration(0): STANDSTILL,
+        Duration.parse("100 ms"): Rate(120_000),
+        Duration.parse("300 ms"): STANDSTILL,
+        Duration.parse("400 ms"): Rate(120_000),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("1\n2\nx\n", "lte.up:3: 'x' is not a whole number of milliseconds"),
+        ("1\n\n2\n", "lte.up:2: '' is not a whole number"),
+        ("1\n-2\n", "lte.up:2: '-2' is not a whole number"),
+        ("5\n4\n", "lte.up:2: 4 goes back in time"),
+        ("0\n0\n", "lte.up: a trace needs an opportunity after 0 ms"),
+        ("", "lte.up: a trace needs an opportunity after 0 ms"),
+    ],
+)
+def test_a_bad_line_is_refused_by_its_number(text, said):
+    with pytest.raises(SpecError) as caught:
+        link_traces.parse(text, source="lte.up")
+    assert str(caught.value).startswith(said)
