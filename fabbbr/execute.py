@@ -25,14 +25,15 @@ from fabbbr.files import write_atomically
 from fabbbr.job.build import job
 from fabbbr.job.cabling import lay_cables
 from fabbbr.job.configure import interface_roles
-from fabbbr.model import Cell, CellManifest, CellStatus, Certificate, Provenance
+from fabbbr.job.records import Job
+from fabbbr.model import Cell, CellManifest, CellStatus, Certificate, ClockKind, Provenance
 from fabbbr.plan.estimate import estimate
 from fabbbr.store import RunFolder, hashes_of_raw_files
+from fabbbr.units import NANOSECONDS_PER_SECOND
 from fabbbr.version import __version__
 
 _LEAST_WALL_S = 180.0
 _WALL_FACTOR = 20.0
-"""A cell may take this many times its estimated wall time before it counts as hung."""
 
 EventKind = Literal["started", "progress", "certified", "uncertified", "failed"]
 
@@ -171,12 +172,13 @@ class _Run:
         )
 
     def _task(self, cell: Cell, slot: int, work: Path) -> Task:
+        planned = job(cell, iperf3_version=self._identity.tools.get("iperf3"))
         return Task(
-            job=job(cell, iperf3_version=self._identity.tools.get("iperf3")),
+            job=planned,
             work=work,
             seed=cell.seed,
             slot=slot,
-            wall_limit_s=max(_LEAST_WALL_S, _WALL_FACTOR * estimate([cell]).wall_s),
+            wall_limit_s=wall_limit_s(cell, planned, self._identity.clock),
             cancelled=self._cancelled,
             progress=lambda clock_s: self._listen(
                 Event(kind="progress", cell=cell, slot=slot, clock_s=clock_s)
@@ -238,3 +240,12 @@ def _status(certificate: Certificate) -> tuple[CellStatus, str | None]:
     if not wrong:
         return "certified", None
     return "uncertified", "; ".join(f"{c.name}: {c.measured} (asked: {c.asked})" for c in wrong)
+
+
+def wall_limit_s(cell: Cell, planned: Job, clock: ClockKind) -> float:
+    """Wall seconds after which a cell counts as hung: twenty times what it is estimated to compute, 180 s at least.
+
+    On a real clock its own time comes on top: until the last of its flows is ended, whatever became of it.
+    """
+    computing_s = max(_LEAST_WALL_S, _WALL_FACTOR * estimate([cell]).wall_s)
+    return computing_s + (planned.end_ns / NANOSECONDS_PER_SECOND if clock == "real" else 0.0)
