@@ -12,7 +12,7 @@ import pandas as pd
 
 from fabbbr.errors import AnalysisError
 from fabbbr.inspection import Inspection, summary_of
-from fabbbr.model import RunManifest
+from fabbbr.model import CellManifest, RunManifest
 from fabbbr.store import RunFolder
 from fabbbr_analysis.tables.build import Progress, build_tables, table_path
 
@@ -102,6 +102,11 @@ class RunSet:
     def problems(self) -> tuple[str, ...]:
         """What is wrong with the run folder, a line each; nothing for a run set made of frames."""
         return self.found.problems if self.found is not None else ()
+
+    def cell_manifests(self) -> list[CellManifest]:
+        """Read the manifests of the cells that the tables were made from; StoreError where there is no run folder."""
+        folder = RunFolder.open(self.path)
+        return [folder.cell(cell_id).manifest for cell_id in self.cells["cell_id"]]
 
     @cached_property
     def cells(self) -> pd.DataFrame:

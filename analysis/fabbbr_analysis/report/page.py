@@ -179,7 +179,7 @@ def _experiment(
     place: int, run_set: RunSet, summary: pd.DataFrame, palette: Palette, folder: Path
 ) -> Experiment:
     manifest: RunManifest = run_set.manifest
-    manifests = provenance.manifests(run_set)
+    manifests = run_set.cell_manifests()
     slug = f"e{place}-{run_set.experiment}"
     return Experiment(
         slug=slug,

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fabbbr.model import Cell, CellManifest, CongestionControl, Flow, RunManifest
-from fabbbr.store import RunFolder
 from fabbbr_analysis.report.diagram import buffers, spread
 from fabbbr_analysis.report.wording import counted, distinct, listing, tie
 
@@ -24,12 +23,6 @@ class Fact:
 
     name: str
     value: str
-
-
-def manifests(run_set: RunSet) -> list[CellManifest]:
-    """Return the manifests of the cells that the tables were made from."""
-    folder = RunFolder.open(run_set.path)
-    return [folder.cell(cell_id).manifest for cell_id in run_set.cells["cell_id"]]
 
 
 def digest(run_set: RunSet) -> tuple[Fact, ...]:
