@@ -3,12 +3,13 @@
     python benchmarks/bbr_overhead.py                the whole table, about a minute and a half
     python benchmarks/bbr_overhead.py --markdown
 
-The BPF column is the kernel's own account (``kernel.bpf_stats_enabled``: time in the program over its runs) of a flow
-through veth pairs and a TBF of 1 Gbit/s. The kernel's bbr is called from a BPF program that does nothing else, so that
-it is measured in the same way; what measuring and calling cost alone is the row "nothing". The column of the guest kernel is a
-sampled profile (``perf``) of a flow of 1 Gbit/s: CPU time in the algorithm's functions, over the receiver's ACKs. The column of user space is
-the least time of several passes over one trace, without any kernel. Needs root, clang, gcc and bpftool; makes and
-removes everything it needs.
+The BPF column is the kernel's own account (``kernel.bpf_stats_enabled``: time in the program over its
+runs) of a flow through veth pairs and a TBF of 1 Gbit/s. The kernel's bbr is called from a BPF program
+that does nothing else, so that it is measured in the same way; what measuring and calling cost alone
+is the row "nothing". The column of the guest kernel is a sampled profile (``perf``) of a flow of
+1 Gbit/s: CPU time in the algorithm's functions, over the receiver's ACKs. The column of user space is
+the least time of several passes over one trace, without any kernel. Needs root, clang, gcc and
+bpftool; makes and removes everything it needs.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ def measure() -> Table:
 
 
 def in_bpf(subject: Subject, folder: Path) -> float | None:
-    """Mean over the ACKs of a flow; the least of several flows, as whatever else the machine does only adds."""
+    """Mean over the ACKs of a flow; the least of several flows, as what else the machine does only adds."""
     return min(_mean_over_flow(subject, folder) for _ in range(FLOWS))
 
 

@@ -1,11 +1,12 @@
-"""Speed of the emulator, beside the host's own kernel in real time and beside ns-3, in one run on one machine.
+"""Speed of the emulator, beside the host's own kernel in real time and ns-3, in one run on one machine.
 
     python benchmarks/emulator.py                        everything, about 8 minutes on 2 cores
     python benchmarks/emulator.py --only guest,topology --repeat 5
     python benchmarks/emulator.py --load '10 Gbit/s' --cca bbr1 --markdown
 
-Packets are data packets that left the bottleneck; CPU seconds are those of all processes of the path, starting and
-stopping included. Repetitions of all parts are interleaved, so that a disturbance does not fall on one of them.
+Packets are data packets that left the bottleneck; CPU seconds are those of all processes of the
+path, starting and stopping included. Repetitions of all parts are interleaved, so that a
+disturbance does not fall on one of them.
 """
 
 from __future__ import annotations
@@ -202,7 +203,10 @@ def _tables(tasks: Sequence[Task]) -> list[Table]:
         ("topology", "Bringing up a topology (boot and power-off included)"),
         (
             "pair",
-            f"Two CPUs: guests with {_PAIR_LOAD.name}, {_PAIR_LOAD.cca}; and loops, for what the machine gives",
+            (
+                f"Two CPUs: guests with {_PAIR_LOAD.name}, {_PAIR_LOAD.cca}; and loops, "
+                f"for what the machine gives"
+            ),
         ),
     ):
         made.append(_cost_table(title, [task for task in measured if task.part == part]))
@@ -281,7 +285,8 @@ def _as_json(tasks: Sequence[Task], notes: Sequence[str]) -> dict[str, object]:
                 **{
                     key: getattr(sample, key)
                     for key in (
-                        "packets", "cpu_s", "wall_s", "flow_s", "goodput_bps", "retransmits", "acks", "digest",
+                        "packets", "cpu_s", "wall_s", "flow_s", "goodput_bps", "retransmits", "acks",
+                        "digest",
                     )
                 },
             }

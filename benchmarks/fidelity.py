@@ -3,9 +3,10 @@
     python benchmarks/fidelity.py                         the whole grid, a few minutes
     python benchmarks/fidelity.py --rates '1 Gbit/s' --rtts '1 ms,20 ms' --markdown
 
-Rate, round trip, buffer and conservation of packets come from each cell's certificate. Goodput comes from samples of
-the receiver's socket (``bytes_received``): a paced Reno flow keeps the queue from emptying without filling it, so
-that the path is full and nothing is lost while it is measured. A second set of cells has 1 % loss.
+Rate, round trip, buffer and conservation of packets come from each cell's certificate. Goodput comes
+from samples of the receiver's socket (``bytes_received``): a paced Reno flow keeps the queue from
+emptying without filling it, so that the path is full and nothing is lost while it is measured. A
+second set of cells has 1 % loss.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ _MTU_BYTES = 1500
 _FRAME_BYTES = _MTU_BYTES + ETHERNET_HEADER_BYTES
 _FIRST_WINDOW_PACKETS = 10
 _PACING = 1.02
-"""Times the bottleneck's rate (Linux paces payload, so times the ceiling of goodput): a queue stands there, growing."""
+"""Times the bottleneck's rate (Linux paces payload, so times the ceiling of goodput): a
+queue stands there, growing."""
 _QUEUE_SHARE = 0.03
 """Of all that the bottleneck carries: more than pacing lets the queue grow, so that nothing is lost."""
 _SLACK_PACKETS = 40
@@ -206,7 +208,7 @@ def _ceiling_bps(rate: Rate) -> float:
 
 
 def _goodput_bps(stored: StoredCell, rate: Rate, rtt: Duration) -> float:
-    """Between the samples next to the ends of the steady window, from ``bytes_received`` of the data connection."""
+    """Between the samples next to the steady window's ends: ``bytes_received`` of the data connection."""
     cell = stored.manifest.cell
     assert cell.flows[0].duration is not None
     end = cell.flows[0].duration.seconds

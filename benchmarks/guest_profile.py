@@ -1,6 +1,7 @@
-"""What an ACK costs in the guest kernel: a sampled profile of the whole guest, read with the kernel's own symbols.
+"""What an ACK costs in the guest kernel: a sampled profile of the whole guest, with the kernel's own symbols.
 
-The guest kernel is an ordinary program to the host, so ``perf`` sees where it is; its virtual clock does not matter.
+The guest kernel is an ordinary program to the host, so ``perf`` sees where it is; its
+virtual clock does not matter.
 """
 
 from __future__ import annotations
@@ -72,7 +73,10 @@ def _profiled(cca: str, record: Path) -> int:
         check=False,
     )
     if done.returncode != 0:
-        message = f"perf record: {done.stderr.strip().splitlines()[-1:] or done.returncode}; apt-get install linux-perf"
+        message = (
+            f"perf record: {done.stderr.strip().splitlines()[-1:] or done.returncode}; "
+            f"apt-get install linux-perf"
+        )
         raise EnvironmentUnfitError(message)
     return int(json.loads(done.stdout.splitlines()[-1])["acks"])
 

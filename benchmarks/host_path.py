@@ -1,7 +1,7 @@
 """The same flows through this machine's own kernel, in real time: three name spaces, veth pairs and a TBF.
 
-No delay: not every kernel has netem, and the path to compare with is the fastest one there is. Everything is made
-and removed here. Needs root.
+No delay: not every kernel has netem, and the path to compare with is the fastest one there is. Everything is
+made and removed here. Needs root.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def why_not(cca: str) -> str | None:
 def run_host(load: Load) -> Sample:
     """Run ``load`` in real time, pinned to one CPU.
 
-    CPU time is that of the iperf3 processes. What the kernel does in interrupts while no process runs is charged to
-    nobody, so this flatters the host's kernel.
+    CPU time is that of the iperf3 processes. What the kernel does in interrupts while no process runs is
+    charged to nobody, so this flatters the host's kernel.
     """
     with _path(load):
         return in_own_process(lambda meter: _run(meter, load))

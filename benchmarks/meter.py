@@ -1,7 +1,8 @@
 """CPU seconds of a piece of work and of every process it leaves behind.
 
-A guest is a tree of processes, and those that outlive their parent are charged to whoever reaps them. So the work
-runs in a process of its own that adopts orphans (prctl(2), PR_SET_CHILD_SUBREAPER) and waits for all of them.
+A guest is a tree of processes, and those that outlive their parent are charged to whoever reaps
+them. So the work runs in a process of its own that adopts orphans (prctl(2),
+PR_SET_CHILD_SUBREAPER) and waits for all of them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ class Cost:
     """What something took."""
 
     cpu_s: float
-    """User and system time of the processes that were started, not of the Python process that started them."""
+    """User and system time of the processes that were started, not of the Python process that started
+    them."""
     wall_s: float
 
 
@@ -38,7 +40,10 @@ class Meter:
         self._wall, self._cpu = time.monotonic(), _children_cpu_s()
 
     def stop(self) -> Cost:
-        """Wait for all descendants, adopted ones too, and add them up. Everything must have been told to end."""
+        """Wait for all descendants, adopted ones too, and add them up.
+
+        Everything must have been told to end.
+        """
         wall_s = time.monotonic() - self._wall
         with contextlib.suppress(ChildProcessError):
             while True:

@@ -1,4 +1,4 @@
-"""The same flows simulated packet by packet by ns-3, with a program of ours; nothing where ns-3 is not installed."""
+"""The same flows simulated by ns-3 packet by packet, with a program of ours; nothing without ns-3."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def program() -> Path:
     if made.exists():
         return made
     made.parent.mkdir(parents=True, exist_ok=True)
-    # The package lists GNU Scientific Library's development files, which it does not depend on: only ns-3's own.
+    # The package lists GNU Scientific Library's development files, which it does
+    # not depend on: only ns-3's own.
     words = _told("pkg-config", "--cflags", "--libs", *_MODULES).split()
     own = [word for word in words if "ns3" in word or not word.startswith(("-l", "/"))]
     with tempfile.TemporaryDirectory(dir=made.parent) as work:

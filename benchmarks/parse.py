@@ -2,8 +2,9 @@
 
 Usage: python benchmarks/parse.py [sockets in thousands, default 100]
 
-One core, CPU seconds, best of three. The archive of ss is the capture of tests/golden repeated. Peak memory is that of
-a child process that streams the archive from a file, less what it holds before. Linux only (it reads /proc).
+One core, CPU seconds, best of three. The archive of ss is the capture of tests/golden repeated.
+Peak memory is that of a child process that streams the archive from a file, less what it holds
+before. Linux only (it reads /proc).
 """
 
 from __future__ import annotations

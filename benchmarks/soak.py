@@ -1,11 +1,11 @@
-"""A day in virtual time: 64 BBRv2 and BBRv3 flows under random loss and changing rates; then the kernel's log and memory.
+"""A day in virtual time: 64 BBRv2 and BBRv3 flows, random loss, changing rates; kernel's log and memory.
 
     python benchmarks/soak.py                 24 hours, about half an hour on one core
     python benchmarks/soak.py --hours 1 --json
     python benchmarks/soak.py --keep DIR      keeps the raw files and the guest's kernel log
 
-Fails when the guest's kernel warned of anything, when a flow ended early or stalled, or when memory grew between the
-second hour and the last.
+Fails when the guest's kernel warned of anything, when a flow ended early or stalled, or when memory grew
+between the second hour and the last.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ _WARNING = re.compile(
     r"WARNING|BUG|Oops|Call Trace|refcount|underflow|leak|fab_bbr:|hung task", re.IGNORECASE
 )
 _GROWTH_KB = 4096
-"""Of slab memory from the second hour to the last: pages half filled; a leak of one connection's state an hour is more."""
+"""Of slab memory from the second hour to the last: pages half filled; a leak of one
+connection's state an hour is more."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -175,7 +176,10 @@ def _delivered(raw: Path, index: int) -> Iterator[tuple[int, str]]:
 
 def _words(result: dict[str, Any]) -> str:
     slab = result["slab_kb_by_hour"]
-    memory = f"unreclaimable slab: {slab[min(1, len(slab) - 1)]} kB after the second hour, {slab[-1]} kB at the end"
+    memory = (
+        f"unreclaimable slab: {slab[min(1, len(slab) - 1)]} kB after the second "
+        f"hour, {slab[-1]} kB at the end"
+    )
     least, total = result["least_of_a_flow_bytes"] / 1e9, result["delivered_bytes"] / 1e9
     lines = [
         f"{result['hours']} h of {result['flows']} flows in {result['wall_s']} s of wall clock",

@@ -1,4 +1,4 @@
-"""How long the guest takes to bring up a topology: nodes and cables alone, and a whole cell that hardly sends."""
+"""How long the guest takes to bring up a topology: nodes and cables alone, and a cell that hardly sends."""
 
 from __future__ import annotations
 

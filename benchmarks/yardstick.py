@@ -1,7 +1,7 @@
 """What a machine gives to two processes that share nothing: the measure for two guests at the same time.
 
-The CPUs of a virtual machine may share a core, a turbo clock or an owner's patience; a program that does sums in registers
-cannot do better side by side than the machine lets it.
+The CPUs of a virtual machine may share a core, a turbo clock or an owner's patience; a program that does sums
+in registers cannot do better side by side than the machine lets it.
 """
 
 from __future__ import annotations

@@ -30,7 +30,8 @@ def names(kind: Literal["experiments", "slices"]) -> tuple[str, ...]:
 def find(kind: Literal["experiments", "slices"], name: str, *, beside: Path | None = None) -> Path:
     """The file of a bundled name, or of a path relative to the folder ``beside`` (default: the current one).
 
-    A path has a slash or a dot in it, a bundled name has neither. Raises UsageError when there is no such file.
+    A path has a slash or a dot in it, a bundled name has neither. Raises
+    UsageError when there is no such file.
     """
     suffix, one = _SUFFIX[kind], kind.removesuffix("s")
     if "/" in name or "." in name:
@@ -43,7 +44,10 @@ def find(kind: Literal["experiments", "slices"], name: str, *, beside: Path | No
         return path
     if name not in names(kind):
         hint = did_you_mean(name, names(kind))
-        message = f"no {one} {name!r}{hint} (bundled: {', '.join(names(kind))}; a file of your own: ./{name}{suffix})"
+        message = (
+            f"no {one} {name!r}{hint} (bundled: {', '.join(names(kind))}; a file of "
+            f"your own: ./{name}{suffix})"
+        )
         raise UsageError(message)
     return folder(kind) / f"{name}{suffix}"
 

@@ -21,7 +21,7 @@ STATUSES = """\
 Exit statuses: 0 done; 1 unexpected; 2 usage; 3 a mistake in an experiment file; 4 the plan does not fit; 5 this machine
 lacks something; 6 a tool broke; 7 a run folder is damaged or cannot be written, or standard output cannot; 8 raw output
 cannot be read; 9 analysis impossible; 10 some cells failed or were not certified; 130 interrupted.
-"""
+"""  # noqa: E501
 UNEXPECTED = 1
 INTERRUPTED = 130
 

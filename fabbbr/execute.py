@@ -1,7 +1,7 @@
 """The loop: cell by cell, on as many places at once as asked, each kept only when it is whole.
 
-A cell that is in the run folder is never run again; an interrupted one leaves nothing there. A cell whose tools
-broke is put aside under ``failed/`` with its reason and tried again by the next run.
+A cell that is in the run folder is never run again; an interrupted one leaves nothing there. A cell whose
+tools broke is put aside under ``failed/`` with its reason and tried again by the next run.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ class _Run:
         return self._folder.path / "failed" / cell.id
 
     def _put_aside(self, cell: Cell, slot: int, reason: str) -> Event:
-        """Keep what a broken cell left, for whoever looks for the cause; the next run tries the cell again."""
+        """Keep what a broken cell left, to look for the cause; the next run tries the cell again."""
         aside = self._aside(cell)
         shutil.rmtree(aside, ignore_errors=True)
         try:

@@ -15,10 +15,11 @@ from fabbbr.errors import FabbbrError, StoreError, refusal
 from fabbbr.foreign import inline
 
 LARGEST_RECORD_BYTES = 128 << 20
-"""Of run.json, a manifest, an index or an experiment file. A plan of 10 000 cells is 40 MB; parsing takes ten times as much
-memory, which a laptop still has."""
+"""Of run.json, a manifest, an index or an experiment file. A plan of 10 000 cells is 40 MB; parsing takes ten
+times as much memory, which a laptop still has."""
 LARGEST_RAW_BYTES = 4 << 30
-"""Of a raw file: an hour of ss for 100 flows at 100 ms is 2.5 GB. Hashing the most takes ten seconds, not for ever."""
+"""Of a raw file: an hour of ss for 100 flows at 100 ms is 2.5 GB. Hashing the most
+takes ten seconds, not for ever."""
 
 _CHUNK = 1 << 20
 _KINDS = {
@@ -46,8 +47,8 @@ def sha256_of_own(path: Path, *, limit: int) -> str:
 def read_own(path: Path, *, limit: int) -> bytes:
     """The bytes of a file inside a run folder.
 
-    Raises StoreError, which names the file, when it cannot be read, has more than ``limit`` bytes, or is a link, a folder,
-    a pipe or a device.
+    Raises StoreError, which names the file, when it cannot be read, has more than ``limit`` bytes, or is a
+    link, a folder, a pipe or a device.
     """
     with _opened(path, limit) as file:
         return file.read(os.fstat(file.fileno()).st_size)
@@ -59,7 +60,10 @@ def _opened(path: Path, limit: int) -> Iterator[BinaryIO]:
         found = path.lstat()
         require(path, found, stat.S_IFREG)
         if found.st_size > limit:
-            message = f"{inline(str(path))} has {found.st_size} bytes, where fabbbr never writes more than {limit}; remove it"
+            message = (
+                f"{inline(str(path))} has {found.st_size} bytes, where fabbbr never writes "
+                f"more than {limit}; remove it"
+            )
             raise StoreError(message)
         # What takes the file's place meanwhile is not followed or waited for either.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -131,7 +135,7 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def _new(path: Path) -> TextIO:
-    """A file that was not there; what a killed process with the same number left, or a link, is taken away."""
+    """A file that was not there; what a killed process of the same number left, or a link, is taken away."""
     path.unlink(missing_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     return os.fdopen(os.open(path, flags, 0o666), "w", encoding="utf-8")

@@ -19,7 +19,7 @@ _CHARACTERS_SHOWN = 60
 
 
 def visible(text: str, *, keep: str = "\n\t") -> str:
-    r"""``text`` with every control character but those of ``keep`` spelt out: a terminal shows it and does not obey it.
+    r"""``text`` with every control character but those of ``keep`` spelt out: shown, and not obeyed.
 
     >>> visible("a\x1b[31mb"), visible("two\nlines"), visible("two\nlines", keep="")
     ('a\\x1b[31mb', 'two\nlines', 'two\\nlines')

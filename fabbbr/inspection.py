@@ -1,4 +1,4 @@
-"""What a run folder holds and what is wrong with it: for ``fabbbr verify``, and for whatever makes numbers of it."""
+"""What a run folder holds and what is wrong with it: for ``fabbbr verify`` and all that reads numbers."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Inspection:
     def digest(self) -> str | None:
         """The digest of the whole run, to cite it by; None when something is wrong with it.
 
-        It is that of the lines that ``sha256sum run.json cells/*/manifest.json`` prints, and through the manifests that of
-        every raw file.
+        It is that of the lines that ``sha256sum run.json cells/*/manifest.json`` prints, and through the
+        manifests that of every raw file.
         """
         if self.problems:
             return None
@@ -78,7 +78,10 @@ def _look(folder: RunFolder, name: str, *, raw_files: bool) -> tuple[Stored | No
 
 
 def require_whole_cells(folder: RunFolder) -> None:
-    """Raise StoreError when a cell is damaged, raw files aside: nothing is to be added to it, and no cell run again unasked."""
+    """Raise StoreError when a cell is damaged, raw files aside.
+
+    Nothing is to be added to such a folder, and no cell run again unasked.
+    """
     damaged = inspect(folder, raw_files=False).damaged
     if damaged:
         raise StoreError(summary_of(tuple(problem for each in damaged.values() for problem in each)))

@@ -136,7 +136,8 @@ def open_or_create(request: Request, plan: Planned) -> RunFolder:
     """The run folder of this plan: new, or one that the plan continues.
 
     A run may grow (more repetitions, more values); what is there already must have been made with the same
-    seed, backend and conditions, or StoreError says what differs; so it does when a cell that is there is damaged.
+    seed, backend and conditions, or StoreError says what differs; so it does when a
+    cell that is there is damaged.
     """
     path = run_folder_path(request, plan.experiment.id)
     cells = {cell.id: cell for cell in plan.cells}

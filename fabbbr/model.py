@@ -1,8 +1,8 @@
 """The records that the rooms hand to one another: frozen, validated, and JSON on disk.
 
-Data flows one way: an ``Experiment`` and a ``Topology`` become ``Cell`` records in ``plan``, a cell becomes a ``Job`` in
-``job`` (whose records are in ``job.records``), and running a job leaves raw files and a ``CellManifest`` behind. Nothing
-here computes.
+Data flows one way: an ``Experiment`` and a ``Topology`` become ``Cell`` records in ``plan``, a cell becomes a
+``Job`` in ``job`` (whose records are in ``job.records``), and running a job leaves raw files and a
+``CellManifest`` behind. Nothing here computes.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from pydantic import BaseModel, ConfigDict, Field
 from fabbbr.quantity import BitRate, ByteSize, Share, Span
 
 FORMAT_VERSION = 2
-"""Of run folders; raised when an older reader could misunderstand a newer folder. From 2 on run.json and the manifests carry
-a digest of themselves."""
+"""Of run folders; raised when an older reader could misunderstand a newer folder. From 2 on run.json and the
+manifests carry a digest of themselves."""
 JOB_VERSION = 1
 """Of what an agent is given."""
 
 SERVER_PORT = 5201
 """iperf3 server of flow i listens on SERVER_PORT + i."""
 DATA_PORT = 32768
-"""Stream k of flow i sends from port DATA_PORT + PORTS_PER_FLOW * i + k. The top bit of a source port tells data
-from iperf3's control connection, which injected loss must spare; see docs/decisions."""
+"""Stream k of flow i sends from port DATA_PORT + PORTS_PER_FLOW * i + k. The top bit of a source port tells
+data from iperf3's control connection, which injected loss must spare; see docs/decisions."""
 PORTS_PER_FLOW = 64
 
 Aqm = Literal["taildrop", "fq_codel", "cake", "red", "pie"]
@@ -31,7 +31,8 @@ LossPosition = Literal["after_bottleneck", "before_bottleneck"]
 ClockKind = Literal["virtual", "real"]
 CellStatus = Literal["certified", "uncertified"]
 Implementation = Literal["mainline", "fabbbr", "google"]
-"""Whose BBR: that of the mainline kernel, of fabbbr's module fab_bbr, or of a kernel built from Google's tree."""
+"""Whose BBR: that of the mainline kernel, of fabbbr's module fab_bbr, or of a
+kernel built from Google's tree."""
 BbrProfile = Literal["v1", "v1cap3", "v2alpha", "draft01", "v3"]
 """Which set of constants the module fab_bbr runs."""
 
@@ -63,7 +64,7 @@ class AckAggregation(Record):
 
     The first of an aggregate waits between ``least`` and ``most``, uniformly; what comes meanwhile leaves with it, in order
     (netem's ``slot``).
-    """
+    """  # noqa: E501 - the JSON schema of experiment files has this text
 
     least: Span
     most: Span
@@ -72,8 +73,9 @@ class AckAggregation(Record):
 class CellLink(Record):
     """One link of a cell, resolved. Data flows from ``a`` to ``b``.
 
-    A link with a ``rate`` is a bottleneck: the switch ``a`` holds its queue of ``buffer_bytes``. A link with a
-    ``delay`` (one way, applied in both directions), a ``loss`` or an ``ack_aggregation`` gets a pass-through wire node.
+    A link with a ``rate`` is a bottleneck: the switch ``a`` holds its queue of ``buffer_bytes``. A
+    link with a ``delay`` (one way, applied in both directions), a ``loss`` or an ``ack_aggregation``
+    gets a pass-through wire node.
     """
 
     name: str
@@ -261,5 +263,5 @@ class RunManifest(Record):
     """ISO 8601, UTC, wall clock."""
     fabbbr_version: str
     experiment_sha256: tuple[str, ...] = ()
-    """Of ``experiment.yaml``, the version given first in front. A run that grew may have several, and a crash may leave an
-    earlier one in place. Empty in format 1."""
+    """Of ``experiment.yaml``, the version given first in front. A run that grew may have several, and a crash
+    may leave an earlier one in place. Empty in format 1."""

@@ -41,7 +41,7 @@ def correlated_spread(loss: Loss) -> float:
 
 
 def end_of(flows: Sequence[Flow], links: Sequence[CellLink]) -> Duration:
-    """When the last flow ends; flows with a size are taken to share the slowest bottleneck, one after the other."""
+    """When the last flow ends; flows with a size are taken to use the slowest bottleneck one by one."""
     rate = min(link.rate for link in links if link.rate is not None)
     timed = [flow.start.ns + flow.duration.ns for flow in flows if flow.duration is not None]
     sized = [flow for flow in flows if flow.size is not None]

@@ -1,7 +1,7 @@
 """JSON records that carry the digest of their own bytes, so that damage and edits by hand are noticed.
 
-The digest is the record's second line, and that of the record without this line: ``sed 2d run.json | sha256sum`` gives it.
-It keeps nothing from somebody who computes it anew.
+The digest is the record's second line, and that of the record without this line:
+``sed 2d run.json | sha256sum`` gives it. It keeps nothing from somebody who computes it anew.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def sealed(record: str) -> str:
 
 
 def opened(text: bytes) -> tuple[bytes, bool]:
-    """The record without its digest, and whether it has one; raise ValueError when it is not that of these bytes."""
+    """The record without its digest, and whether it has one; raise ValueError when it is of other bytes."""
     head = _HEAD.match(text)
     if head is None:
         return text, False

@@ -1,9 +1,9 @@
 """The run folder: raw files first, a hashed manifest, then one atomic rename.
 
 Layout and raw file names: ``docs/run-folder.md``. A cell folder either is whole or does not exist; work
-in progress lives in ``.partial/`` and is removed when the run is entered again. Everything that can change a number is
-under a digest: raw files in their manifest, manifests and ``run.json`` in themselves. A folder may come from somebody
-else, so no link in it is followed and nothing in it is read without bounds.
+in progress lives in ``.partial/`` and is removed when the run is entered again. Everything that can change a
+number is under a digest: raw files in their manifest, manifests and ``run.json`` in themselves. A folder may
+come from somebody else, so no link in it is followed and nothing in it is read without bounds.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ _Manifest = TypeVar("_Manifest", RunManifest, CellManifest)
 def only_writer(path: Path) -> Iterator[None]:
     """Hold the run folder ``path``, which is made if need be, for as long as the block lasts.
 
-    The kernel lets go of it when this process ends, however it ends. Raise StoreError when another run holds it,
-    or when nothing can be written there.
+    The kernel lets go of it when this process ends, however it ends. Raise StoreError when another run holds
+    it, or when nothing can be written there.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -106,7 +106,7 @@ class StoredCell:
         return self.folder / RAW / name
 
     def damage(self, *, hashes: bool = True) -> list[str]:
-        """What differs from the manifest: missing, altered or unknown files; without ``hashes``, altered ones are not seen."""
+        """What differs from the manifest: missing, unknown and, with ``hashes`` only, altered files."""
         try:
             found = {f"{RAW}/{path.name}": path for path in _listed(self.folder / RAW)}
             strangers = [path.name for path in _listed(self.folder) if path.name not in (MANIFEST, RAW)]
@@ -134,10 +134,10 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: Path, manifest: RunManifest, experiment_text: str) -> RunFolder:
-        """Make the folder, or give the one that is there a new plan; raise StoreError when it cannot be written.
+        """Make the folder, or give the one there a new plan; raise StoreError when it cannot be written.
 
-        A crash between two writes leaves a folder that verifies: ``run.json`` knows the experiment file before and after,
-        and a folder without ``run.json`` is none yet.
+        A crash between two writes leaves a folder that verifies: ``run.json`` knows the experiment file
+        before and after, and a folder without ``run.json`` is none yet.
         """
         try:
             require_folder(path / CELLS)
@@ -190,7 +190,7 @@ class RunFolder:
         return [path.name for path in _listed(self.path / CELLS)]
 
     def cell(self, cell_id: str) -> StoredCell:
-        """Read one cell; raise StoreError when its manifest is missing, damaged, or not that of the planned cell."""
+        """Read one cell; raise StoreError when its manifest is missing, damaged, or of another cell."""
         folder = self.path / CELLS / cell_id
         require_folder(folder)
         manifest, stored = _read(CellManifest, folder / MANIFEST)
@@ -248,14 +248,17 @@ class RunFolder:
                 final.rename(old)
             work.rename(final)
         except OSError as error:
-            message = f"cannot keep cell {cell_id} as {final}: {error.strerror}; free some space or choose another --out"
+            message = (
+                f"cannot keep cell {cell_id} as {final}: {error.strerror}; free some "
+                f"space or choose another --out"
+            )
             raise StoreError(message) from error
         shutil.rmtree(old, ignore_errors=True)
         return self.cell(cell_id)
 
 
 def hashes_of_raw_files(work: Path) -> dict[str, str]:
-    """Name below ``work`` → sha256 of every file in ``work/raw``; raise StoreError for one that could not be read again."""
+    """Name below ``work`` → sha256 of every file in ``work/raw``; raise StoreError for an unreadable one."""
     return {
         f"{RAW}/{path.name}": sha256_of_own(path, limit=LARGEST_RAW_BYTES) for path in _listed(work / RAW)
     }
@@ -288,7 +291,10 @@ def _read(kind: type[_Manifest], file: Path) -> tuple[_Manifest, Stored]:
         record, has_digest = seal.opened(text)
         format_version = _format_of(record)
         if format_version > FORMAT_VERSION:
-            message = f"{inline(str(file))} was written by a newer fabbbr (format {format_version}): update this one"
+            message = (
+                f"{inline(str(file))} was written by a newer fabbbr (format "
+                f"{format_version}): update this one"
+            )
             raise StoreError(message)
         manifest = _validated(kind, record, has_digest=has_digest)
     except ValueError as error:

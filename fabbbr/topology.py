@@ -1,7 +1,7 @@
 """Hosts, switches and the links between them: what a slice definition returns.
 
-A topology is a tree, because then a path needs no routing and a bottleneck cannot be bypassed. Links are named
-in the direction of the data, ``a`` to ``b``.
+A topology is a tree, because then a path needs no routing and a bottleneck cannot be bypassed. Links are
+named in the direction of the data, ``a`` to ``b``.
 """
 
 from __future__ import annotations
@@ -139,8 +139,8 @@ def _bad_names(topology: Topology) -> Iterator[str]:
     for name, times in Counter(names).items():
         if _NAME.fullmatch(name) is None:
             yield (
-                f"the name {shown(name)} does not do; use a lower case letter, then letters and digits, at most 8 "
-                "(interface names are built from it)"
+                f"the name {shown(name)} does not do; use a lower case letter, then "
+                f"letters and digits, at most 8 (interface names are built from it)"
             )
         if times > 1:
             yield f"{shown(name)} names {times} things; hosts, switches and links need different names"
@@ -153,7 +153,9 @@ def _bad_links(topology: Topology) -> Iterator[str]:
         for end in {link.a, link.b} - nodes:
             yield f"link {link.name} ends at {shown(end)}, which is neither host nor switch; add it"
         if link.bottleneck and link.a not in switches:
-            yield f"bottleneck {link.name} starts at {link.a}, but a switch must hold its queue; put one there"
+            yield (
+                f"bottleneck {link.name} starts at {link.a}, but a switch must hold its queue; put one there"
+            )
     if not topology.bottlenecks:
         yield "no link is a bottleneck; set bottleneck=True on one"
 

@@ -1,7 +1,8 @@
 """A chain of bottlenecks: one long flow crosses all of them, one cross flow each.
 
 h1 – s1 =hop1= s2 =hop2= s3 – r1, and for every hop k a sender xk beside its first switch and a receiver yk
-beside its second. A scalar ``rate`` and ``rtt`` hold for every hop, so the long path is ``hops`` times as far.
+beside its second. A scalar ``rate`` and ``rtt`` hold for every hop, so the long
+path is ``hops`` times as far.
 """
 
 from __future__ import annotations

@@ -9,6 +9,6 @@ from hypothesis import settings
 settings.register_profile("fabbbr", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("fabbbr")
 
-# A shell that starts a command in the background lets it ignore Ctrl-C, and so do all its children: tests that press it
-# would wait for ever.
+# A shell that starts a command in the background lets it ignore Ctrl-C, and so do all its children: tests
+# that press it would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,4 +1,4 @@
-"""Damage to a run folder, of every kind that was thought of, and what became of it: for tests and ``benchmarks/damage.py``."""
+"""Damage to a run folder, of every kind thought of, and what became of it: tests, benchmarks/damage.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much Python a call runs: bytecode instructions, which are the same on every machine and under any load."""
+"""How much Python a call runs: bytecode instructions, the same on every machine and under any load."""
 
 import sys
 from pathlib import Path
@@ -14,8 +14,8 @@ class TooMuchWorkError(Exception):
 def work(call, *, most=None, folders=(OURS, SLICES)):
     """Instructions run by ``call`` in the files of ``folders`` (all Python when empty).
 
-    What runs inside C (a search in a list, a regular expression) counts nothing. Raises TooMuchWorkError beyond ``most``, so
-    that a call that would take an hour fails in seconds.
+    What runs inside C (a search in a list, a regular expression) counts nothing. Raises TooMuchWorkError
+    beyond ``most``, so that a call that would take an hour fails in seconds.
     """
     count = 0
 

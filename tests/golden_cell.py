@@ -1,4 +1,4 @@
-"""A real cell, raw files and all: two flows of BBR and one of given bytes over a lossy path whose rate changes."""
+"""A real cell, raw files and all: two BBR flows and one of given bytes, on a lossy path that changes."""
 
 from pathlib import Path
 

@@ -25,11 +25,12 @@ class Runs:
 
 
 def run_rows(conditions, repeat=5, spread=0.01, **columns):
-    """``conditions``: dicts of columns; the values named in ``columns`` vary by ``spread`` over repetitions."""
+    """``conditions``: dicts of columns; those named in ``columns`` vary by ``spread`` over repetitions."""
     rng = np.random.default_rng(3)
     rows = [
         {
-            "cell_id": f"{number}-r{r}", "condition": f"condition {number}", "repetition": r, "rate_bps": 100e6,
+            "cell_id": f"{number}-r{r}", "condition": f"condition {number}", "repetition": r,
+            "rate_bps": 100e6,
             "rtt_s": 0.1, "mtu_bytes": 1500, "bbr2_variant": None, **condition,
             "goodput_bps": condition.get("goodput_bps", 0.0) * (1 + spread * rng.standard_normal()),
         }

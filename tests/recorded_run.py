@@ -40,7 +40,8 @@ def cell(repetition: int = 1, **changes: object) -> Cell:
             "switches": [{"name": "s1"}],
             "links": [
                 {"name": "access", "a": "a", "b": "s1"},
-                {"name": "trunk", "a": "s1", "b": "b", "rate": "20 Mbit/s", "buffer_bytes": 30_000, "bdp_bytes": 2_500},
+                {"name": "trunk", "a": "s1", "b": "b", "rate": "20 Mbit/s", "buffer_bytes": 30_000,
+                 "bdp_bytes": 2_500},
             ],
             "flows": [
                 {"index": 0, "group": "bbr", "cca": "bbr1", **flow},

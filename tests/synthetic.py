@@ -1,4 +1,4 @@
-"""Run sets that no emulator made: the shapes of cardwell_f10 and knit6_e1 from response functions and seeded noise.
+"""Run sets that no emulator made: cardwell_f10 and knit6_e1 from response functions and seeded noise.
 
 Every number is invented, so no test may take one as a result; what they offer is realistic structure.
 """
@@ -234,7 +234,7 @@ def manifest_of(plan: Plan, cell: Cell) -> CellManifest:
 
 
 def goodput_share(cca: str, loss: float, rtt_s: float, rate_bps: float) -> float:
-    """Share of the rate that ``cca`` fills: 1 - p for BBR to its threshold of 20 %, else a response function."""
+    """Share of the rate that ``cca`` fills: BBR 1 - p to its threshold of 20 %, else a response function."""
     if cca.startswith("bbr"):
         return (1 - loss) if loss < 0.2 else 0.006
     constant = {"cubic": 1.31, "reno": 1.22, "htcp": 2.4}[cca]

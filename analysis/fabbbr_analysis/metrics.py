@@ -1,8 +1,9 @@
 """Metrics of one cell: what its flows, sockets and queues amount to.
 
-Pure functions over the tables of ``docs/run-folder.md``. What cannot be known is None: a flow without a receiver's
-count makes the goodput of its cell unknown, not smaller. Whole-run values cover the time from the first flow's
-start to the last one's end, start-up included, as the papers report; steady state starts at the cell's warm-up.
+Pure functions over the tables of ``docs/run-folder.md``. What cannot be known is None: a flow without
+a receiver's count makes the goodput of its cell unknown, not smaller. Whole-run values cover the time
+from the first flow's start to the last one's end, start-up included, as the papers report; steady
+state starts at the cell's warm-up.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ WINDOW_S = 1.0
 
 
 class CellTables(Protocol):
-    """The part of :class:`fabbbr_analysis.tables.build.CellTables` that is needed here: the frames of one cell."""
+    """The part of :class:`fabbbr_analysis.tables.build.CellTables` needed here: the frames of one cell."""
 
     @property
     def flows(self) -> pd.DataFrame: ...
@@ -69,7 +70,8 @@ def of_cell(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
 def utilisation(goodput_bps: float | None, cell: Cell) -> float | None:
     """Goodput over what TCP payload can fill of the bottleneck: rate × (MTU - 52) / (MTU + 14).
 
-    A ratio; None when the rate changes while the flows run, or when flows in both directions have a queue each.
+    A ratio; None when the rate changes while the flows run, or when flows in
+    both directions have a queue each.
     """
     link = cell.bottleneck
     if goodput_bps is None or link.rate is None or link.both_directions:
@@ -83,8 +85,8 @@ def utilisation(goodput_bps: float | None, cell: Cell) -> float | None:
 def steady_goodput_bps(flows: pd.DataFrame, intervals: pd.DataFrame, *, warm_up_s: float) -> float | None:
     """Receiver goodput [bit/s] of all flows from ``warm_up_s`` on, until the first of them ends.
 
-    None without receiver intervals of every flow, or when the run ends before the warm-up does. Flows that start
-    later than the warm-up ends count from the start of the last one.
+    None without receiver intervals of every flow, or when the run ends before the warm-up does. Flows that
+    start later than the warm-up ends count from the start of the last one.
     """
     progress = progress_of_flows(flows, intervals)
     if progress is None:
@@ -122,7 +124,7 @@ def received_between(progress: list[tuple[Array, Array]], start_s: float, end_s:
 
 
 def link_rate_bps(queue: pd.DataFrame) -> float | None:
-    """Rate [bit/s] leaving a queue, before any loss behind it: slope of ``sent_bytes`` from first to last sample.
+    """Rate [bit/s] leaving a queue, before any loss behind it: slope of ``sent_bytes``, first to last sample.
 
     Counts Ethernet frames. None with fewer than two samples, or when the counter was reset in between.
     """
@@ -138,7 +140,8 @@ def link_rate_bps(queue: pd.DataFrame) -> float | None:
 def _retransmission(flows: pd.DataFrame, sockets: pd.DataFrame, cell: Cell) -> dict[str, float | int | None]:
     """Retransmitted segments as iperf3 counts them, and their ratio to all segments sent.
 
-    The segments sent come from the sockets, because what iperf3 handed to the kernel may still be queued there.
+    The segments sent come from the sockets, because what iperf3 handed to the
+    kernel may still be queued there.
     """
     total = _complete_sum(flows, "retransmits")
     sent = sent_segments(sockets, mss_bytes=cell.mtu_bytes - TCP_IPV4_HEADER_BYTES)
@@ -149,7 +152,7 @@ def _retransmission(flows: pd.DataFrame, sockets: pd.DataFrame, cell: Cell) -> d
 
 
 def sent_segments(sockets: pd.DataFrame, *, mss_bytes: int) -> float | None:
-    """Full segments that the senders put on the wire, retransmissions included: last ``bytes_sent`` / MSS, summed.
+    """Full segments that the senders put on the wire, retransmissions too: last ``bytes_sent`` / MSS, summed.
 
     ``mss_bytes`` stands in where a sample names no MSS. None when no sender's socket was seen to send.
     """
@@ -166,7 +169,8 @@ def sent_segments(sockets: pd.DataFrame, *, mss_bytes: int) -> float | None:
 def _round_trip(sockets: pd.DataFrame, cell: Cell) -> dict[str, float | int | None]:
     """Median, 95th percentile and maximum [s] of the senders' RTT, over all samples of all flows.
 
-    It is the kernel's smoothed RTT (``tcpi_rtt``, weight 1/8 a sample), so short peaks are lower than on the wire.
+    It is the kernel's smoothed RTT (``tcpi_rtt``, weight 1/8 a sample), so short
+    peaks are lower than on the wire.
     """
     samples = sockets.loc[(sockets["side"] == "sender") & sockets["rtt_s"].notna(), ["flow", "rtt_s"]]
     rtt = samples["rtt_s"].to_numpy(dtype=np.float64)
@@ -202,7 +206,8 @@ def queue_of(queues: pd.DataFrame, link: CellLink) -> pd.DataFrame:
 def _occupancy(queue: pd.DataFrame, cell: Cell) -> dict[str, float | int | None]:
     """Median and 95th percentile of the backlog, and the median in BDP and as a share of the buffer.
 
-    Samples have a fixed period, so the plain median weights time. The quotients are None when their divisor changes.
+    Samples have a fixed period, so the plain median weights time. The quotients are
+    None when their divisor changes.
     """
     backlog, link = _numbers(queue, "backlog_bytes"), cell.bottleneck
     middle = _quantile(backlog, 0.5)
@@ -233,7 +238,7 @@ def drops(queue: pd.DataFrame) -> int | None:
 
 
 def jain(values: ArrayLike) -> float | None:
-    """Jain's index (Σx)² / (n Σx²), between 1/n and 1 (RFC 5166, section 2.3.1); None of nothing or of all zeros.
+    """Jain's index (Σx)² / (n Σx²), between 1/n and 1 (RFC 5166, 2.3.1); None of nothing or of all zeros.
 
     >>> jain([1, 1, 1]), jain([1, 0]), jain([])
     (1.0, 0.5, None)

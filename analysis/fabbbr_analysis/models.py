@@ -1,7 +1,7 @@
 """Closed-form models of TCP throughput, to hold beside what was measured.
 
-All take probabilities in (0, 1), round-trip times in seconds and sizes in bytes, and accept scalars and arrays alike.
-None of them knows the capacity of the link: the caller takes the smaller of model and link.
+All take probabilities in (0, 1), round-trip times in seconds and sizes in bytes, and accept scalars and
+arrays alike. None of them knows the capacity of the link: the caller takes the smaller of model and link.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _positive(values: ArrayLike, name: str) -> Array:
 
 
 def cubic_window_segments(*, rtt_s: ArrayLike, loss: ArrayLike) -> Array:
-    """Average window [segments] of CUBIC: the larger of its response function and Reno's (RFC 9438, 5.1 and 4.3).
+    """Average window [segments] of CUBIC: larger of its response function and Reno's (RFC 9438, 5.1 and 4.3).
 
     (C (3 + β) / (4 (1 - β)))^¼ RTT^¾ / p^¾ with C = 0.4 and β = 0.7, floored at √(1.5 / p).
 
@@ -90,8 +90,8 @@ def ware_share(
 ) -> Array:
     """Share of the link that ``bbr_flows`` BBRv1 flows take from loss-based ones (Ware et al., IMC 2019).
 
-    (1 - p) (1 - Probe_time / d) with p = 1/2 - 1/(2X) - 4N/q and Probe_time / d = (q/c + 0.2 s + RTT) / 10 s; q is the
-    queue and c the link in packets of 1500 bytes.
+    (1 - p) (1 - Probe_time / d) with p = 1/2 - 1/(2X) - 4N/q and Probe_time / d = (q/c + 0.2 s + RTT) / 10 s;
+    q is the queue and c the link in packets of 1500 bytes.
     NaN where p is negative: there the buffer is too shallow for the model.
 
     >>> float(ware_share(rate_bps=10e6, rtt_s=0.04, buffer_bdp=32, bbr_flows=1).round(3))
@@ -112,7 +112,7 @@ def _ware_loss_based_share(queue_packets: Array, buffer_bdp: Array, bbr_flows: A
 
 
 def ware_share_of_deep_buffer(cwnd_gain: ArrayLike) -> Array:
-    """BBR's share when RTT and ProbeRTT are negligible beside the queue: 1 - 1/cwnd_gain (Ware et al., slides).
+    """BBR's share where RTT and ProbeRTT are small beside the queue: 1 - 1/cwnd_gain (Ware et al., slides).
 
     >>> float(ware_share_of_deep_buffer(2))
     0.5

@@ -47,8 +47,9 @@ class RunSet:
     def open(cls, path: Path, *, progress: Progress | None = None) -> RunSet:
         """Open a run folder, and build its tables when they are missing or stale.
 
-        Cells that are damaged are left out, and a DamagedRunWarning names them. Raises StoreError when ``path`` is no run
-        folder or its ``run.json`` is damaged, ParseError when raw files that are whole cannot be read.
+        Cells that are damaged are left out, and a DamagedRunWarning names them. Raises StoreError
+        when ``path`` is no run folder or its ``run.json`` is damaged, ParseError when raw files
+        that are whole cannot be read.
         """
         folder = RunFolder.open(path)
         found = build_tables(folder, progress=progress)

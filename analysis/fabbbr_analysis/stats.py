@@ -93,9 +93,9 @@ def bootstrap_interval(
 ) -> Interval:
     """Bootstrap interval of a statistic of one sample, by 10 000 resamples of runs.
 
-    ``expanded percentile`` suits means of few runs (:func:`expanded_percentiles`), ``BCa`` (Efron 1987) skewed statistics
-    of many. BCa needs a jackknife that varies; where it does not, as with equal runs, the percentile interval is taken
-    and the result's ``method`` says so.
+    ``expanded percentile`` suits means of few runs (:func:`expanded_percentiles`), ``BCa`` (Efron 1987)
+    skewed statistics of many. BCa needs a jackknife that varies; where it does not, as with equal runs, the
+    percentile interval is taken and the result's ``method`` says so.
     """
     runs = sample(values)
     value, n = float(statistic(runs)), runs.size
@@ -147,8 +147,9 @@ def resamples(runs: Array, generator: np.random.Generator, count: int = RESAMPLE
 def expanded_percentiles(draws: ArrayLike, *, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """Percentile interval of bootstrap draws, widened for few runs (Hesterberg 2015, section 3.3).
 
-    The plain percentile interval of a mean is too narrow by √((n-1)/n) and by z instead of t. Taking the percentiles at
-    Φ(±√(n/(n-1)) t) undoes both, and changes nothing for large n. ``n`` counts the runs of the smallest condition.
+    The plain percentile interval of a mean is too narrow by √((n-1)/n) and by z instead of t. Taking
+    the percentiles at Φ(±√(n/(n-1)) t) undoes both, and changes nothing for large n. ``n`` counts the
+    runs of the smallest condition.
     """
     tail = math.sqrt(n / (n - 1)) * float(stats.t.ppf((1 - confidence) / 2, n - 1))
     edge = float(stats.norm.cdf(tail))
@@ -228,7 +229,7 @@ def welch_p(a: ArrayLike, b: ArrayLike) -> float | None:
 
 
 def _constant(values: Array) -> bool:
-    """Whether the runs agree to the last digits: virtual time repeats that well, and a t test divides by it."""
+    """Whether the runs agree to the last digits: virtual time repeats so well, and a t test divides by it."""
     return bool(np.ptp(values) <= _SAME * abs(float(np.mean(values))))
 
 

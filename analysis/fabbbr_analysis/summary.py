@@ -53,10 +53,10 @@ def summarise(runs: pd.DataFrame, metrics: Sequence[str], *, seed: int = 1) -> p
     Returns
     -------
     DataFrame
-        ``experiment``, ``condition``, the ``axis_*`` columns, ``metric``, ``n`` (certified runs that have the metric),
-        ``mean`` with its 95 % interval ``low`` to ``high``, ``median``, ``sd``, all in the unit of the metric, ``method``
-        of the interval, and ``excluded``: cells of the condition that are not certified. NaN where there is nothing to
-        give; the interval needs two runs.
+        ``experiment``, ``condition``, the ``axis_*`` columns, ``metric``, ``n`` (certified runs that have the
+        metric), ``mean`` with its 95 % interval ``low`` to ``high``, ``median``, ``sd``, all in the unit of
+        the metric, ``method`` of the interval, and ``excluded``: cells of the condition that are not
+        certified. NaN where there is nothing to give; the interval needs two runs.
     """
     axes = _axes(runs)
     rows = [
@@ -110,11 +110,12 @@ def compare(a: RunSet, b: RunSet, *, metrics: Sequence[str] = COMPARED, seed: in
     Returns
     -------
     DataFrame
-        One row a condition and metric: ``condition``, ``metric``, ``n_a``, ``n_b``, ``mean_a``, ``mean_b``, ``difference``
-        (a - b, with ``difference_low`` and ``difference_high``, Welch's t), ``ratio`` (a / b, with ``ratio_low`` and
-        ``ratio_high``, bootstrap; NaN when b delivers zero), ``cliffs_delta`` in [-1, 1], ``p_holm`` over all rows, and
-        ``verdict``: ``unchanged`` when the ratio's interval is within 5 % of 1, else ``changed`` when ``p_holm`` is below
-        0.05, else ``unclear``. A condition of one side has a row without metric and ``only in a`` or ``only in b``.
+        One row a condition and metric: ``condition``, ``metric``, ``n_a``, ``n_b``, ``mean_a``, ``mean_b``,
+        ``difference`` (a - b, with ``difference_low`` and ``difference_high``, Welch's t), ``ratio`` (a / b,
+        with ``ratio_low`` and ``ratio_high``, bootstrap; NaN when b delivers zero), ``cliffs_delta`` in
+        [-1, 1], ``p_holm`` over all rows, and ``verdict``: ``unchanged`` when the ratio's interval is within
+        5 % of 1, else ``changed`` when ``p_holm`` is below 0.05, else ``unclear``. A condition of one side
+        has a row without metric and ``only in a`` or ``only in b``.
     """
     first, second = _by_condition(a.certified), _by_condition(b.certified)
     rows = [

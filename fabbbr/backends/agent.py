@@ -36,7 +36,10 @@ class _Outcome(BaseModel):
 
 
 def read_outcome(work: Path) -> float:
-    """Seconds the job took on its clock; raise BackendError when a stage failed. Removes the agent's own files."""
+    """Seconds the job took on its clock; raise BackendError when a stage failed.
+
+    Removes the agent's own files.
+    """
     try:
         outcome = _Outcome.model_validate_json((work / OUTCOME).read_bytes())
     except FileNotFoundError:

@@ -1,7 +1,7 @@
 """What every backend offers: it carries out one whole job and leaves raw files.
 
-A job and not a conversation, because a guest in virtual time cannot wait for its host: whenever it has nothing to
-do its clock jumps ahead. Everything is therefore decided before the network comes up
+A job and not a conversation, because a guest in virtual time cannot wait for its host: whenever it has
+nothing to do its clock jumps ahead. Everything is therefore decided before the network comes up
 (docs/decisions/0001-jobs-not-conversations.md).
 """
 

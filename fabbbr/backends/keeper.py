@@ -1,9 +1,10 @@
 """Ends guests whose runner is gone, and removes what they left.
 
-The kernel kills a guest whose runner has died (:func:`die_with_runner`), whatever else was killed. The keeper sees to the
-rest: the processes that a guest leaves behind, and its folder. It is a process of its own, run by :class:`Keeper`: it reads
-``["+", GROUP, FOLDER]`` and ``["-", GROUP]``, one JSON array a line, and when its standard input closes, be it that the
-runner finished or was killed with -9, it kills every process group that is still listed and removes its folder.
+The kernel kills a guest whose runner has died (:func:`die_with_runner`), whatever else was killed. The keeper
+sees to the rest: the processes that a guest leaves behind, and its folder. It is a process of its own, run by
+:class:`Keeper`: it reads ``["+", GROUP, FOLDER]`` and ``["-", GROUP]``, one JSON array a line, and when its
+standard input closes, be it that the runner finished or was killed with -9, it kills every process group that
+is still listed and removes its folder.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Mininet on this machine, in real time: the same agent as in the guest, run by root on a kernel with netem."""
+"""Mininet on this machine, in real time: the agent of the guest, run by root on a kernel with netem."""
 
 from __future__ import annotations
 

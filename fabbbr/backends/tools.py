@@ -28,7 +28,10 @@ def tool_versions() -> dict[str, str]:
     versions = {tool: _first_line(argv) for tool, argv in _VERSION_COMMANDS.items()}
     missing = sorted({_PACKAGES.get(tool, tool) for tool, line in versions.items() if line is None})
     if missing:
-        message = f"missing on this machine: {', '.join(missing)}; install them: apt-get install {' '.join(missing)}"
+        message = (
+            f"missing on this machine: {', '.join(missing)}; install them: apt-get "
+            f"install {' '.join(missing)}"
+        )
         raise EnvironmentUnfitError(message)
     return {tool: line for tool, line in versions.items() if line is not None}
 

@@ -1,7 +1,8 @@
 """Did the flows run? From what the agent noted of their programs, and what these report.
 
-A flow that failed is data, when its own programs say so: a connection that was refused, a transfer that was interrupted.
-A program that crashed, was missing or left no report is a broken tool, and nothing is known of its flow.
+A flow that failed is data, when its own programs say so: a connection that was refused, a
+transfer that was interrupted. A program that crashed, was missing or left no report is a broken
+tool, and nothing is known of its flow.
 """
 
 from __future__ import annotations
@@ -74,12 +75,16 @@ def _require_unbroken(flow: Flow, record: FlowRecord, side: Side, *, reported: b
     # The agent ends a client that overstays, and a server whose client is gone.
     ended = status in _ENDED_BY_THE_AGENT and (record.timed_out or side == "server")
     if status < 0 and not ended:
-        message = f"the {side} of flow {flow.index} was ended by signal {-status}; see raw/flow-{flow.index}.{side}.err"
+        message = (
+            f"the {side} of flow {flow.index} was ended by signal {-status}; see "
+            f"raw/flow-{flow.index}.{side}.err"
+        )
         raise BackendError(message)
     if not reported and not (side == "server" and ended and excused):
         message = (
-            f"raw/flow-{flow.index}.{side}.json, from the {side} of flow {flow.index}: no report that can be read "
-            f"(exit status {status}); see raw/flow-{flow.index}.{side}.err, and run the cell again"
+            f"raw/flow-{flow.index}.{side}.json, from the {side} of flow {flow.index}: "
+            f"no report that can be read (exit status {status}); see raw/flow-{flow.index}.{side}.err, and "
+            f"run the cell again"
         )
         raise BackendError(message)
 

@@ -1,7 +1,7 @@
 """Does the emulated path do what was asked? Measured against asked, before and after the flows.
 
-Every check compares raw files of one cell with the cell itself, and none is a matter of taste: settings read back,
-physics (propagation, serialisation, conservation of packets) and the statistics of injected loss.
+Every check compares raw files of one cell with the cell itself, and none is a matter of taste: settings read
+back, physics (propagation, serialisation, conservation of packets) and the statistics of injected loss.
 """
 
 from __future__ import annotations
@@ -80,7 +80,9 @@ def _rtt(cell: Cell, cabling: Cabling, preflight: Preflight, *, real_clock: bool
             asked=f"{asked * 1e3:g} ms"
             + (f" and {least_s * 1e3:g} to {most_s * 1e3:g} ms for the aggregate" if most_s else ""),
             measured=f"{low * 1e3:.3f} to {high * 1e3:.3f} ms" if match else "no answer",
-            detail=f"{cabling.address(sender)} to {cabling.address(receiver)}, tolerance {tolerance * 1e6:g} us",
+            detail=(
+                f"{cabling.address(sender)} to {cabling.address(receiver)}, tolerance {tolerance * 1e6:g} us"
+            ),
         )
 
 
@@ -127,7 +129,10 @@ def _burst(cell: Cell, cabling: Cabling, preflight: Preflight, *, real_clock: bo
         and ((drops > 0 and link.buffer_bytes < backlog + slack) or (drops == 0 and real_clock)),
         asked=f"{link.buffer_bytes} B",
         measured=f"full at {backlog} B ({backlog // frame} frames), {drops} dropped",
-        detail=f"at most {slack} B below the limit: a frame that does not fit, and {late_s * 1e6:g} us of draining",
+        detail=(
+            f"at most {slack} B below the limit: a frame that does not fit, and "
+            f"{late_s * 1e6:g} us of draining"
+        ),
     )
 
 
@@ -136,9 +141,10 @@ def _departure_rate_bps(
 ) -> float | None:
     """Rate at which packets left the bottleneck, from arrivals behind those that passed on stored tokens.
 
-    A packet that is missing between two others was lost behind the queue, where it took its time, or in front of or
-    in it, where it took none: unless all departed, only neighbours by sequence number count. (Departures come in pairs
-    and threes at the rate's own spacing; a sum over torn pieces would be off by as much at each tear.)
+    A packet that is missing between two others was lost behind the queue, where it took its time, or in
+    front of or in it, where it took none: unless all departed, only neighbours by sequence number
+    count. (Departures come in pairs and threes at the rate's own spacing; a sum over torn pieces would
+    be off by as much at each tear.)
     """
     gaps = [
         (later - earlier, later_ns - earlier_ns)

@@ -1,7 +1,8 @@
-"""What the tools printed while a cell ran, read once and typed: the certificate is made from this and from nothing else.
+"""What the tools printed while a cell ran, read once and typed: all that the certificate is made from.
 
-Whatever a tool left out, cut short or printed otherwise is one BackendError that names the file, the tool and the place;
-such a cell is put aside. What is here can be believed to be of its type, not to be right: that is for the checks.
+Whatever a tool left out, cut short or printed otherwise is one BackendError that names the file, the
+tool and the place; such a cell is put aside. What is here can be believed to be of its type, not to be
+right: that is for the checks.
 """
 
 from __future__ import annotations
@@ -263,7 +264,7 @@ class Evidence:
 def answer_to(
     capture: Capture, answers: Mapping[str, Answer], file: str, *, exits: tuple[int, ...] = (0,)
 ) -> Answer:
-    """What came of ``capture``; raise BackendError when it is missing, of another command, or that command failed."""
+    """What came of ``capture``; raise BackendError when it is missing, of another command, or failed."""
     tool, answer = capture.command.argv[0], answers.get(capture.name)
     if answer is None:
         raise _lacking(file, tool, f"{capture.name} is missing")

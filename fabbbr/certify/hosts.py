@@ -1,4 +1,7 @@
-"""Did the hosts get out of the way? Read from ss and the kernel's counters: a path is only measured when no host limits its flows."""
+"""Did the hosts get out of the way? A path is only measured when no host limits its flows.
+
+Read from ss and the kernel's counters.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +70,10 @@ class _Seen(NamedTuple):
             _, _, _, local, peer, *_ = (*line.split(maxsplit=5), *[""] * 5)
             port, peer_port = (address.rpartition(":")[2] for address in (local, peer))
             if not (port.isdecimal() and peer_port.isdecimal()):
-                message = f"raw/sockets.{host}.txt, from ss: line {number} is not a socket: {line[:60]!r}; run the cell again"
+                message = (
+                    f"raw/sockets.{host}.txt, from ss: line {number} is not a socket: "
+                    f"{line[:60]!r}; run the cell again"
+                )
                 raise BackendError(message)
             peers.add(int(peer_port))
             limits = _LIMITS.search(line) if int(port) >= DATA_PORT and " busy:" in line else None

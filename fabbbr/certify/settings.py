@@ -25,7 +25,8 @@ _NETEM_STEP = 2.0**-31
 """netem keeps probabilities in 32 bits."""
 
 Slots = tuple[float, float]
-"""How many seconds the first of an aggregate waits, at least and at most; zeros where nothing is aggregated."""
+"""How many seconds the first of an aggregate waits, at least and at most; zeros
+where nothing is aggregated."""
 
 
 class _Delay(Told):

@@ -25,8 +25,8 @@ def main(arguments: argparse.Namespace) -> int:
         print(json.dumps(asdict(kernel)))
         return 0
     Terminal().say(
-        f"Linux {kernel.release} ({kernel.package} {kernel.package_version}), built in {kernel.build_s:.0f} s, "
-        f"{'seccomp' if kernel.seccomp else 'ptrace'}: {kernel.folder}"
+        f"Linux {kernel.release} ({kernel.package} {kernel.package_version}), built in "
+        f"{kernel.build_s:.0f} s, {'seccomp' if kernel.seccomp else 'ptrace'}: {kernel.folder}"
     )
     return 0
 

@@ -68,8 +68,9 @@ def print_plan(cells: Sequence[Cell], *, commands: bool, as_json: bool) -> int:
         for cell in cells:
             _print_commands(console, cell)
     console.say(
-        f"{cost.cells} cells, {cost.virtual_s:.0f} s of virtual time, {cost.bottleneck_bytes / 1e9:.2f} GB through the "
-        f"bottleneck, about {cost.wall_s / 60:.1f} min on one core"
+        f"{cost.cells} cells, {cost.virtual_s:.0f} s of virtual time, "
+        f"{cost.bottleneck_bytes / 1e9:.2f} GB through the bottleneck, about {cost.wall_s / 60:.1f} min on "
+        f"one core"
     )
     return 0
 

@@ -47,7 +47,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def opened(paths: Sequence[Path]) -> Iterator[list[RunSet]]:
-    """Open run folders without what is damaged in them; name that and, when all else is done, raise StoreError for it."""
+    """Open run folders without what is damaged; name that and, when all else is done, raise StoreError."""
     from fabbbr_analysis.runset import DamagedRunWarning
 
     with warnings.catch_warnings():
@@ -192,7 +192,8 @@ def _print_inspection(path: Path, found: Inspection) -> None:
         tell(f"{path}: planned and not there, so not run yet: {found.not_run[0]}{more}")
     if found.without_digest:
         tell(
-            f"{path}: {found.without_digest} manifests are of format 1 and have no digest: an edit of them is not noticed"
+            f"{path}: {found.without_digest} manifests are of format 1 and have no digest: an edit "
+            f"of them is not noticed"
         )
     if found.digest is not None:
         tell(f"{path}: digest sha256 {found.digest}")

@@ -49,7 +49,10 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _report(console: Terminal, folder: RunFolder, opening: contextlib.ExitStack) -> Path | None:
-    """Where it is; None where no cell is whole, and there is nothing to report on. ``opening`` says at its end what is damaged."""
+    """Where it is; None where no cell is whole, and there is nothing to report on.
+
+    ``opening`` says at its end what is damaged.
+    """
     if not any(folder.has(cell.id) for cell in folder.manifest.cells):
         return None
     from fabbbr_analysis.report import write_report
@@ -110,7 +113,10 @@ def _raise_for(summary: Summary, folder: RunFolder) -> None:
         raise CellsFailedError(message)
     if summary.uncertified:
         cell, reason = next(iter(summary.uncertified.items()))
-        message = f"{len(summary.uncertified)} cells are not certified and left out of averages, the first: {cell}: {reason}"
+        message = (
+            f"{len(summary.uncertified)} cells are not certified and left out of averages, the "
+            f"first: {cell}: {reason}"
+        )
         raise CellsFailedError(message)
 
 
@@ -149,8 +155,9 @@ class _Display:
         self._total = len(missing)
         costs = {cell.id: estimate([cell]).wall_s for cell in missing}
         self._console.say(
-            f"{folder.manifest.experiment.get('title', folder.manifest.source_name)}: {len(missing)} of {len(cells)} "
-            f"cells to run, {jobs} at a time, about {_minutes(sum(costs.values()) / jobs)}"
+            f"{folder.manifest.experiment.get('title', folder.manifest.source_name)}: "
+            f"{len(missing)} of {len(cells)} cells to run, {jobs} at a time, about "
+            f"{_minutes(sum(costs.values()) / jobs)}"
         )
         self._costs, self._jobs = costs, jobs
         self._left = sum(costs.values())

@@ -1,7 +1,7 @@
 """The room that prints for people.
 
-What is printed came from users, files and tools: a title may hold ``[/s]``, a path escape sequences. So a string is text here and
-nothing else, and styles are given beside the text that they are for.
+What is printed came from users, files and tools: a title may hold ``[/s]``, a path escape sequences. So a
+string is text here and nothing else, and styles are given beside the text that they are for.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from fabbbr.foreign import visible
 
 
 class Terminal(Console):
-    """A rich console without markup, emoji codes and highlighting, on which nothing printed can steer the terminal."""
+    """A rich console without markup, emoji codes and highlighting: nothing printed steers the terminal."""
 
     def __init__(self, *, stderr: bool = False, width: int | None = None) -> None:
         super().__init__(stderr=stderr, width=width, markup=False, emoji=False, highlight=False)
 
     def say(self, *pieces: str | tuple[str, str]) -> None:
-        """One line, of texts and of texts with their style: ``say(("failed", "red"), f" {cell}: {reason}")``."""
+        """One line, of texts, plain or with their style: ``say(("failed", "red"), f" {cell}: {reason}")``."""
         safe = (visible(one) if isinstance(one, str) else (visible(one[0]), one[1]) for one in pieces)
         self.print(Text.assemble(*safe), soft_wrap=True)
 

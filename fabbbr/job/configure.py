@@ -4,12 +4,12 @@ Rules, each with its reason:
 
 * TBF holds the bottleneck queue; ``limit`` is the buffer in bytes. With an AQM the TBF only paces and the AQM
   below it holds the queue, because TBF ignores its own limit once it has a child.
-* Switches route, and do not bridge. A veth passes a frame on, sending socket and all, where a network card would have freed
-  it; through a bridge it stays charged to the sender even in the bottleneck, and TCP small queues keep the queue at
-  a few packets. IP forwarding lets go of the socket.
+* Switches route, and do not bridge. A veth passes a frame on, sending socket and all, where a network card
+  would have freed it; through a bridge it stays charged to the sender even in the bottleneck, and TCP small
+  queues keep the queue at a few packets. IP forwarding lets go of the socket.
 * netem holds delay, loss and aggregation on a wire node. Its packet limit is set so high that it cannot bind.
-* Injected loss hits data only: iperf3's control connection shares the path and would end the test early, which
-  is a property of the tool and not of the path. Data has the top bit of its source port set.
+* Injected loss hits data only: iperf3's control connection shares the path and would end the test early,
+  which is a property of the tool and not of the path. Data has the top bit of its source port set.
 * Hosts get windows of at least 2 BDP + buffer, so that the path and not the host limits a flow.
 * Segmentation offloads are off wherever a packet can be dropped or counted: one loss is one packet.
 """
@@ -39,7 +39,7 @@ _EPHEMERAL_PORTS = "10000 29999"
 
 @dataclass(frozen=True, kw_only=True)
 class _Extremes:
-    """The most that the links and steps of a cell ask for; looked up once, as a cell may have thousands of both."""
+    """The most that the links and steps of a cell ask for; looked up once, as there may be thousands."""
 
     step_rate: Rate
     """Zero without such a step, as are ``step_rtt`` and ``step_buffer_bytes``."""
@@ -69,8 +69,9 @@ class _Extremes:
 def window_bytes(cell: Cell) -> int:
     """Socket buffer limit of every host, or the largest that the kernel takes.
 
-    Two bytes for each of payload, since Linux counts memory. Payload: 2 BDP and the buffer in flight, and as much
-    again, or a BDP for each time that some packet of a BDP is likely lost again: what arrived waits for it.
+    Two bytes for each of payload, since Linux counts memory. Payload: 2 BDP and the buffer in
+    flight, and as much again, or a BDP for each time that some packet of a BDP is likely lost
+    again: what arrived waits for it.
     """
     most = _Extremes.of(cell)
     queued = [link for link in cell.links if link.rate is not None]
@@ -186,7 +187,8 @@ def _offload_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
         if not off:
             continue
         for interface in cabling.interfaces(node.name):
-            # One that cannot be switched (lro on veth) is "fixed": the read-back decides, not the exit status.
+            # One that cannot be switched (lro on veth) is "fixed": the read-back decides, not the exit
+            # status.
             flags = tuple(word for feature in off for word in (feature, "off"))
             yield Command(node=node.name, argv=("ethtool", "-K", interface.name, *flags), may_fail=True)
 
@@ -343,7 +345,7 @@ def _peers(cell: Cell) -> dict[str, set[str]]:
 
 
 def _links_after(cell: Cell) -> list[CellLink]:
-    """For each step, its link as it stands once that step and all others up to its instant are carried out."""
+    """For each step, its link as it stands once that step and all up to its instant are carried out."""
     links = {link.name: link for link in cell.links}
     after: dict[int, CellLink] = {}
     for _, group in groupby(sorted(enumerate(cell.steps), key=_instant), key=_instant):

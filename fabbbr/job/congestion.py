@@ -1,9 +1,12 @@
-"""Which congestion control a flow runs: its name in the kernel, how it is set, and what to ask the kernel about it. Pure.
+"""Which congestion control a flow runs: its name in the kernel, its settings, and what to ask about it.
 
-``bbr1`` is the ``bbr`` of the mainline kernel. ``bbr2`` and ``bbr3`` are fabbbr's own, from module ``fab_bbr`` or as BPF
-programs that ``fab-bbr-bpf`` registered, under names of their own, so that nobody takes them for Google's; those are had with ``implementation: google`` where the kernel
-has them. Google's BBRv3 has mainline's name ``bbr``: the version of the kernel's module tells the two apart. The module's
-``fab_bbr1`` is for comparing it with the mainline ``bbr``, and ``fab_bbr1_cap3`` is the same with 3 BDP in flight.
+Pure.
+
+``bbr1`` is the ``bbr`` of the mainline kernel. ``bbr2`` and ``bbr3`` are fabbbr's own, from module
+``fab_bbr`` or as BPF programs that ``fab-bbr-bpf`` registered, under names of their own, so that nobody takes
+them for Google's; those are had with ``implementation: google`` where the kernel has them. Google's BBRv3 has
+mainline's name ``bbr``: the version of the kernel's module tells the two apart. The module's ``fab_bbr1`` is
+for comparing it with the mainline ``bbr``, and ``fab_bbr1_cap3`` is the same with 3 BDP in flight.
 """
 
 from __future__ import annotations
@@ -22,7 +25,10 @@ _GOOGLE_BBR3_VERSION = "3"
 _SET_PROFILE = (
     f'if [ -d {PARAMETERS} ]; then echo "$1" >{PARAMETERS}/profile; else exec {_BPF} profile "$1"; fi'
 )
-_ASK = f'if [ -d {PARAMETERS} ]; then grep "" {PARAMETERS}/profile {PARAMETERS}/source; else exec {_BPF} status; fi'
+_ASK = (
+    f'if [ -d {PARAMETERS} ]; then grep "" {PARAMETERS}/profile {PARAMETERS}/source; else '
+    f"exec {_BPF} status; fi"
+)
 
 
 def kernel_name(flow: Flow) -> str:

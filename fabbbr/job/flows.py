@@ -1,8 +1,8 @@
 """Cell → the programs of its flows. Pure.
 
-Instants count nanoseconds from the start of the first flow. One iperf3 server per flow and run: an iperf3 server
-takes one client at a time, and a fresh one has no history. A flow of given bytes is sent by the agent's own program
-instead, for iperf3 would end it early (see :mod:`fabbbr.agent.transfer`).
+Instants count nanoseconds from the start of the first flow. One iperf3 server per flow and run: an iperf3
+server takes one client at a time, and a fresh one has no history. A flow of given bytes is sent by the
+agent's own program instead, for iperf3 would end it early (see :mod:`fabbbr.agent.transfer`).
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ def flow_task(cell: Cell, cabling: Cabling, flow: Flow, *, threads: bool) -> Flo
 
 
 def block_bytes(cell: Cell) -> int:
-    """What an iperf3 with threads writes and reads at a time: what the bottleneck sends in a millisecond, in whole segments.
+    """What an iperf3 with threads writes and reads at a time: a millisecond at the bottleneck, in segments.
 
-    Its receiver counts a block when the last byte of it is there. With its own 128 KiB, the most that is used here, a flow of
-    1 Mbit/s would be measured in steps of a second. (Without threads it counts what has come, and a short block
-    costs four times the CPU time, for it selects and looks at the clock once a block.)
+    Its receiver counts a block when the last byte of it is there. With its own 128 KiB, the most that is used
+    here, a flow of 1 Mbit/s would be measured in steps of a second. (Without threads it counts what has come,
+    and a short block costs four times the CPU time, for it selects and looks at the clock once a block.)
     """
     assert cell.bottleneck.rate is not None
     segment = cell.mtu_bytes - TCP_IPV4_HEADER_BYTES

@@ -70,7 +70,7 @@ def burst_fills_buffer(cell: Cell) -> bool:
 
 
 def burst_departs_whole(cell: Cell) -> bool:
-    """Whether all packets of the burst leave the bottleneck: none is lost ahead of it, and all of them fit."""
+    """Whether all packets of the burst leave the bottleneck: none is lost ahead of it, and all fit."""
     taildrop = cell.bottleneck.aqm == "taildrop"
     return taildrop and not burst_fills_buffer(cell) and not _loss_ahead(cell)
 
@@ -116,7 +116,8 @@ def _first_packets(cell: Cell, queue: _Queue) -> int:
     # An AQM must not start to drop: keep the standing time of the burst below CoDel's interval.
     standing = int(_AQM_DRAIN_S * NANOSECONDS_PER_SECOND / queue.frame_ns)
     if cell.bottleneck.aqm == "red":
-        # And RED's mean below its lower threshold: it forgets slowly, and would drop the first packets of the flows.
+        # And RED's mean below its lower threshold: it forgets slowly, and would drop
+        # the first packets of the flows.
         standing = min(standing, queue.fits // _RED_LIMIT_PER_THRESHOLD)
     standing = max(standing, _FEWEST_STANDING)
     return min(packets, queue.tokens + standing)

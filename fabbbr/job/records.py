@@ -60,7 +60,8 @@ class Requirement(Record):
     name: str
     """In the kernel."""
     version: str | None = None
-    """What ``/sys/module/tcp_<name>/version`` must say; empty: there must be none, as in mainline; None: anything."""
+    """What ``/sys/module/tcp_<name>/version`` must say; empty: there must be none, as
+    in mainline; None: anything."""
     remedy: str
     """What to do when it does not."""
 

@@ -39,8 +39,8 @@ class Estimate:
 def estimate(cells: Iterable[Cell], *, packets_per_s: float = PACKETS_PER_S) -> Estimate:
     """Add up what the cells should take.
 
-    Links are taken to be full, except where loss-based flows cannot fill them: those go at the rate of CUBIC's
-    response function (RFC 9438, eq. 6) or Reno's sqrt(1.5/p), whichever is higher.
+    Links are taken to be full, except where loss-based flows cannot fill them: those go at the rate of
+    CUBIC's response function (RFC 9438, eq. 6) or Reno's sqrt(1.5/p), whichever is higher.
     """
     each = [_of_cell(cell, packets_per_s) for cell in cells]
     return Estimate(

@@ -35,10 +35,10 @@ def cells(
 ) -> tuple[Cell, ...]:
     """All cells, in the order of execution.
 
-    Blocks are repetitions, so that a run that is cut short holds whole blocks; inside a block the conditions are
-    shuffled by ``seed``, so that drift does not fall on one of them. ``traces`` holds the files that
-    ``path.trace`` names. Raises PlanError naming the condition that does not fit its topology, and when all cells together have more
-    parts than anybody could run.
+    Blocks are repetitions, so that a run that is cut short holds whole blocks; inside a block the conditions
+    are shuffled by ``seed``, so that drift does not fall on one of them. ``traces`` holds the files that
+    ``path.trace`` names. Raises PlanError naming the condition that does not fit its topology, and when all
+    cells together have more parts than anybody could run.
     """
     conditions: list[Cell] = []
     parts = 0
@@ -48,8 +48,9 @@ def cells(
         parts += _parts(conditions[-1]) * experiment.repeat
         if parts > limits.PARTS:
             message = (
-                f"{experiment.id}: more than {limits.PARTS} hosts, switches, links, flows and steps in all cells "
-                f"({parts} in the first {len(conditions)} of {len(experiment.conditions)} conditions with "
+                f"{experiment.id}: more than {limits.PARTS} hosts, switches, links, "
+                f"flows and steps in all cells ({parts} in the first {len(conditions)} of "
+                f"{len(experiment.conditions)} conditions with "
                 f"{experiment.repeat} repetitions); lower one of them or split the experiment"
             )
             raise PlanError(message)
@@ -146,8 +147,8 @@ def _check_ids(experiment: Experiment, cells: Sequence[Cell]) -> None:
             raise PlanError(message)
         if len(cell.id) > LONGEST_ID:
             message = (
-                f"{experiment.id}: the cell name {cell.id[:60]}… has {len(cell.id)} characters; shorten the names or "
-                f"values of the axes to {LONGEST_ID}"
+                f"{experiment.id}: the cell name {cell.id[:60]}… has {len(cell.id)} characters; "
+                f"shorten the names or values of the axes to {LONGEST_ID}"
             )
             raise PlanError(message)
         seen.add(cell.id)

@@ -88,8 +88,8 @@ def read_text(
 ) -> str:
     """The text of a file that somebody named: it may be a pipe, a device or far too long.
 
-    Raises SpecError when it cannot be read, is no file, has more than ``most`` bytes (``said``: whose limit that is), or is not
-    UTF-8.
+    Raises SpecError when it cannot be read, is no file, has more than ``most`` bytes (``said``: whose
+    limit that is), or is not UTF-8.
     """
     try:
         # Without O_NONBLOCK a pipe that nobody writes to would hold the opening itself.

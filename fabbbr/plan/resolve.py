@@ -1,9 +1,9 @@
 """One setup on one topology: who sends to whom, and what every link does.
 
-Where things are put: rate, buffer and AQM on the bottlenecks; a scalar RTT on the bottlenecks, half of it each
-way; RTTs by sender on the access links of those senders; loss after the bottleneck on the bottlenecks (their
-wire stands behind the queue), before it on the access links of the senders; aggregation of acknowledgements on the
-bottlenecks, on their way back.
+Where things are put: rate, buffer and AQM on the bottlenecks; a scalar RTT on the bottlenecks, half of it
+each way; RTTs by sender on the access links of those senders; loss after the bottleneck on the bottlenecks
+(their wire stands behind the queue), before it on the access links of the senders; aggregation of
+acknowledgements on the bottlenecks, on their way back.
 """
 
 from __future__ import annotations
@@ -149,8 +149,8 @@ def _check_crossings(ground: _Ground, rates: dict[str, Rate]) -> None:
         if not any(link.name in rates for link in ground.route(flow)):
             ends = f"{flow.ends.sender} to {flow.ends.receiver}"
             message = (
-                f"flows: {flow.label} from {ends} crosses no bottleneck, so nothing would limit it; choose other hosts "
-                f"(bottlenecks: {listed(rates)})"
+                f"flows: {flow.label} from {ends} crosses no bottleneck, so nothing would limit "
+                f"it; choose other hosts (bottlenecks: {listed(rates)})"
             )
             raise PlanError(message)
 
@@ -265,12 +265,15 @@ def _mean_rate(ground: _Ground, trace: Trace) -> Rate:
     trunk, *more = ground.bottlenecks
     own = ground.setup.links.get(trunk)
     if more or (own is not None and own.rate is not None):
-        message = f"path.trace: sets the rate of {trunk} alone; use a slice with one bottleneck and no links.{trunk}.rate"
+        message = (
+            f"path.trace: sets the rate of {trunk} alone; use a slice with one bottleneck "
+            f"and no links.{trunk}.rate"
+        )
         raise PlanError(message)
     if not SLOWEST_RATE <= trace.mean_rate <= FASTEST_RATE:
         message = (
-            f"path.trace: {shown(ground.setup.path.trace)} has a mean rate of {trace.mean_rate}; record one of "
-            f"{SLOWEST_RATE} to {FASTEST_RATE}"
+            f"path.trace: {shown(ground.setup.path.trace)} has a mean rate of "
+            f"{trace.mean_rate}; record one of {SLOWEST_RATE} to {FASTEST_RATE}"
         )
         raise PlanError(message)
     return trace.mean_rate
@@ -367,8 +370,8 @@ def _trace_steps(ground: _Ground, trace: Trace | None) -> list[Step]:
     trunk, rates = ground.topology.trunk, trace.rates(until=end)
     if len(rates) > limits.STEPS:
         message = (
-            f"path.trace: {shown(ground.setup.path.trace)} changes the rate {len(rates)} times until {end}; at most "
-            f"{limits.STEPS}, shorten the flows"
+            f"path.trace: {shown(ground.setup.path.trace)} changes the rate {len(rates)} times "
+            f"until {end}; at most {limits.STEPS}, shorten the flows"
         )
         raise PlanError(message)
     return [Step(at=at, link=trunk, rate=rate) for at, rate in rates]
@@ -379,15 +382,15 @@ def _links(ground: _Ground, delays: dict[str, Duration], rates: dict[str, Rate])
     for link in ground.topology.links:
         if link.name in losses and link.name in backwards:
             message = (
-                f"loss on link {link.name} would fall on the acknowledgements of the flows that send from {link.b} to "
-                f"{link.a}; loss needs all data to go from {link.a} to {link.b}"
+                f"loss on link {link.name} would fall on the acknowledgements of the flows that "
+                f"send from {link.b} to {link.a}; loss needs all data to go from {link.a} to {link.b}"
             )
             raise PlanError(message)
         aggregation = _aggregation(ground, link.name)
         if aggregation is not None and link.name in backwards:
             message = (
-                f"path.ack_aggregation on link {link.name} would hold the data of the flows that send from {link.b} to "
-                f"{link.a}; it needs all data to go from {link.a} to {link.b}"
+                f"path.ack_aggregation on link {link.name} would hold the data of the flows that "
+                f"send from {link.b} to {link.a}; it needs all data to go from {link.a} to {link.b}"
             )
             raise PlanError(message)
         bare = CellLink(

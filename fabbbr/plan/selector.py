@@ -18,9 +18,10 @@ _SHOWN = 12
 def select(cells: Sequence[Cell], expression: str) -> tuple[Cell, ...]:
     """The cells that ``expression`` picks, in the order of the plan.
 
-    ``loss=1%,cca=cubic|bbr1`` compares values by what they mean (``1%`` is ``1 %`` is ``0.01``), several values of
-    one axis are separated by ``|``; anything else is a glob over cell ids, such as ``cca=bbr1,*,r1``. Raises
-    UsageError, listing what exists, for an unknown axis or value and when nothing is left.
+    ``loss=1%,cca=cubic|bbr1`` compares values by what they mean (``1%`` is ``1 %`` is ``0.01``),
+    several values of one axis are separated by ``|``; anything else is a glob over cell ids,
+    such as ``cca=bbr1,*,r1``. Raises UsageError, listing what exists, for an unknown axis or
+    value and when nothing is left.
     """
     picked = (
         _by_axis(cells, expression)

@@ -33,7 +33,8 @@ LONGEST_RTT = Duration(60 * NANOSECONDS_PER_SECOND)
 """A lost packet is not sent again before a round trip; TCP's own timers end at two minutes."""
 
 LONGEST_AGGREGATION = Duration(NANOSECONDS_PER_SECOND)
-"""Far beyond any link layer; what waits longer than TCP's least retransmission timeout of 200 ms is sent again."""
+"""Far beyond any link layer; what waits longer than TCP's least retransmission
+timeout of 200 ms is sent again."""
 
 LONGEST_RUN = Duration(86_400 * NANOSECONDS_PER_SECOND)
 """What ``iperf3 -t`` takes at most."""

@@ -202,7 +202,7 @@ class _Loader(yaml.BaseLoader):
 
 
 def compose(text: str, *, source: str) -> tuple[Node, list[Problem]]:
-    """Read YAML; raise SpecError with line and column when it is none, and with a line each for what is not read further.
+    """Read YAML; raise SpecError: line and column when it is none, a line each for what is not read further.
 
     Returns the tree and the mistakes that leave it readable (repeated keys, keys without a value), for the
     caller to report together with its own.

@@ -32,7 +32,8 @@ IMPLEMENTATIONS: dict[str, tuple[Implementation, ...]] = {
     "bbr2": ("fabbbr", "google"),
     "bbr3": ("fabbbr", "google"),
 }
-"""Congestion control → whose there are, the default first; of all others there is the mainline kernel's alone."""
+"""Congestion control → whose there are, the default first; of all others there is
+the mainline kernel's alone."""
 
 BBR_PROFILES: dict[str, tuple[BbrProfile, ...]] = {
     "bbr1": ("v1", "v1cap3"),

@@ -89,7 +89,7 @@ def parse(
 
 
 def _said_of(profile: Profile, found: Sequence[Problem], *, known: Sequence[Problem]) -> Iterator[Problem]:
-    """What is wrong in this profile and was not wrong before, marked with the profile unless it is the default."""
+    """What is wrong in this profile and was not before, marked with the profile unless it is the default."""
     before = set(known)
     for problem in found:
         if profile == "default":
@@ -138,7 +138,8 @@ def _with_axis(table: Table, axis: str, values: Node) -> Table | None:
 def apply_overrides(table: Table, overrides: Sequence[str]) -> Table:
     """Lay ``key.path=value`` and ``axis=value,value`` of the command line on an experiment.
 
-    Raises UsageError when one has no ``=`` or runs into a list or a value; what it sets is checked with the rest.
+    Raises UsageError when one has no ``=`` or runs into a list or a value; what it
+    sets is checked with the rest.
     """
     for override in overrides:
         name, equals, text = override.partition("=")
@@ -212,7 +213,10 @@ def _set_below(below: Node | None, keys: list[str], value: Node, source: str) ->
             )
             raise UsageError(message)
         case Scalar():
-            message = f"{source}: there stands the single value {shown(below.text)}; set it as a whole, e.g. {{{keys[0]}: …}}"
+            message = (
+                f"{source}: there stands the single value {shown(below.text)}; set it as a "
+                f"whole, e.g. {{{keys[0]}: …}}"
+            )
             raise UsageError(message)
 
 
@@ -269,7 +273,10 @@ class _Resolving:
         table = _only(self.table, HEADER_KEYS)
         for loc, scalar in references(table):
             if scalar.reference is not None:
-                said = f"${scalar.reference}: holds for all conditions, so no axis can stand here; write the value"
+                said = (
+                    f"${scalar.reference}: holds for all conditions, so no axis can "
+                    f"stand here; write the value"
+                )
                 self.problems.append(Problem(place=scalar.place, key=find(table, loc).key, message=said))
         return self.model(Header, table)
 
@@ -277,7 +284,10 @@ class _Resolving:
         """Whether the experiment is of a size that anybody could run; counted before anything is expanded."""
         values = conditions * sum(1 for _ in scalars(setup))
         if values > limits.VALUES:
-            said = f"{conditions} conditions of {values // conditions} values are {values}; at most {limits.VALUES}"
+            said = (
+                f"{conditions} conditions of {values // conditions} values are "
+                f"{values}; at most {limits.VALUES}"
+            )
             self.wrong(("vary",), f"{said}, split the experiment")
         repeat = header.repeat if header is not None else 1
         cells = conditions * repeat

@@ -47,6 +47,6 @@ def test_the_digests_are_taken_of_the_same_files_in_the_same_order_as_by_the_mak
 
 
 def test_an_old_make_takes_nothing_in_the_kbuild_file_for_a_comment():
-    """Before 4.3 (Ubuntu 20.04, Rocky 8) ``#`` begins one even inside ``$(shell …)``; only ``\\#`` does not."""
+    """Before 4.3 (Ubuntu 20.04, Rocky 8) ``#`` begins one even in ``$(shell …)``; only ``\\#`` does not."""
     for line in (ROLE / "files" / "Kbuild").read_text(encoding="ascii").splitlines():
         assert line.startswith("#") or not re.search(r"(?<!\\)#", line), line

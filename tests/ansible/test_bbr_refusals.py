@@ -1,7 +1,7 @@
-"""The role where nothing works: every way is tried, each says why it does not, and the machine stays as it was.
+"""The role where nothing works: each way says why it does not, and the machine stays as it was.
 
-It runs over Ansible's local connection inside namespaces of its own: no network, every folder that it could write to
-laid over with memory, loading of modules switched off, and without the rights that BPF needs.
+It runs over Ansible's local connection inside namespaces of its own: no network, every folder that it could
+write to laid over with memory, loading of modules switched off, and without the rights that BPF needs.
 """
 
 import re
@@ -33,7 +33,7 @@ export HOME="$1/home" ANSIBLE_LOCAL_TEMP="$1/ansible" ANSIBLE_REMOTE_TEMP="$1/re
 ip link set lo up
 shift
 exec setpriv --bounding-set -bpf,-sys_admin,-sys_module "$@"
-"""
+"""  # noqa: E501
 
 
 def play(tmp_path, *arguments):
@@ -45,7 +45,8 @@ def play(tmp_path, *arguments):
     room.mkdir()
     user = () if Path("/proc/self").owner() == "root" else ("--user", "--map-root-user")
     done = subprocess.run(
-        ("unshare", "--mount", "--net", *user, "sh", "-c", CONFINED, "sh", room, ANSIBLE, "-i", inventory, REPOSITORY / "playbooks" / "prepare.yml", *arguments),
+        ("unshare", "--mount", "--net", *user, "sh", "-c", CONFINED, "sh", room, ANSIBLE, "-i", inventory,
+         REPOSITORY / "playbooks" / "prepare.yml", *arguments),
         capture_output=True, text=True, check=False, timeout=300, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     return done.returncode, done.stdout + done.stderr

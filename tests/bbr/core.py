@@ -1,6 +1,7 @@
-"""The BBR core as a shared library: built with gcc from the sources that nodes and guests get, driven by ctypes.
+"""The BBR core as a shared library: gcc builds it from what nodes and guests get, ctypes drives it.
 
-The layout of its records is read from the core's header, and the compiler confirms every offset and size of it.
+The layout of its records is read from the core's header, and the compiler
+confirms every offset and size of it.
 """
 
 import ctypes
@@ -83,7 +84,7 @@ LENGTHS = {name: int(value) for name, value in re.findall(r"^#define (\w+) (\d+)
 
 
 def _records(*texts: str) -> dict[str, type[ctypes.Structure]]:
-    """The structures of C texts that declare one integer, structure or array per line, or several of one type."""
+    """The structures of C texts: one integer, structure or array per line, or several of one type."""
     records: dict[str, type[ctypes.Structure]] = {}
     bare = re.sub(r"/\*.*?\*/", "", "\n".join(texts), flags=re.DOTALL)
     for name, body in re.findall(r"^struct (\w+) \{\n(.*?)^\};", bare, re.DOTALL | re.MULTILINE):
@@ -108,7 +109,7 @@ RECORDS = _records(HEADER, *_SAMPLE.findall((SOURCES / "fab_bbr_core.c").read_te
 
 
 def _layout_checks() -> Iterator[str]:
-    """C assertions that the compiler lays out the records as ctypes does, and numbers the names as the enumerations."""
+    """C assertions that the compiler lays out records as ctypes does and numbers names as enumerations."""
     enumerations: tuple[tuple[type[enum.IntEnum], str], ...]
     enumerations = ((Profile, "FAB_PROFILE_"), (State, "FAB_"), (Acks, "FAB_ACKS_"))
     for enumeration, prefix in enumerations:
@@ -193,7 +194,7 @@ class Connection:
         self.library.bbr_on_spurious_loss(self._this, self._what)
 
     def take_sample(self, ack: Ack) -> Any:
-        """``struct fab_sample`` of this ACK; use a connection for samples only, or for :meth:`on_ack` only."""
+        """``struct fab_sample`` of this ACK; a connection is for samples only, or for :meth:`on_ack` only."""
         self._fill(ack)
         self.library.bbr_take_sample(self._this, self.slots, self._what, ctypes.byref(self._sample))
         return self._sample

@@ -1,8 +1,9 @@
 """A deterministic path and a sender that keeps, with each packet, what the drafts want kept with it.
 
-One bottleneck with a drop-tail queue, then a delay line; ACKs are never lost. The sender resembles Linux TCP with SACK:
-a packet counts as lost when one that left three later arrives, recovery lasts until all that was out when it began has
-arrived, and a timer ends a silence. The rate sample is the one of "Delivery Rate Samples" in draft-ietf-ccwg-bbr.
+One bottleneck with a drop-tail queue, then a delay line; ACKs are never lost. The sender resembles Linux TCP
+with SACK: a packet counts as lost when one that left three later arrives, recovery lasts until all that was
+out when it began has arrived, and a timer ends a silence. The rate sample is the one of "Delivery Rate
+Samples" in draft-ietf-ccwg-bbr.
 """
 
 import itertools
@@ -21,7 +22,7 @@ INITIAL_CWND = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Path:
-    """``rate`` in bytes/s, ``rtt_us`` without queue, ``buffer`` in packets, ``loss`` a probability per packet.
+    """``rate`` in bytes/s, ``rtt_us`` without queue, ``buffer`` in packets, ``loss`` probability per packet.
 
     ``aggregate_us``: ACKs arrive together, at multiples of it. ``changes``: (µs, bytes/s) of later rates.
     """
@@ -42,7 +43,7 @@ class Path:
 
 @dataclass(slots=True, eq=False)
 class Packet:
-    """``number`` counts transmissions, ``sequence`` what they carry; the rest is the state called P in the drafts."""
+    """``number`` counts transmissions, ``sequence`` what they carry; the rest is state P of the drafts."""
 
     number: int
     sequence: int
@@ -67,7 +68,7 @@ class Seen:
 
 @dataclass
 class Flow:
-    """One connection on one path; ``look`` sees each ACK before the core does, ``after`` when it has answered.
+    """One connection on one path; ``look`` sees each ACK before the core, ``after`` when it has answered.
 
     ``app_rate``: the application writes so many packets per second, None: always more than can be sent.
     ``counters_from``: where the wrapping counters of the transport start.

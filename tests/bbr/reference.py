@@ -1,9 +1,10 @@
 """The pseudocode of the drafts once more, in Python and with their names, as an oracle for the core.
 
-Read from draft-ietf-ccwg-bbr (July 2026); where ``text`` is 2021, from draft-cardwell-iccrg-bbr-congestion-control-01.
-It gets what the drafts keep with each packet, not the core's history. Roundings are the core's: rates to whole bytes per
-second, volumes to whole packets, the BDP upwards; gains are n/256. Losses and undoing come as the core gets them: once
-per ACK. ProbeBW's random waits are the core's: the test hands them over.
+Read from draft-ietf-ccwg-bbr (July 2026); where ``text`` is 2021, from
+draft-cardwell-iccrg-bbr-congestion-control-01. It gets what the drafts keep with each packet, not the core's
+history. Roundings are the core's: rates to whole bytes per second, volumes to whole packets, the BDP upwards;
+gains are n/256. Losses and undoing come as the core gets them: once per ACK. ProbeBW's random waits are the
+core's: the test hands them over.
 """
 
 from bbr.core import INFINITE, UNKNOWN, Ack, Acks, State

@@ -1,4 +1,4 @@
-"""The drafts' path model and control parameters: what the state machine of :mod:`bbr.reference` decides with."""
+"""The drafts' path model and control parameters, with which :mod:`bbr.reference` decides."""
 
 import math
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ TEXTS = {
 
 
 class ReferenceModel:
-    """``C`` is the transport's state as the ACK gives it; ``rate``, ``lost`` and ``tx_in_flight`` are RS's."""
+    """``C`` is the transport's state as the ACK gives it; ``rate``, ``lost``, ``tx_in_flight`` are RS's."""
 
     def __init__(self, profile: Profile, opening: Ack) -> None:
         self.text = TEXTS[profile]

@@ -1,4 +1,4 @@
-"""A connection whose every ACK is written down: to put the core into a state and to see which ACK makes it leave.
+"""A connection whose every ACK is written down: to put the core into a state and see which ACK ends it.
 
 The path carries 1 MB/s with an RTT of 100 ms and packets of 1000 bytes: its BDP is 100 packets.
 """
@@ -58,7 +58,7 @@ class Script:
         prior: int | None = None,
         **more: Any,
     ) -> State:
-        """One ACK of ``acked`` packets, with ``lost`` newly marked; the sample is ``volume`` packets at ``rate`` bytes/s.
+        """One ACK of ``acked`` packets, ``lost`` newly marked; sample: ``volume`` packets, ``rate`` bytes/s.
 
         ``prior``: C.delivered when the sample's packet left; None: before this packet-timed round began.
         """
@@ -85,7 +85,7 @@ class Script:
         return self.connection.state
 
     def round(self, *, after_us: int = RTT_US, **more: Any) -> State:
-        """An ACK that ends the packet-timed round: its sample left after all that is delivered had arrived."""
+        """An ACK that ends the packet-timed round: its sample left after all delivered had arrived."""
         return self.ack(after_us=after_us, prior=self.delivered, **more)
 
     def recover(self) -> None:

@@ -9,12 +9,14 @@ from bbr.script import MS, SECOND
 RATE = 1_500_000
 # The name in the reference, where the core's differs.
 SAME = {
-    "state": "state", "pacing_gain": "pacing_gain", "cwnd_gain": "cwnd_gain", "cwnd": "cwnd", "pacing_rate": "pacing_rate",
-    "bw": "bw", "bw_lo": "bw_shortterm", "inflight_lo": "inflight_shortterm", "inflight_hi": "inflight_longterm",
-    "round_count": "round_count", "min_rtt_us": "min_rtt", "ack_phase": "ack_phase", "full_bw": "full_bw",
-    "full_bw_now": "full_bw_now", "full_bw_reached": "full_bw_reached", "bw_probe_samples": "bw_probe_samples",
-    "loss_in_round": "loss_in_round", "prior_cwnd": "prior_cwnd", "rounds_since_bw_probe": "rounds_since_bw_probe",
-    "probe_up_cnt": "probe_up_cnt", "bw_latest": "bw_latest", "inflight_latest": "inflight_latest",
+    "state": "state", "pacing_gain": "pacing_gain", "cwnd_gain": "cwnd_gain", "cwnd": "cwnd",
+    "pacing_rate": "pacing_rate", "bw": "bw", "bw_lo": "bw_shortterm", "inflight_lo": "inflight_shortterm",
+    "inflight_hi": "inflight_longterm", "round_count": "round_count", "min_rtt_us": "min_rtt",
+    "ack_phase": "ack_phase", "full_bw": "full_bw", "full_bw_now": "full_bw_now",
+    "full_bw_reached": "full_bw_reached", "bw_probe_samples": "bw_probe_samples",
+    "loss_in_round": "loss_in_round", "prior_cwnd": "prior_cwnd",
+    "rounds_since_bw_probe": "rounds_since_bw_probe", "probe_up_cnt": "probe_up_cnt",
+    "bw_latest": "bw_latest", "inflight_latest": "inflight_latest",
     "prev_probe_too_high": "prev_probe_too_high",
 }  # fmt: skip
 PATHS = {

@@ -64,7 +64,7 @@ def test_loss_does_not_lower_the_short_term_model_of_a_flow_that_probes(core, pr
 
 
 def after_a_loss(core, profile):
-    """In CRUISE after a loss; the C.delivered of a packet that left in this loss round but before the loss."""
+    """In CRUISE after a loss; C.delivered of a packet that left in this loss round but before the loss."""
     script = brought_to(State.PROBE_BW_CRUISE, core, profile)
     script.round(after_us=MS)
     before_loss = script.delivered

@@ -1,4 +1,4 @@
-"""Whole connections over a simulated path: the history against per-packet state, and gate checks B and C of BBRv2."""
+"""Whole connections on a simulated path: history against per-packet state, gate checks B and C of BBRv2."""
 
 import itertools
 from dataclasses import dataclass, field
@@ -33,7 +33,8 @@ class Compared:
     def __call__(self, seen):
         sample = self.ring.take_sample(seen.ack)
         packet, flow = seen.packet, self.flow
-        # All packets of an epoch share what was in flight at its end, which is theirs where the epoch had one packet.
+        # All packets of an epoch share what was in flight at its end, which is theirs
+        # where the epoch had one packet.
         exact = (flow.epoch_in_flight[packet.epoch], flow.lost - packet.lost)
         if seen.packet.epoch == len(flow.epoch_in_flight) - 1:
             exact = (seen.ack.prior_in_flight, exact[1])
@@ -55,7 +56,7 @@ def compared(core, profile, on, *, capacity, seed=1, counters_from=0):
 @pytest.mark.parametrize("loss", [0, 0.01, 0.05])
 @pytest.mark.parametrize("buffer_bdp", [0.2, 4.0])
 def test_the_history_knows_what_each_packet_saw(core, profile, loss, buffer_bdp):
-    """Exact while two entries per packet of the window fit: P.lost always, P.tx_in_flight at the end of its epoch."""
+    """Exact while two entries per packet of the window fit: P.lost always, P.tx_in_flight at epochs' ends."""
     compare = compared(core, profile, path(100 * MS, buffer_bdp=buffer_bdp, loss=loss), capacity=2048)
     compare.flow.run(8 * SECOND)
     assert compare.samples > 1000
@@ -63,7 +64,7 @@ def test_the_history_knows_what_each_packet_saw(core, profile, loss, buffer_bdp)
 
 
 def test_a_history_that_is_too_small_is_coarse_but_not_wrong(core, profile):
-    """Of a ring of 64 entries for a window of up to 400 packets: no more lost than it could have been, in any sample."""
+    """A ring of 64 entries for a window of up to 400 packets: no sample has more lost than could be."""
     compare = compared(core, profile, path(100 * MS, loss=0.01), capacity=64)
     worst = []
 
@@ -73,7 +74,8 @@ def test_a_history_that_is_too_small_is_coarse_but_not_wrong(core, profile):
 
     compare.flow.look = look
     compare.flow.run(8 * SECOND)
-    # An entry stands for 1 + 2 * 400 / 64 packets, of which one in a hundred got lost, and bursts of the queue's end.
+    # An entry stands for 1 + 2 * 400 / 64 packets, of which one in a hundred got lost,
+    # and bursts of the queue's end.
     assert sum(worst) / len(worst) < 1
 
 
@@ -94,7 +96,8 @@ def test_probe_rtt_comes_every_five_seconds_and_lasts_200_ms_and_a_round(core, p
     spells = flow.spells(State.PROBE_RTT, 20 * SECOND)
     assert len(spells) == 3
     for begin, end in spells:
-        # 200 ms are counted from when half the BDP is in flight; it takes at most a queue of one BDP and a round more.
+        # 200 ms are counted from when half the BDP is in flight; it takes at most a
+        # queue of one BDP and a round more.
         assert 200 * MS < end - begin <= 200 * MS + 3 * rtt_us
     for (_, end), (begin, _) in itertools.pairwise(spells):
         assert 5 * SECOND < begin - end <= 5 * SECOND + 300 * MS
@@ -106,7 +109,7 @@ def test_probe_rtt_comes_every_five_seconds_and_lasts_200_ms_and_a_round(core, p
 
 
 def waits_for_probes(flow):
-    """µs from the start of a cycle's clock (leaving UP or ProbeRTT) to its REFILL, where no ProbeRTT came between."""
+    """µs from the start of a cycle's clock (leaving UP or ProbeRTT) to its REFILL, with no ProbeRTT."""
     waits, begin = [], None
     for (_, before), (at, state) in itertools.pairwise(flow.transitions):
         if state is State.PROBE_BW_REFILL and begin is not None:
@@ -120,13 +123,14 @@ def waits_for_probes(flow):
 
 @pytest.mark.parametrize("rtt_us", RTTS_US)
 def test_probing_waits_for_reno_or_for_two_to_three_seconds(core, profile, rtt_us):
-    """min(2 to 3 s, min(BDP, 62 to 63) rounds): 10 ms: 10 rounds of the BDP; 40 ms: 41; 100 ms: the wall clock."""
+    """min(2 to 3 s, min(BDP, 62 to 63) rounds): 10 ms: 10 rounds of the BDP; 40 ms: 41; 100 ms: clock."""
     flow = open_flow(core, path(rtt_us), profile, seed=0x9E3779B9)
     flow.run(20 * SECOND)
     waits = waits_for_probes(flow)
     assert len(waits) >= 2
     reno_rounds = min(flow.path.bdp + 2, 63)
-    # A round lasts from one RTT to that with the queue of a probe; bandwidth and RTT round the BDP up by two packets.
+    # A round lasts from one RTT to that with the queue of a probe; bandwidth and RTT
+    # round the BDP up by two packets.
     least = min(2 * SECOND, (reno_rounds - 4) * rtt_us)
     most = min(3 * SECOND + 2 * rtt_us, (reno_rounds + 4) * rtt_us * 1.35)
     assert least <= min(waits)
@@ -165,7 +169,7 @@ def share_under_loss(core, profile, loss):
 
 
 def test_random_loss_below_two_per_cent_is_borne_and_above_makes_the_flow_yield(core, profile):
-    """Gate D. At 1 %, 30 rounds of (1 - p)^n between probes leave 0.87 of what ProbeRTT and Startup leave (0.9).
+    """Gate D. At 1 %, 30 rounds of (1 - p)^n between probes leave 0.87 of ProbeRTT's and Startup's 0.9.
 
     At 5 % each of the four or five probes ends with inflight_hi at 0.7 of what it was: 0.24 after four.
     """

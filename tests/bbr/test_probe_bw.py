@@ -166,10 +166,18 @@ def test_a_plateau_that_inflight_hi_imposes_does_not_count(core):
     assert states[-1] is State.PROBE_BW_DOWN
 
 
-@pytest.mark.parametrize(("in_flight", "lost", "after"), [(100, 2, State.PROBE_BW_UP), (100, 3, State.PROBE_BW_DOWN),
-                                                         (149, 2, State.PROBE_BW_UP), (150, 3, State.PROBE_BW_UP),
-                                                         (149, 3, State.PROBE_BW_DOWN), (50, 1, State.PROBE_BW_UP),
-                                                         (49, 1, State.PROBE_BW_DOWN)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("in_flight", "lost", "after"),
+    [
+        (100, 2, State.PROBE_BW_UP),
+        (100, 3, State.PROBE_BW_DOWN),
+        (149, 2, State.PROBE_BW_UP),
+        (150, 3, State.PROBE_BW_UP),
+        (149, 3, State.PROBE_BW_DOWN),
+        (50, 1, State.PROBE_BW_UP),
+        (49, 1, State.PROBE_BW_DOWN),
+    ],
+)
 def test_up_ends_with_more_than_two_per_cent_of_loss(core, profile, in_flight, lost, after):
     """RS.lost > RS.tx_in_flight * 2 %: exactly 2 % is borne."""
     script = brought_to(State.PROBE_BW_UP, core, profile)

@@ -52,7 +52,7 @@ def test_the_window_of_probe_rtt_is_half_the_bdp_and_at_least_four(core, profile
 
 
 def held(core, profile):
-    """In ProbeRTT, just when half the BDP is in flight; the time at which 200 ms will have passed. The window was 2 BDP."""
+    """In ProbeRTT, just when half the BDP is in flight; when 200 ms will be over. The window was 2 BDP."""
     script = brought_to(State.PROBE_BW_CRUISE, core, profile)
     script.now_us = 5 * SECOND
     assert script.ack(cwnd=2 * BDP) is State.PROBE_RTT

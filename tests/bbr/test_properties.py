@@ -127,7 +127,7 @@ def assert_bounds(b):
 
 
 def assert_answer(b):
-    """What holds when an ACK has been answered, once the pipe has been full: before that the rate never falls."""
+    """What holds when an ACK was answered, once the pipe has been full: before that no rate ever falls."""
     if b.full_bw_reached:
         assert b.pacing_rate == max(b.bw * b.pacing_gain // 256 * 99 // 100, b.mss)
     assert b.cwnd <= max(b.inflight_lo, LEAST_PIPE)
@@ -256,7 +256,8 @@ def test_the_history_returns_the_epoch_in_which_a_packet_left(core, capacity, st
         sample = ring.take_sample(
             Ack(
                 delivered=(start + delivered) % WRAP, lost=(start + lost) % WRAP, in_flight=in_flight,
-                prior_in_flight=prior_in_flight, prior_delivered=(start + prior) % WRAP, sample_delivered=1, interval_us=1,
+                prior_in_flight=prior_in_flight, prior_delivered=(start + prior) % WRAP, sample_delivered=1,
+                interval_us=1,
             )
         )  # fmt: skip
         assert (sample.lost, sample.tx_in_flight) == (lost - kept[prior][0], kept[prior][1])

@@ -1,4 +1,4 @@
-"""Startup and Drain: "Exiting Acceleration Based on Bandwidth Plateau", "... Based on Packet Loss", "Drain"."""
+"""Startup and Drain: "Exiting Acceleration Based on Bandwidth Plateau", "... on Packet Loss", "Drain"."""
 
 import math
 
@@ -7,7 +7,8 @@ from bbr.core import GAIN_UNIT, INFINITE, Profile, State
 from bbr.script import BDP, MS, MSS, RATE, Script, brought_to
 
 LN2 = math.log(2)
-# What the tables "Summary of Control Behavior in the State Machine" say; v2alpha from its published constants.
+# What the tables "Summary of Control Behavior in the State Machine" say; v2alpha from its published
+# constants.
 GAINS = {
     Profile.V2ALPHA: {
         State.STARTUP: (2 / LN2, 2 / LN2),
@@ -109,7 +110,7 @@ def test_acks_within_a_round_do_not_count(core, profile):
 
 @pytest.mark.parametrize("late", [Profile.V2ALPHA, Profile.DRAFT01])
 def test_the_text_of_2021_looks_for_the_plateau_in_max_bw(core, late):
-    """BBRCheckStartupFullBandwidth compares BBR.max_bw: a poor sample at the start of a round hides no growth."""
+    """BBRCheckStartupFullBandwidth compares BBR.max_bw: a round's poor first sample hides no growth."""
     script = Script(core, late)
     for rate in (RATE, 2 * RATE, 4 * RATE, 8 * RATE):
         script.ack(rate=rate)
@@ -127,7 +128,7 @@ def test_the_text_of_2026_looks_for_the_plateau_in_the_samples(core):
 
 
 def startup_with_losses(core, profile, events, *, lost_at_end=9):
-    """A Startup that is in recovery for a round, in which ``events`` ACKs mark losses; the last ends the loss round.
+    """A Startup in recovery for a round, in which ``events`` ACKs mark losses; the last ends the loss round.
 
     Of 300 packets in flight when the last sample's packet left, ``lost_at_end`` are marked at its ACK.
     """
@@ -173,7 +174,7 @@ def test_loss_ends_startup_although_the_application_limits_it(core):
 
 
 def test_what_loss_leaves_as_inflight_hi_when_it_ends_startup(core, profile):
-    """v2alpha: the BDP; the text of 2021 sets none; that of 2026: what was delivered in the round, here 150, if more."""
+    """v2alpha: the BDP; the text of 2021: none; that of 2026: the round's deliveries, here 150, if more."""
     b = startup_with_losses(core, profile, LOSS_EVENTS[profile]).connection
     assert b.inflight_hi == {Profile.V2ALPHA: BDP, Profile.DRAFT01: INFINITE, Profile.V3: 150}[profile]
 
@@ -189,7 +190,8 @@ def test_any_loss_in_recovery_ends_startup_where_acks_are_not_selective(core):
 def test_drain_ends_when_the_bdp_is_in_flight(core, profile):
     script = brought_to(State.DRAIN, core, profile)
     assert script.ack(in_flight=BDP + 1) is State.DRAIN
-    # "C.inflight <= Inflight(1.0)": DOWN, and on the same ACK CRUISE, for no queue and no bound keeps it there.
+    # "C.inflight <= Inflight(1.0)": DOWN, and on the same ACK CRUISE, for no
+    # queue and no bound keeps it there.
     assert script.ack(in_flight=BDP) is State.PROBE_BW_CRUISE
     assert script.connection.cycle_stamp_us == script.now_us
 

@@ -1,4 +1,4 @@
-"""What the tests of the BPF congestion controls share: compiled objects, a place to load them, a small network."""
+"""What the tests of the BPF congestion controls share: compiled objects, a place for them, a network."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Carries Ethernet frames between two interfaces, each after the same delay: usage delay_relay.py ONE OTHER SECONDS."""
+"""Carries Ethernet frames between two interfaces after a fixed delay: delay_relay.py ONE OTHER SECONDS."""
 
 import selectors
 import socket

@@ -14,13 +14,14 @@ from pathlib import Path
 HOLD_S = 300
 """The holder of a mount namespace ends by itself after so long, should nobody end it."""
 PROMPTLY, FIRST = ("chrt", "--rr", "1"), ("chrt", "--rr", "2")
-"""A path whose relay waits for a CPU has another delay than it should: the ends go before all ordinary processes and the
-relay before the ends. In turns, for iperf3 spins while it waits for its other end, which may be on the same CPU."""
+"""A path whose relay waits for a CPU has another delay than it should: the ends go before all ordinary
+processes and the relay before the ends. In turns, for iperf3 spins while it waits for its other end,
+which may be on the same CPU."""
 SENDER_ADDRESS, RECEIVER_ADDRESS = "192.0.2.1", "192.0.2.2"
 
 
 class Loader:
-    """`fab-bbr-bpf` in a mount namespace with /run and /sys/fs/bpf of its own. The algorithms are the whole kernel's."""
+    """`fab-bbr-bpf` in a mount namespace with its own /run and /sys/fs/bpf; algorithms are kernel-wide."""
 
     def __init__(self, *, script: Path, objects: Path) -> None:
         self.script = script
@@ -45,7 +46,7 @@ class Loader:
         self._holder.communicate()
 
     def __call__(self, *words: str, before: str = ":", environment: dict[str, str] | None = None):
-        """Run it after the shell command ``before``, in a mount namespace of this one; text, whatever the exit status."""
+        """Run it after shell command ``before``, in a mount namespace of ours; text, whatever the status."""
         return self._run((str(self.script), *words), before, environment or {})
 
     def as_installed(self, argv: Sequence[str]):
@@ -84,7 +85,7 @@ class Loader:
         return answer.stdout
 
     def connections(self) -> list[dict[str, str]]:
-        """A record of each connection: `local`, `peer`, and the fields by name. Quick: it reads the pinned file itself."""
+        """A record of each connection: `local`, `peer`, fields by name; quick, from the pinned file."""
         text = Path(f"/proc/{self._holder.pid}/root/sys/fs/bpf/fab_bbr_state").read_text()
         return [
             {"local": local, "peer": peer} | dict(field.split(":", 1) for field in fields)
@@ -93,9 +94,10 @@ class Loader:
 
 
 class Network:
-    """Sender and receiver with a path between them that delays 10 ms each way, at 20 Mbit/s with a drop-tail queue.
+    """Sender and receiver with a path between them: 10 ms each way, 20 Mbit/s, a drop-tail queue.
 
-    The delay is made by delay_relay.py (the kernels at hand have no netem), the rate by the qdisc TBF behind it.
+    The delay is made by delay_relay.py (the kernels at hand have no netem), the
+    rate by the qdisc TBF behind it.
     """
 
     RATE_BPS = 20_000_000
@@ -179,7 +181,7 @@ class Network:
 
 
 def number_in(line: str, field: str) -> int:
-    """The value of `field:123` or `field 123bps` in a line of `ss`; 0 when it is absent, as ss leaves out zeroes."""
+    """The value of `field:123` or `field 123bps` in a line of `ss`, which leaves out zeroes: then 0."""
     found = re.search(rf"\b{field}[: ](\d+)", line)
     return int(found[1]) if found else 0
 

@@ -1,7 +1,7 @@
 """A path in miniature that the core drives: one bottleneck, a drop-tail queue, a fixed delay, random loss.
 
-It only has to lead the core through all its states with inputs of the kind that TCP gives; what BBR achieves on a path
-is tested elsewhere.
+It only has to lead the core through all its states with inputs of the kind that TCP gives; what BBR achieves
+on a path is tested elsewhere.
 """
 
 import heapq
@@ -48,7 +48,7 @@ class Path:
         self._recovery_end = -1
 
     def calls(self, core: UserCore, *, profile: int, duration_us: int) -> Iterator[Call]:
-        """Each call that a shim would make. The caller must have ``core`` take each before it asks for the next."""
+        """Each call that a shim would make; the caller has ``core`` take each before it asks for the next."""
         yield Call(kind=INIT, profile=profile, seed=self.seed, ack=self._ack(cwnd=10))
         end_us = self._now_us + duration_us
         while self._now_us < end_us:

@@ -1,7 +1,7 @@
 """The core of BBR twice: compiled by gcc for this process, and by clang for the kernel's BPF machine.
 
-Both take the same :class:`Call` and keep their memory in the same layout, so that after every call the bytes can be
-compared. The kernel runs the BPF form through bpf(2), BPF_PROG_RUN, on a program of type "syscall".
+Both take the same :class:`Call` and keep their memory in the same layout, so that after every call the bytes
+can be compared. The kernel runs the BPF form through bpf(2), BPF_PROG_RUN, on a program of type "syscall".
 """
 
 import ctypes
@@ -107,7 +107,7 @@ class _RunOptions(ctypes.Structure):
 
 
 class BpfCore:
-    """Run by the kernel; ``compiled`` is replay.bpf.c as a BPF object. A context manager: its end frees both."""
+    """Run by the kernel; ``compiled`` is replay.bpf.c as a BPF object. A context manager: frees both."""
 
     def __init__(self, compiled: Path, *, size_of_memory: int) -> None:
         self._libbpf = ctypes.CDLL("libbpf.so.1")

@@ -1,4 +1,4 @@
-"""Where tp->app_limited cannot be written, the own mark tells the packets that the kernel would have stamped."""
+"""Where tp->app_limited cannot be written, the own mark is on the packets that the kernel would stamp."""
 
 import ctypes
 from collections import deque
@@ -55,7 +55,7 @@ STEP = st.tuples(st.integers(0, 8), st.integers(1, 8), st.booleans())
     origin=st.integers(0, 2**32 - 1) | st.integers(2**32 - 200, 2**32 - 1),
 )
 def test_the_own_mark_tells_the_packets_that_the_kernel_would_have_stamped(mark, steps, origin):
-    """ProbeRTT marks with every ACK, and ProbeRTTs are far apart: none begins while stamped packets are in flight."""
+    """ProbeRTT marks with every ACK; ProbeRTTs are far apart: none begins with stamped packets in flight."""
     kernel = KernelsSender()
     mark.forget()
     for sent, delivered, marks in steps:

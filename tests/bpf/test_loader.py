@@ -148,7 +148,7 @@ CALLS_OF_LOAD = ("map create", "map update", "struct_ops register", "iter pin")
 @pytest.mark.parametrize("call", CALLS_OF_LOAD)
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_load_that_is_killed_is_cleared_away_by_what_comes_next(loader, tmp_path, call, moment, verb):
-    """A stand-in for bpftool kills its whole process group, around each of the calls that change something."""
+    """A stand-in for bpftool kills its whole process group, around each call that changes something."""
     fake = tmp_path / "bpftool"
     real = f'{shutil.which("bpftool")} "$@"'
     first = real if moment == "after" else ":"
@@ -213,10 +213,13 @@ def test_a_process_without_the_capabilities_is_told_so(loader):
 
 REFUSALS = {
     "no write support to tcp_sock at off 576": "lets no BPF program set the pacing rate",
-    "libbpf: struct_ops init_kern: struct bpf_struct_ops_tcp_congestion_ops is not found in kernel BTF": "CONFIG_BPF_JIT",
+    (
+        "libbpf: struct_ops init_kern: struct bpf_struct_ops_tcp_congestion_ops is not found in kernel BTF"
+    ): "CONFIG_BPF_JIT",
     "something new": "bpftool could not make congestion controls",
 }
-"""What bpftool says on kernels that cannot: the first line is the verifier's (net/ipv4/bpf_tcp_ca.c), the second libbpf's."""
+"""What bpftool says on kernels that cannot: the first line is the verifier's
+(net/ipv4/bpf_tcp_ca.c), the second libbpf's."""
 
 
 @pytest.mark.parametrize("said", REFUSALS)
@@ -238,7 +241,10 @@ def test_the_refusal_of_an_older_kernel_is_explained_and_cleared_away(loader, tm
 def test_an_experiment_sets_the_profile_and_knows_what_it_ran(loader, tmp_path):
     file = tmp_path / "made.yaml"
     flow = "{cca: bbr2, profile: draft01, duration: 10 s}"
-    text = f"id: made\ntitle: made\nslice: two_site\npath: {{rate: 9 Mbit/s, rtt: 9 ms}}\nflows: [{flow}]\nrepeat: 1\n"
+    text = (
+        f"id: made\ntitle: made\nslice: two_site\npath: {{rate: 9 Mbit/s, rtt: 9 ms}}\nflows: "
+        f"[{flow}]\nrepeat: 1\n"
+    )
     file.write_text(text, encoding="utf-8")
     cell = open_plan(str(file), seed=1).cells[0]
     loader.done("load", "v2alpha")

@@ -1,10 +1,10 @@
-"""Lets every system call and large allocation of ``fabbbr run`` fail in turn, and holds the promises of docs/failures.md.
+"""Lets every system call and large allocation of ``fabbbr run`` fail in turn: docs/failures.md must hold.
 
-A run of two cells is repeated in forked processes: first to count its calls of each kind, then once for each of them with
-that call failing. The runner is the real one, with its keeper, folders and processes; only the guest's kernel is a script that
-leaves the raw files of a recorded cell. What must hold after each fault: no traceback and no death by a signal, a documented
-exit status, one message that says what to do, only whole cells, nothing left running or lying about; and the same command then
-completes with the same raw files.
+A run of two cells is repeated in forked processes: first to count its calls of each kind, then once for each
+of them with that call failing. The runner is the real one, with its keeper, folders and processes; only the
+guest's kernel is a script that leaves the raw files of a recorded cell. What must hold after each fault: no
+traceback and no death by a signal, a documented exit status, one message that says what to do, only whole
+cells, nothing left running or lying about; and the same command then completes with the same raw files.
 
     cd tests && python -m faults.sweep [--at-most N] [--kind KIND]
 """
@@ -37,8 +37,10 @@ LIBRARY = "FABBBR_FAULTS"
 LIMIT_S = 30.0
 FAULTS = {
     "open": errno.EMFILE, "read": errno.EIO, "write": errno.ENOSPC, "fsync": errno.EIO, "rename": errno.EIO,
-    "mkdir": errno.ENOSPC, "unlink": errno.EIO, "symlink": errno.ENOSPC, "chmod": errno.EPERM, "pipe": errno.EMFILE,
-    "fork": errno.EAGAIN, "thread": errno.EAGAIN, "lock": errno.ENOLCK, "opendir": errno.EMFILE, "copy": errno.ENOSPC,
+    "mkdir": errno.ENOSPC, "unlink": errno.EIO, "symlink": errno.ENOSPC, "chmod": errno.EPERM,
+    "pipe": errno.EMFILE,
+    "fork": errno.EAGAIN, "thread": errno.EAGAIN, "lock": errno.ENOLCK, "opendir": errno.EMFILE,
+    "copy": errno.ENOSPC,
     "mmap": errno.ENOMEM, "malloc": errno.ENOMEM,
 }  # fmt: skip
 """Kind of call, in the order of faults.c, and how it fails."""
@@ -49,16 +51,16 @@ _SAYS_WHAT_TO_DO = re.compile(
 )
 _READ_FIRST = re.compile(r"faults/experiment\.yaml|slices")
 STATUSES = {0, 3, 5, 6, 7, 10}
-"""Of a run from which something was withheld: an experiment or slice that cannot be read, a machine that lacks something, a
-tool that broke, a folder that cannot be written."""
+"""Of a run from which something was withheld: an experiment or slice that cannot be read, a machine that
+lacks something, a tool that broke, a folder that cannot be written."""
 
 
 KNOWN = {
     "aborted in Rust": re.compile(r"memory allocation of \d+ bytes failed"),
     "hung in CPython": re.compile("Exception ignored in thread started by.*MemoryError", re.DOTALL),
 }
-"""Where memory ends inside libraries: pydantic-core aborts, and Thread.start waits for ever for a thread that could not begin.
-What it was in the middle of must be whole all the same, and the same command complete it."""
+"""Where memory ends inside libraries: pydantic-core aborts, and Thread.start waits for ever for a thread that
+could not begin. What it was in the middle of must be whole all the same, and the same command complete it."""
 
 
 class Tally(ctypes.Structure):
@@ -184,7 +186,7 @@ class Sweep:
 
 
 def _prepare(folder: Path) -> None:
-    """A cache with the stand-in kernel, tools that only say their versions, and an environment that points there."""
+    """A cache with the stand-in kernel, tools that only say their versions, an environment to find them."""
     from fabbbr.backends import tools
     from fabbbr.backends.guest import wakeups
     from fabbbr.backends.guest.kernel.build import recipe_hash
@@ -202,7 +204,8 @@ def _prepare(folder: Path) -> None:
         (bin_ / name).write_text("#!/bin/sh\necho iperf 3.12\n", encoding="utf-8")
         (bin_ / name).chmod(0o755)
     os.environ |= {
-        "PATH": f"{bin_}:/usr/bin:/bin", "TMPDIR": str(folder / "temp"), "XDG_CACHE_HOME": str(folder / "cache"),
+        "PATH": f"{bin_}:/usr/bin:/bin", "TMPDIR": str(folder / "temp"),
+        "XDG_CACHE_HOME": str(folder / "cache"),
         "GOLDEN": str(HERE.parent / "golden" / "cell"),
     }  # fmt: skip
     tempfile.tempdir = str(folder / "temp")

@@ -19,7 +19,10 @@ TINY = {"path": "rate: 5 Mbit/s, rtt: 10 ms", "flows": "{cca: cubic, duration: 1
 
 def experiment(name, *, path, flows, more="", slice_="two_site"):
     """The text of an experiment file; ``path`` and ``flows`` without their outer brackets."""
-    return f"id: {name}\ntitle: A test of {name}\nslice: {slice_}\npath: {{{path}}}\nflows: [{flows}]\nrepeat: 1\n{more}\n"
+    return (
+        f"id: {name}\ntitle: A test of {name}\nslice: {slice_}\npath: {{{path}}}\nflows: "
+        f"[{flows}]\nrepeat: 1\n{more}\n"
+    )
 
 
 @dataclass

@@ -57,7 +57,7 @@ def carry_out(planned, seed, work):
 
 
 def failed(cell, evidence):
-    """The checks that a cell fails, by name; as one of a hundred, since each kind of machine has draws of its own."""
+    """The checks that a cell fails, by name; as one of a hundred: each kind of machine has its own draws."""
     certificate = certify(cell, evidence, real_clock=False, lossy_cells=100)
     return {check.name for check in certificate.checks if not check.passed}
 

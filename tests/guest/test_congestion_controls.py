@@ -12,7 +12,10 @@ def profiles(tmp_path_factory):
     text = experiment(
         "profiles",
         path=PATH,
-        flows="{cca: bbr2, profile: $profile, duration: 2 s}, {cca: bbr3, duration: 2 s}, {cca: bbr1, duration: 2 s}",
+        flows=(
+            "{cca: bbr2, profile: $profile, duration: 2 s}, {cca: bbr3, duration: 2 s}, "
+            "{cca: bbr1, duration: 2 s}"
+        ),
         more="vary: {profile: [v2alpha, draft01]}",
     )
     return run(tmp_path_factory.mktemp("profiles"), text)

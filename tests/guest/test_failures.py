@@ -335,7 +335,7 @@ def test_temporary_files_may_be_below_a_path_with_blanks(tmp_path):
 
 @pytest.fixture
 def ordinary_user(kernel):
-    """Run words of a fabbbr command as a user without any right, in a home of its own with the kernel in it."""
+    """Run words of a fabbbr command as a user without rights, in a home of its own with the kernel in it."""
     if os.geteuid() != 0:
         pytest.skip("only root may change users")
     if not all(parent.stat().st_mode & 0o001 for parent in Path(__file__).parents):
@@ -357,7 +357,8 @@ def ordinary_user(kernel):
         return subprocess.run(
             ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--inh-caps=-all",
              NODE_PYTHON, "-m", "fabbbr.cli", *words),
-            env={"HOME": str(home), "PATH": "/usr/bin:/bin", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env={"HOME": str(home), "PATH": "/usr/bin:/bin",
+                 "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             cwd=home, capture_output=True, text=True, timeout=WALL_LIMIT_S, check=False,
         )  # fmt: skip
 

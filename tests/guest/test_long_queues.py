@@ -1,4 +1,4 @@
-"""A flow's time is over while a full queue still holds what it has sent: it ends when that has arrived, and nothing spins meanwhile."""
+"""A flow whose time is over while a full queue holds its data ends when that has arrived; nothing spins."""
 
 import pytest
 from guest.cells import experiment, run

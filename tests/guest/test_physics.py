@@ -19,7 +19,7 @@ vary:
       buffer: [2 BDP, 1 BDP, 1 BDP, 1 BDP, 20 BDP, 1 BDP, 1 BDP, 1 BDP, 1 BDP, 1 BDP]
       duration: [20 s, 9 s, 9 s, 9 s, 6 s, 6 s, 5 s, 5 s, 4 s, 4 s]
       warm: [9 s, 3 s, 3 s, 3 s, 2 s, 2 s, 2 s, 2 s, 1 s, 1 s]
-"""
+"""  # noqa: E501
 RATES_MBIT = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
@@ -109,7 +109,7 @@ def deep_buffer(tmp_path_factory):
 
 
 def test_cubic_fills_a_buffer_of_4_bdp_to_its_last_frame(deep_buffer):
-    """Its frames must not be charged to the sender while they stand there: TCP small queues would hold it back."""
+    """Frames there must not be charged to the sender: TCP small queues would hold it back."""
     queue = of_bottleneck(deep_buffer)
     buffer_bytes = deep_buffer.cell().manifest.cell.bottleneck.buffer_bytes
     assert queue["backlog_bytes"].max() > buffer_bytes - 4 * 1514
@@ -375,7 +375,7 @@ def test_a_flow_paced_below_the_rate_of_the_link_keeps_its_pace(tmp_path):
 
 
 def test_a_small_queue_behind_delays_is_measured_at_its_rate(tmp_path):
-    """The probe's refills must be on their way before its burst has arrived, else the queue runs dry between."""
+    """The probe's refills must be under way before its burst has arrived, else the queue runs dry between."""
     text = experiment(
         "pair",
         slice_="rtt_pair",

@@ -1,9 +1,9 @@
 """A machine without a compiler, or without kernel sources: the distribution's guest kernel, in real time.
 
-Debian 12's own package, 6.1, cannot run on a CPU with AMX, and not every machine that runs these tests has a package
-at all. Where none can run, our own guest kernel stands in for it, laid out as the package is: without the options of
-time travel it is a User Mode Linux like any other, and its clock is real. What it cannot show is modules being loaded,
-for it has none.
+Debian 12's own package, 6.1, cannot run on a CPU with AMX, and not every machine that runs these tests has a
+package at all. Where none can run, our own guest kernel stands in for it, laid out as the package is: without
+the options of time travel it is a User Mode Linux like any other, and its clock is real. What it cannot show
+is modules being loaded, for it has none.
 """
 
 import re
@@ -46,7 +46,7 @@ def bare(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def package(kernel, tmp_path_factory):
-    """The folder with ``linux.uml`` in it: the distribution's where it can run, else our kernel in its place."""
+    """The folder with ``linux.uml``: the distribution's where it can run, else our kernel in its place."""
     try:
         installed = prebuilt_kernel()
     except EnvironmentUnfitError:

@@ -42,7 +42,7 @@ pgrep -c iperf3 > iperf3s
 echo 0 > exit
 sync
 exec "$FABBBR_PYTHON" -c 'import ctypes; ctypes.CDLL(None).reboot(0x4321fedc)'
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.skipif(not lacks(), reason="this host can run Mininet")
@@ -65,7 +65,7 @@ def test_probing_for_mininet_leaves_no_name_space_behind():
 
 
 def packages():
-    """Name → folder of Python's path, to be mounted: a guest's own file systems hide some of the host's folders."""
+    """Name → folder of Python's path, to be mounted: a guest's file systems hide some host folders."""
     folders = dict.fromkeys(Path(entry).resolve() for entry in sys.path if Path(entry).is_dir())
     return {f"path{number}": folder for number, folder in enumerate(folders)}
 

@@ -1,4 +1,4 @@
-"""``fabbbr run`` and what follows it, from the shell: continue, grow, refuse, and survive a damaged archive."""
+"""``fabbbr run`` and what follows it, from the shell: continue, grow, refuse, survive a damaged archive."""
 
 import json
 import shutil

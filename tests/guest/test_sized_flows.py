@@ -123,7 +123,7 @@ def test_a_loss_of_20_percent_delays_bytes_and_loses_none(lossy):
 
 @pytest.fixture(scope="module")
 def hopeless(tmp_path_factory):
-    """A pace at which the bytes take 800 s; the flow is given up after 100 times what the link needs, and 30 s."""
+    """A pace at which the bytes take 800 s; a flow is given up after 100 times the link's time, and 30 s."""
     text = experiment(
         "hopeless",
         path="rate: 10 Mbit/s, rtt: 20 ms, buffer: 1 BDP",

@@ -1,7 +1,7 @@
 """The distributions that the role is tested on, made into disks once and kept below the user's cache folder.
 
-A disk holds the distribution's own kernel, its system and, as a package archive in /srv/packages, the packages that
-the role asks for. So a test needs no network, and the role's installing is real all the same.
+A disk holds the distribution's own kernel, its system and, as a package archive in /srv/packages, the
+packages that the role asks for. So a test needs no network, and the role's installing is real all the same.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ TOOLS = (
 )
 BUILD_TIMEOUT_S = 1200
 SYSTEM = (
-    "apt", "initramfs-tools", "systemd-sysv", "udev", "dbus", "openssh-server", "python3", "python3-apt", "sudo", "iproute2", "kmod",
-    "ca-certificates",
+    "apt", "initramfs-tools", "systemd-sysv", "udev", "dbus", "openssh-server", "python3", "python3-apt",
+    "sudo", "iproute2", "kmod", "ca-certificates",
 )  # fmt: skip
 UBUNTU_KEYRING = Path("/usr/share/keyrings/ubuntu-archive-keyring.gpg")
 
@@ -84,7 +84,7 @@ apt-get --quiet --yes --no-install-recommends install $(cd /srv/packages && ls l
 make -C /srv/files KDIR="$(ls -d /lib/modules/*/build)" modules
 '
 cp "$root/srv/files/fab_bbr.ko" "$WORK/"
-"""
+"""  # noqa: E501
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,7 +164,7 @@ def image(distribution: Distribution) -> Image:
 
 
 def module(image: Image, files: Path, work: Path) -> Path:
-    """``fab_bbr.ko`` for the image's kernel, built in a root of its distribution: in the machine it would take minutes.
+    """``fab_bbr.ko`` for the image's kernel, built in its distribution's root: the machine takes minutes.
 
     ``files`` are the role's; ``work`` is an empty folder.
     """
@@ -202,7 +202,8 @@ def _mmdebstrap(
     keyring = ("--keyring", str(_ubuntu_keyring(work))) if distribution.name.startswith("ubuntu") else ()
     done = subprocess.run(
         (
-            "mmdebstrap", "--variant=minbase", "--components=main,universe" if keyring else "--components=main",
+            "mmdebstrap", "--variant=minbase",
+            "--components=main,universe" if keyring else "--components=main",
             "--include", ",".join(packages),
             "--aptopt=APT::Install-Recommends false",
             # apt's own user cannot read keys below a private cache folder.

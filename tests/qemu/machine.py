@@ -23,7 +23,8 @@ LIFETIME_S = 2400
 BOOT_TIMEOUT_S = 300
 KVM_TRIAL_S = 10
 SSH_OPTIONS = (
-    "-o", "UserKnownHostsFile=/dev/null", "-o", "StrictHostKeyChecking=no", "-o", "LogLevel=ERROR", "-o", "IdentitiesOnly=yes",
+    "-o", "UserKnownHostsFile=/dev/null", "-o", "StrictHostKeyChecking=no", "-o", "LogLevel=ERROR",
+    "-o", "IdentitiesOnly=yes",
     "-o", "ConnectTimeout=20",
 )  # fmt: skip
 ANSIBLE = Path(__file__).parents[2] / ".venv" / "bin" / "ansible-playbook"
@@ -87,7 +88,8 @@ class Machine:
         inventory = self.work / "hosts.ini"
         inventory.write_text(
             f"[hosts]\nnode ansible_host=127.0.0.1 ansible_port={self.port} ansible_user=tester "
-            f"ansible_ssh_private_key_file={self.image.key} ansible_ssh_common_args='{' '.join(SSH_OPTIONS)}'\n",
+            f"ansible_ssh_private_key_file={self.image.key} "
+            f"ansible_ssh_common_args='{' '.join(SSH_OPTIONS)}'\n",
             encoding="utf-8",
         )
         done = subprocess.run(
@@ -116,7 +118,10 @@ class Machine:
                     self.run("systemctl is-system-running --wait", timeout_s=BOOT_TIMEOUT_S)
                     return
             time.sleep(1)
-        message = f"{self.image.distribution.name} did not come up in {BOOT_TIMEOUT_S} s; its console ends:\n{self.console[-2000:]}"
+        message = (
+            f"{self.image.distribution.name} did not come up in {BOOT_TIMEOUT_S} s; its console "
+            f"ends:\n{self.console[-2000:]}"
+        )
         raise TimeoutError(message)
 
 
@@ -182,7 +187,8 @@ def accelerator(image: Image) -> str:
 def _argv(image: Image, *, accelerator: str, console: Path, cpus: int = 2) -> tuple[str | Path, ...]:
     cpu = "host" if accelerator == "kvm" else "max"
     return (
-        "qemu-system-x86_64", "-machine", "q35", "-accel", accelerator, "-cpu", cpu, "-smp", str(cpus), "-m", "1024",
+        "qemu-system-x86_64", "-machine", "q35", "-accel", accelerator, "-cpu", cpu, "-smp", str(cpus),
+        "-m", "1024",
         "-nodefaults", "-display", "none", "-serial", f"file:{console}",
         "-kernel", image.folder / "kernel", "-initrd", image.folder / "initrd",
         "-append", "root=/dev/vda rw console=ttyS0",

@@ -41,7 +41,7 @@ def sockets(machine: Machine, *algorithms: str) -> dict[str, str]:
 
 
 def complaints(machine: Machine) -> list[str]:
-    """What the kernel complained about, but for a module from outside its tree, which it notes whatever that does."""
+    """What the kernel complained about, but for a module from outside its tree, which it always notes."""
     lines = machine.says("sudo dmesg").splitlines()
     words = ("fab_bbr", "WARNING:", "BUG:", "Oops", "Call Trace", "refcount", "leak")
     notes = (

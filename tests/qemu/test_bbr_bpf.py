@@ -1,4 +1,4 @@
-"""The role on a machine that takes no modules: BPF programs, and back to a module when the machine takes them again."""
+"""The role on a machine that takes no modules: BPF programs, and a module when it takes them again."""
 
 import pytest
 from qemu.distributions import DISTRIBUTIONS, TESTED, image

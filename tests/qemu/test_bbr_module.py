@@ -1,7 +1,7 @@
-"""The role on a whole machine: DKMS builds against the distribution's headers, and what it builds carries flows.
+"""The role on a whole machine: DKMS builds against the distribution's headers; the result carries flows.
 
-The fixtures are the days in a node's life, each going on from the one before: a dry run, the first run, the second, a
-boot, another profile, other sources, the end.
+The fixtures are the days in a node's life, each going on from the one before: a dry run, the first run, the
+second, a boot, another profile, other sources, the end.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Any user may take a socket's congestion control away while others ask what it says: the kernel must not mind.
+"""Any user may take a socket's congestion control away while others ask for it: the kernel must not mind.
 
 The race lasts an hour on each distribution, or FABBBR_RACE_S seconds.
 """
@@ -79,7 +79,8 @@ with socket.create_server(("127.0.0.1", 0), backlog=8) as listener:
         held += [end, listener.accept()[0]]
     print(pages() - before)
 """
-"""Pages of TCP's memory that 400 idle connections take, whose senders have the congestion control that is named."""
+"""Pages of TCP's memory that 400 idle connections take, whose senders have the
+congestion control that is named."""
 
 
 def test_a_connections_memory_counts_against_tcps(machine):
@@ -91,6 +92,6 @@ def test_a_connections_memory_counts_against_tcps(machine):
 
 
 def test_nothing_of_them_is_left(machine):
-    """No connection holds the module; a socket that kept a charge for its memory would have warned in the log."""
+    """No connection holds the module; a socket that kept a charge for memory would have warned in the log."""
     machine.says("for i in $(seq 50); do sudo rmmod fab_bbr && exit 0; sleep 0.2; done; exit 1")
     assert complaints(machine) == []

@@ -1,4 +1,4 @@
-"""The agent runs on nodes that have nothing but Python: it imports the standard library, itself and, to build a network, Mininet."""
+"""The agent runs where there is only Python: it imports the standard library, itself, and Mininet."""
 
 import ast
 import sys

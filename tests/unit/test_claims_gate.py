@@ -1,4 +1,4 @@
-"""The gate's observations find in made-up traces what was put there, and its formulas decide as their words say."""
+"""The gate's observations find in made-up traces what was put there; formulas decide as worded."""
 
 import numpy as np
 import pandas as pd
@@ -69,7 +69,7 @@ def sample(axes, values):
 
 
 def verdicts(claim_id, axes, values):
-    """Quantity → whether a value without spread is inside the band, for the parts whose conditions are there."""
+    """Quantity → whether a value without spread is in the band, for the parts whose conditions are there."""
     found = {}
     for part in CLAIMS[claim_id].parts:
         assert isinstance(part, Part)

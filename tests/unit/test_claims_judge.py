@@ -139,14 +139,15 @@ RTTS = (0.0003, 0.006, 0.027, 0.044, 0.061, 0.072, 0.113)
 
 
 def e1(rate=200e6, loss=1 / 22_000 * 50 ** (4 / 3), duration_s=120.0, others=()):
-    """``others`` are further congestion controls: (name, share beyond 0.3 ms, retransmissions, profile of bbr2)."""
+    """``others``: further congestion controls (name, share beyond 0.3 ms, retransmits, profile of bbr2)."""
     own = [
         (cca, share, 1e6, None)
         for cca, share in (("bbr1", 0.85), ("cubic", 0.05), ("reno", 0.04), ("htcp", 0.06))
     ]
     conditions = [
         {
-            "ccas": cca, "rtt_s": rtt, "rate_bps": rate, "loss_ratio": loss, "retransmits": count, "duration_s": duration_s,
+            "ccas": cca, "rtt_s": rtt, "rate_bps": rate, "loss_ratio": loss, "retransmits": count,
+            "duration_s": duration_s,
             "bbr2_variant": variant, "goodput_bps": rate * (0.945 if rtt == 0.0003 else later),
         }
         for cca, later, count, variant in (*own, *others)
@@ -314,7 +315,7 @@ def start_up(cca, rtt_of):
 
 
 def f6():
-    """The curves of CACM Figs. 6 and 7: start-up to 125 ms; CUBIC between 184 and 250 ms after its first loss."""
+    """The curves of CACM Figs. 6 and 7: start-up to 125 ms; CUBIC from 184 to 250 ms after its first loss."""
 
     def bbr(t):
         return 0.120 if 0.35 <= t <= 0.72 else 0.040

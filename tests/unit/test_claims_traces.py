@@ -69,7 +69,7 @@ def test_the_long_flow_is_the_one_with_the_longest_propagation(goodput, share):
 
 
 def staggered(final):
-    """Five BBR flows, 2 s apart, ending together at 55 s; ``final``: their bytes a second in the last 10 s."""
+    """Five BBR flows, 2 s apart, ending at 55 s together; ``final``: their bytes/s in the last 10 s."""
     certified = run_rows([{"ccas": "bbr1"}], repeat=2)
     flows, intervals = [], []
     for cell_id in certified.cell_id:

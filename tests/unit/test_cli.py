@@ -179,7 +179,8 @@ def test_verify_prints_json_of_an_undamaged_run(fabbbr, run_folder):
 
 def test_the_digest_of_a_run_is_what_sha256sum_says(fabbbr, run_folder):
     lines = subprocess.run(  # noqa: S602 - as the documentation has it
-        "LC_ALL=C sha256sum run.json cells/*/manifest.json | sha256sum; sed 2d run.json | sha256sum; sed -n 2p run.json",
+        ("LC_ALL=C sha256sum run.json cells/*/manifest.json | sha256sum; sed 2d run.json | "
+            "sha256sum; sed -n 2p run.json"),
         cwd=run_folder, shell=True, capture_output=True, text=True, check=True,
     ).stdout.splitlines()  # fmt: skip
     assert lines[0].split()[0] in fabbbr("verify", run_folder)[1]
@@ -288,7 +289,8 @@ def test_a_full_standard_output_is_said_with_a_status(words):
         said = process.stderr.read()
         assert process.wait(30) == 7
     assert said == (
-        "fabbbr: standard output cannot be written: No space left on device; free some space, or send it elsewhere\n"
+        "fabbbr: standard output cannot be written: No space left on device; free some "
+        "space, or send it elsewhere\n"
     )
 
 

@@ -156,7 +156,10 @@ def test_a_profile_can_be_varied():
         ),
         (
             ["cca: bbr2, profile: draft01", "cca: bbr2"],
-            "flows[1].profile: draft01 and v2alpha at once, and a kernel runs one of them; compare them in conditions",
+            (
+                "flows[1].profile: draft01 and v2alpha at once, and a kernel runs one of them; "
+                "compare them in conditions"
+            ),
         ),
         (
             ["cca: bbr3, implementation: google", "cca: bbr1"],

@@ -1,4 +1,4 @@
-"""Whatever is done to a run folder is noticed or changes no number; and nothing is written where a link points to."""
+"""What is done to a run folder is noticed or changes no number; no write follows a link."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from fabbbr_analysis.runset import DamagedRunWarning, RunSet
 
 RAW = "cells/rivals-r1/raw"
 FILES = (
-    "run.json", "experiment.yaml", "cells/rivals-r1/manifest.json", f"{RAW}/flow-0.server.json", f"{RAW}/sockets.a.txt",
+    "run.json", "experiment.yaml", "cells/rivals-r1/manifest.json", f"{RAW}/flow-0.server.json",
+    f"{RAW}/sockets.a.txt",
     f"{RAW}/queues.s1.times", "tables/index.json", "tables/runs.parquet",
 )  # fmt: skip
 """One of each sort; ``benchmarks/damage.py`` takes all."""

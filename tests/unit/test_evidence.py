@@ -1,4 +1,4 @@
-"""A certificate needs every piece of evidence: whatever a tool leaves out or prints otherwise, a cell is never certified by it.
+"""A certificate needs all evidence: what a tool leaves out or prints otherwise never certifies a cell.
 
 The evidence is that of a real cell, in ``tests/golden/cell``.
 """
@@ -109,21 +109,31 @@ def put(document, path, new):
 
 
 NO_EVIDENCE_WITHIN = {
-    r"counters\.\w+\.json/\w+/links/\d+/(?!ifname|stats64)\w+(/.*)?": "how the interface is, not what it counted",
-    r"counters\.\w+\.json/\w+/links/\d+/stats64/(rx|tx)/(?!packets|dropped)\w+": "packets are what is conserved",
-    r"counters\.\w+\.json/\w+/links/\d+/stats64/tx/dropped": "what a queueing discipline drops is counted by itself",
+    r"counters\.\w+\.json/\w+/links/\d+/(?!ifname|stats64)\w+(/.*)?": (
+        "how the interface is, not what it counted"
+    ),
+    r"counters\.\w+\.json/\w+/links/\d+/stats64/(rx|tx)/(?!packets|dropped)\w+": (
+        "packets are what is conserved"
+    ),
+    r"counters\.\w+\.json/\w+/links/\d+/stats64/tx/dropped": (
+        "what a queueing discipline drops is counted by itself"
+    ),
     r"counters\.\w+\.json/\w+/(links|qdiscs)/0(/(ifname|dev))?": "the loopback, which no flow crosses",
     r"counters\.\w+\.json/\w+/qdiscs/\d+/(options|parent|refcnt|bytes|overlimits|requeues)": "not packets",
     r"counters\.\w+\.json/\w+/qdiscs/\d+/options/.*": "settings are read back before",
     r"counters\.\w+\.json/\w+/qdiscs/\d+/kind": "of what kind it is, is read back before",
-    r"counters\.\w+\.json/\w+/qdiscs/(?!4/)\d+/handle": "it is looked up by its device; the lossy one by its handle",
+    r"counters\.\w+\.json/\w+/qdiscs/(?!4/)\d+/handle": (
+        "it is looked up by its device; the lossy one by its handle"
+    ),
     r"counters\.\w+\.json/w1/qdiscs/(2|5|6)(/(dev|root))?": "not a root, and not where data is lost",
     r"counters\.\w+\.json/\w+/qdiscs/0/root": "the loopback",
     r"counters\.\w+\.json/(h1|s1|w1)/netstat": "memory of those who receive nothing",
     r"flow-[01]\.\w+\.json/(start|intervals)(/.*)?": "for the tables: the sums say whether data was carried",
     r"flow-[01]\.\w+\.json/end/(?!sum_).*": "for the tables",
     r"flow-[01]\.\w+\.json/end/sum_\w+/(?!bytes).*": "for the tables",
-    r"flow-[01]\.client\.json/end/sum_received(/bytes)?": "what the other end is said to have received: it says so itself",
+    r"flow-[01]\.client\.json/end/sum_received(/bytes)?": (
+        "what the other end is said to have received: it says so itself"
+    ),
     r"flow-[01]\.server\.json/end/sum_sent(/bytes)?": "likewise",
     r"flow-2\.\w+\.json/(started_s|streams/0/(port|samples(/.*)?))": "for the tables",
     r"flow-2\.server\.json/streams/0/(established_s|ended_s)": "the sender's tell how long it was",
@@ -132,11 +142,17 @@ NO_EVIDENCE_WITHIN = {
     r"preflight\.json/burst/(refills_from|payload_bytes)": "how it was sent, which was decided before",
     r"preflight\.json/burst/arrivals/\d": "one packet of a thousand may be lost",
     r"preflight\.json/burst/queues_at_peak/[01](/(kind|handle|dev|root))?": "not the bottleneck's queue",
-    r"preflight\.json/burst/queues_at_peak/\d/(handle|root|refcnt|options(/.*)?|bytes|overlimits|requeues)": "not how full it is",
+    r"preflight\.json/burst/queues_at_peak/\d/(handle|root|refcnt|options(/.*)?|bytes|overlimits|requeues)": (
+        "not how full it is"
+    ),
     r"\w+\.json/.*/stderr": "words that come with an answer whose exit status is good",
-    r"readback\.json/qdisc.*/stdout/\d+/(handle|root|refcnt|parent)": "it is looked up by its device and kind",
+    r"readback\.json/qdisc.*/stdout/\d+/(handle|root|refcnt|parent)": (
+        "it is looked up by its device and kind"
+    ),
     r"readback\.json/qdisc.*/stdout/\d+/options/(burst_raw|lat|ecn|gap)": "follows from what is compared",
-    r"readback\.json/qdisc.*/stdout/\d+/options/.*/(jitter|correlation)": "pings and the count of losses tell them",
+    r"readback\.json/qdisc.*/stdout/\d+/options/.*/(jitter|correlation)": (
+        "pings and the count of losses tell them"
+    ),
     r"readback\.json/qdisc\.s1/stdout/[01](/(kind|dev|options))?": "neither shapes nor delays",
     r"readback\.json/qdisc\.w1/stdout/[0236](/(kind|dev|options(/.*)?))?": "neither delays nor loses",
 }

@@ -1,4 +1,4 @@
-"""What a run does when the system refuses it something: some calls of each kind; all of them with ``make sweep``."""
+"""What a run does when the system refuses it something: calls of each kind; all with ``make sweep``."""
 
 import subprocess
 import sys

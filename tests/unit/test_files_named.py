@@ -10,7 +10,10 @@ from fabbbr import cli, limits
 from fabbbr.errors import FabbbrError, PlanError, SpecError, UsageError
 from fabbbr.plan import opening
 
-FILE = "id: small\ntitle: t\nslice: two_site\npath: {{trace: '{}', rtt: 40 ms}}\nflows: [{{cca: cubic, duration: {} s}}]\nrepeat: 1\n"
+FILE = (
+    "id: small\ntitle: t\nslice: two_site\npath: {{trace: '{}', rtt: 40 ms}}\nflows: [{{cca: "
+    "cubic, duration: {} s}}]\nrepeat: 1\n"
+)
 
 
 @pytest.fixture
@@ -68,7 +71,8 @@ def test_all_traces_of_an_experiment_share_one_limit(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "error", "said"),
     [
-        ("9" * 5000 + "\n", SpecError, r"t:1: '9{60}…' \(5000 characters\) is not a whole number of milliseconds"),
+        ("9" * 5000 + "\n", SpecError,
+         r"t:1: '9{60}…' \(5000 characters\) is not a whole number of milliseconds"),
         ("1000000000000\n", SpecError, "t:1: '1000000000000' is not a whole number"),
         ("999999999\n", PlanError, "has a mean rate of 0 bit/s; record one of 8 kbit/s to 1 Tbit/s"),
         ("1\n" * 100_000, PlanError, r"has a mean rate of 1.2 Tbit/s; record one of"),
@@ -162,6 +166,6 @@ def test_a_plan_with_too_many_parts_is_refused_before_it_is_whole(tmp_path):
 
     assert work(read) < 10_000_000
     assert (
-        "parts: more than 2000000 hosts, switches, links, flows and steps in all cells (2006000 in the first 2 of 100"
-        in told[0]
-    )
+        "parts: more than 2000000 hosts, switches, links, flows and steps in all cells (2006000 "
+        "in the first 2 of 100"
+    ) in told[0]

@@ -52,12 +52,14 @@ def check(tmp_path):
 
 
 DATA = {
-    "the connection was refused": (0, {"client_exit": 1, "server_exit": -15}, {"client": REFUSED, "server": b""}),
+    "the connection was refused": (0, {"client_exit": 1, "server_exit": -15},
+                                   {"client": REFUSED, "server": b""}),
     "a client that overstayed was interrupted": (
         0, {"client_exit": -15, "timed_out": True}, {"client": INTERRUPTED},
     ),
     "an interrupted transfer": (
-        2, {"client_exit": 1}, {"client": sized("flow-2.client.json", bytes=9, error="interrupted by signal 15")},
+        2, {"client_exit": 1},
+        {"client": sized("flow-2.client.json", bytes=9, error="interrupted by signal 15")},
     ),
     "nothing arrived on a path that loses packets": (
         0, {}, {"server": moved("flow-0.server.json", "sum_received", 0)},
@@ -103,15 +105,19 @@ def test_nothing_arrived_where_nothing_is_lost_is_not_certified(check):
 
 
 BROKEN = {
-    "the client crashed": (0, {"client_exit": -11}, {"client": b""}, "client of flow 0 was ended by signal 11"),
+    "the client crashed": (0, {"client_exit": -11}, {"client": b""},
+                           "client of flow 0 was ended by signal 11"),
     "the client crashed after its report": (0, {"client_exit": -11}, {}, "signal 11"),
     "the client was killed before its time": (0, {"client_exit": -9}, {}, "signal 9"),
     "the server crashed": (1, {"server_exit": -6}, {"server": b""}, "server of flow 1 was ended by signal 6"),
     "the program is missing": (0, {"client_exit": 127}, {"client": b""}, "no report that can be read"),
-    "the client printed words": (0, {"client_exit": 1}, {"client": b"iperf3: bad option"}, "flow-0.client.json"),
+    "the client printed words": (0, {"client_exit": 1}, {"client": b"iperf3: bad option"},
+                                 "flow-0.client.json"),
     "the report was cut short": (0, {}, {"client": CUT}, "no report that can be read"),
-    "the server left nothing though its client did": (0, {"server_exit": -9}, {"server": b""}, "flow-0.server.json"),
-    "the agent did not wait for it": (0, {"client_exit": None}, {}, "flows.json, from the agent: 0.client_exit"),
+    "the server left nothing though its client did": (0, {"server_exit": -9}, {"server": b""},
+                                                      "flow-0.server.json"),
+    "the agent did not wait for it": (0, {"client_exit": None}, {},
+                                      "flows.json, from the agent: 0.client_exit"),
 }  # fmt: skip
 
 

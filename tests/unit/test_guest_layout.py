@@ -6,7 +6,7 @@ from fabbbr.backends.guest.machine import _AGENT, Machine, _lay_out
 
 
 def test_the_agent_comes_without_byte_code(tmp_path):
-    """With it a run in a used checkout differed from the same run in a fresh one, from the first nanosecond on."""
+    """With it a run in a used checkout differed from that in a fresh one, from the first nanosecond on."""
     import fabbbr.agent.lab  # noqa: F401 - Python leaves its byte code beside it
 
     machine = Machine(

@@ -13,7 +13,10 @@ GIB = 1 << 30
 def memory(tmp_path):
     def of(flow, path="rate: 10 Mbit/s, rtt: 20 ms"):
         file = tmp_path / "made.yaml"
-        text = f"id: made\ntitle: made\nslice: two_site\npath: {{{path}}}\nflows: [{{cca: cubic, {flow}}}]\nrepeat: 1\n"
+        text = (
+            f"id: made\ntitle: made\nslice: two_site\npath: {{{path}}}\nflows: "
+            f"[{{cca: cubic, {flow}}}]\nrepeat: 1\n"
+        )
         file.write_text(text, encoding="utf-8")
         return memory_bytes(job(open_plan(str(file), seed=1).cells[0]))
 

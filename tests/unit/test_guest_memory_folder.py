@@ -1,4 +1,4 @@
-"""Where a guest's memory stands: where there is room and what is there may be executed, or the refusal says why not."""
+"""Where a guest's memory stands: where there is room and files may be executed, or a refusal says why."""
 
 import os
 from types import SimpleNamespace

@@ -28,7 +28,8 @@ def cell(tmp_path):
 
 @pytest.mark.parametrize(
     ("version", "threads"),
-    [("iperf 3.9 (cJSON 1.7.13)", False), (OLD, False), (NEW, True), ("iperf 3.22", True), ("iperf 4.0", True), ("?", True)],
+    [("iperf 3.9 (cJSON 1.7.13)", False), (OLD, False), (NEW, True), ("iperf 3.22", True),
+     ("iperf 4.0", True), ("?", True)],
 )  # fmt: skip
 def test_threads_came_with_3_16(version, threads):
     assert has_threads(version) is threads
@@ -36,7 +37,8 @@ def test_threads_came_with_3_16(version, threads):
 
 @pytest.mark.parametrize(
     ("rate", "mtu", "segments"),
-    [("1 Mbit/s", 1500, 1), ("10 Mbit/s", 1500, 1), ("100 Mbit/s", 1500, 8), ("1 Gbit/s", 1500, 86), ("100 Mbit/s", 9000, 1)],
+    [("1 Mbit/s", 1500, 1), ("10 Mbit/s", 1500, 1), ("100 Mbit/s", 1500, 8), ("1 Gbit/s", 1500, 86),
+     ("100 Mbit/s", 9000, 1)],
 )  # fmt: skip
 def test_a_block_is_what_a_millisecond_carries_in_whole_segments(cell, rate, mtu, segments):
     assert block_bytes(cell(rate, mtu)) == segments * (mtu - 52)

@@ -108,7 +108,8 @@ def test_a_runner_that_is_killed_takes_its_group_with_it(tmp_path):
     with subprocess.Popen((sys.executable, "-c", RUNNER, folder), stdout=subprocess.PIPE) as runner:
         group = int(runner.stdout.readline())
         runner.kill()
-    # The orphan is nobody's child here: a zombie that nobody reaps would still count as a member of its group.
+    # The orphan is nobody's child here: a zombie that nobody reaps would still
+    # count as a member of its group.
     end = time.monotonic() + 10
     while folder.exists() and time.monotonic() < end:
         time.sleep(0.01)
@@ -148,7 +149,7 @@ def work():
     print(process.pid, flush=True)
     process.wait()
 threading.Thread(target=work).start()
-"""
+"""  # noqa: E501
 
 
 def test_the_kernel_ends_what_a_killed_runner_leaves_without_any_keeper():

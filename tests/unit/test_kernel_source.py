@@ -6,7 +6,8 @@ from fabbbr.backends.guest.kernel import source
 from fabbbr.backends.guest.kernel.source import tarball_in
 from fabbbr.errors import KernelBuildError
 
-# The ends of what dpkg-deb --contents says of linux-source-6.1 6.1.192-2 and linux-source-6.8.0 6.8.0-149.149.
+# The ends of what dpkg-deb --contents says of linux-source-6.1 6.1.192-2 and
+# linux-source-6.8.0 6.8.0-149.149.
 DEBIAN = """\
 -rw-r--r-- root/root   1303450 2026-11-16 10:17 ./usr/share/doc/linux-source-6.1/changelog.Debian.gz
 -rw-r--r-- root/root     13378 2026-11-16 10:17 ./usr/share/doc/linux-source-6.1/copyright
@@ -18,7 +19,7 @@ drwxr-xr-x root/root         0 2026-10-23 12:10 ./usr/src/
 drwxr-xr-x root/root         0 2026-10-23 12:10 ./usr/src/linux-source-6.8.0/
 -rw-r--r-- root/root 360940265 2026-10-23 12:10 ./usr/src/linux-source-6.8.0/linux-source-6.8.0.tar.bz2
 lrwxrwxrwx root/root         0 2026-10-23 12:10 ./usr/src/linux-source-6.8.0.tar.bz2 -> linux-source-6.8.0/linux-source-6.8.0.tar.bz2
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.parametrize(

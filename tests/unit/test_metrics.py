@@ -111,7 +111,8 @@ def of(flows=None, intervals=None, sockets=None, queues=None, of_cell=None):
 
 METRICS_OF_RUNS = {
     "goodput_bps", "goodput_steady_bps", "throughput_bps", "link_rate_bps", "utilisation", "retransmits",
-    "retransmit_ratio", "rtt_median_s", "rtt_p95_s", "rtt_max_s", "queue_delay_median_s", "queue_median_bytes",
+    "retransmit_ratio", "rtt_median_s", "rtt_p95_s", "rtt_max_s", "queue_delay_median_s",
+    "queue_median_bytes",
     "queue_p95_bytes", "queue_median_bdp", "queue_median_fill", "queue_drops", "injected_drops", "jain_flows",
     "jain_groups", "convergence_s", "completion_mean_s", "completion_max_s",
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""iperf3 reports: real ones of 3.12 (tests/golden), and small ones made by hand after the output of other versions."""
+"""iperf3 reports: real ones of 3.12 (tests/golden), and small ones by hand after other versions' output."""
 
 from __future__ import annotations
 

@@ -60,9 +60,10 @@ REFERENCE_BBR = {
 }
 WITHOUT_COLUMN = re.findall(
     r"\w+",
-    "skmem wscale rto backoff ato qack pmtu rcvmss advmss segs_out segs_in data_segs_out data_segs_in dctcp lastsnd "
-    "lastrcv lastack delivered_ce dsack_dups fackets reordering reord_seen rcv_rtt rcv_space rcv_ssthresh rcv_ooopack "
-    "snd_wnd rcv_wnd rehash max_pacing_rate timer",
+    "skmem wscale rto backoff ato qack pmtu rcvmss advmss segs_out segs_in data_segs_out "
+    "data_segs_in dctcp lastsnd lastrcv lastack delivered_ce dsack_dups fackets reordering reord_seen "
+    "rcv_rtt rcv_space "
+    "rcv_ssthresh rcv_ooopack snd_wnd rcv_wnd rehash max_pacing_rate timer",
 )
 HEAD = re.compile(r"([A-Z][A-Z0-9-]*) ([0-9]+) ([0-9]+) \S*:([0-9]+|\*) \S*:([0-9]+|\*)(?: (.*))?", re.DOTALL)
 HEAD_COLUMNS = ("receive_queue_bytes", "send_queue_bytes", "local_port", "peer_port")
@@ -259,16 +260,19 @@ def test_where_chunks_are_cut_does_not_matter(cuts):
 
 def test_numbers_mean_what_ss_prints():
     line = (
-        b"ESTAB 1 553752 10.0.1.1:32768 10.0.2.1:5201 skmem:(r0,rb131072) bbr2 wscale:10,10 rto:208 rtt:5.687/0.501 "
+        b"ESTAB 1 553752 10.0.1.1:32768 10.0.2.1:5201 skmem:(r0,rb131072) bbr2 wscale:10,10 "
+        b"rto:208 rtt:5.687/0.501 "
         b"mss:1448 cwnd:10 bytes_sent:1619733 bbr2:(bw:19205144bps,mrtt:0.004,pacing_gain:1.25,cwnd_gain:2) "
         b"send 20369263bps pacing_rate 19.5Mbps delivered:829 app_limited busy:500ms retrans:1/282\n"
     )
     (row,) = parse(line)
     assert {key: value for key, value in row.items() if value is not None} == {
-        "state": "ESTAB", "cca": "bbr2", "receive_queue_bytes": 1, "send_queue_bytes": 553752, "local_port": 32768,
+        "state": "ESTAB", "cca": "bbr2", "receive_queue_bytes": 1, "send_queue_bytes": 553752,
+        "local_port": 32768,
         "peer_port": 5201, "rtt_s": 0.005687, "rttvar_s": 0.000501, "mss_bytes": 1448, "cwnd_segments": 10,
         "bytes_sent": 1619733, "bbr_bw_bps": 19205144.0, "bbr_min_rtt_s": 4e-6, "bbr_pacing_gain": 1.25,
-        "bbr_cwnd_gain": 2.0, "send_rate_bps": 20369263.0, "pacing_rate_bps": 19.5e6, "delivered_segments": 829,
+        "bbr_cwnd_gain": 2.0, "send_rate_bps": 20369263.0, "pacing_rate_bps": 19.5e6,
+        "delivered_segments": 829,
         "app_limited": True, "busy_s": 0.5, "retrans_in_flight_segments": 1, "retrans_segments": 282,
         "unparsed_fields": 0,
     }  # fmt: skip
@@ -291,7 +295,8 @@ def test_byte_counters_of_a_real_connection_never_go_back():
 
 def test_a_number_too_long_to_be_exact_is_refused_and_counted():
     (row,) = parse(
-        b"ESTAB 0 0 10.0.0.1:1 10.0.0.2:2 reno cwnd:1234567890123456 rtt:123456789012345.6/1 mss:999999999999999\n"
+        b"ESTAB 0 0 10.0.0.1:1 10.0.0.2:2 reno cwnd:1234567890123456 rtt:123456789012345.6/1 "
+        b"mss:999999999999999\n"
     )
     assert (row["cwnd_segments"], row["rtt_s"], row["mss_bytes"]) == (None, None, 999999999999999)
     assert row["unparsed_fields"] == 2

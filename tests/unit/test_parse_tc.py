@@ -1,4 +1,4 @@
-"""tc's queue statistics: real ones (tests/golden), and those of kinds this kernel lacks by hand after iproute2's source."""
+"""tc's queue statistics: real ones (tests/golden); kinds this kernel lacks, by hand from iproute2."""
 
 from __future__ import annotations
 

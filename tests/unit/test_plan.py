@@ -159,18 +159,25 @@ def test_from_alone_goes_to_the_partner_of_the_pair():
     ("arguments", "said"),
     [
         ({"rtt": "{h9: 40 ms}"}, "path.rtt.h9: no flow is sent from there (senders: h1)"),
-        ({"rtt": "{h1: 40 ms}", "slice_": "dumbbell", "flows": f"{ONE_FLOW}, {ONE_FLOW}"}, "path.rtt: h2 sends too; add"),
+        ({"rtt": "{h1: 40 ms}", "slice_": "dumbbell", "flows": f"{ONE_FLOW}, {ONE_FLOW}"},
+         "path.rtt: h2 sends too; add"),
         ({"flows": "{cca: cubic, from: h7, duration: 60 s}"}, "flows[0].from: the slice has no host 'h7'"),
-        ({"flows": "{cca: cubic, from: h2, duration: 60 s}"}, "flows[0]: h2 is in no pair of the slice; give both"),
+        ({"flows": "{cca: cubic, from: h2, duration: 60 s}"},
+         "flows[0]: h2 is in no pair of the slice; give both"),
         ({"flows": "{cca: cubic, from: h2, to: h2, duration: 60 s}"}, "from and to are both h2"),
-        ({"slice_": "dumbbell", "flows": "{cca: cubic, from: h1, to: h2, duration: 9 s}"}, "from h1 to h2 crosses no bottleneck"),
-        ({"path": "buffer: 0.001 BDP"}, "a buffer of 0.001 BDP is 50 bytes at 10 Mbit/s and 40 ms, less than one packet"),
+        ({"slice_": "dumbbell",
+          "flows": "{cca: cubic, from: h1, to: h2, duration: 9 s}"}, "from h1 to h2 crosses no bottleneck"),
+        ({"path": "buffer: 0.001 BDP"},
+         "a buffer of 0.001 BDP is 50 bytes at 10 Mbit/s and 40 ms, less than one packet"),
         ({"path": "buffer: 1000000 BDP"}, "tc counts to 4294967295; lower the buffer or the rate"),
-        ({"more": "links: {truk: {rate: 1 Mbit/s}}"}, "links.truk: the slice has no link 'truk'; did you mean 'trunk'?"),
+        ({"more": "links: {truk: {rate: 1 Mbit/s}}"},
+         "links.truk: the slice has no link 'truk'; did you mean 'trunk'?"),
         ({"more": "steps: [{at: 9 s, link: x, rate: 1 Mbit/s}]"}, "steps[0].link: the slice has no link 'x'"),
-        ({"more": "steps: [{at: 9 s, link: access, rate: 1 Mbit/s}]"}, "link access has no queue; name a bottleneck"),
+        ({"more": "steps: [{at: 9 s, link: access, rate: 1 Mbit/s}]"},
+         "link access has no queue; name a bottleneck"),
         ({"more": "steps: [{at: 9 s, link: access, rtt: 2 ms}]"}, "link access has no delay of its own"),
-        ({"more": "steps: [{at: 9 s, buffer: 0.001 BDP}]"}, "steps[0].buffer: a buffer of 0.001 BDP is 50 bytes"),
+        ({"more": "steps: [{at: 9 s, buffer: 0.001 BDP}]"},
+         "steps[0].buffer: a buffer of 0.001 BDP is 50 bytes"),
         (
             {"flows": "{cca: cubic, duration: 60 s, direction: reverse}", "path": "loss: 1 %"},
             "loss on link trunk would fall on the acknowledgements",
@@ -180,7 +187,8 @@ def test_from_alone_goes_to_the_partner_of_the_pair():
             "path.ack_aggregation on link trunk would hold the data",
         ),
         (
-            {"flows": "{cca: cubic, from: h2, to: h1, duration: 60 s}", "path": "loss: {rate: 1 %, position: before_bottleneck}"},
+            {"flows": "{cca: cubic, from: h2, to: h1, duration: 60 s}",
+             "path": "loss: {rate: 1 %, position: before_bottleneck}"},
             "h2 stands right at bottleneck trunk",
         ),
     ],
@@ -355,7 +363,7 @@ def test_an_estimate_knows_that_loss_pacing_and_size_hold_flows_back():
 
 
 def test_a_flow_under_loss_is_expected_at_the_published_response_functions():
-    """One loss in 33.9 million holds CUBIC at 10 Gbit/s and 100 ms (1500-byte packets); Reno needs sqrt(1.5/p)."""
+    """One loss in 33.9 million holds CUBIC at 10 Gbit/s, 100 ms, 1500-byte packets; Reno: sqrt(1.5/p)."""
     text = BASE.format(slice="two_site", rtt="100 ms", path=", loss: 29.5 ppb", flows=ONE_FLOW, more="")
     experiment = read.parse(text.replace("10 Mbit/s", "100 Gbit/s"), source="f.yaml")
     (cubic, *_), reno = (

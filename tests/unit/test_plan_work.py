@@ -7,7 +7,10 @@ from fabbbr.job.build import job
 from fabbbr.plan.estimate import estimate
 from fabbbr.plan.opening import open_plan
 
-TEXT = "id: large\ntitle: t\nslice: {slice}\npath: {{rate: 1 Gbit/s, rtt: {rtt}}}\nflows: [{flows}]\nrepeat: 2\n{more}\n"
+TEXT = (
+    "id: large\ntitle: t\nslice: {slice}\npath: {{rate: 1 Gbit/s, rtt: {rtt}}}\nflows: "
+    "[{flows}]\nrepeat: 2\n{more}\n"
+)
 FLOW = "cca: cubic, duration: 60 s"
 
 

@@ -353,7 +353,10 @@ def test_holding_up_ends_at_the_first_condition_with_too_little():
         }
     )
     assert said == [
-        "As the random loss rises from 1\u00a0%, at least 90\u00a0% of the goodput is left up to 5\u00a0% with bbr1."
+        (
+            "As the random loss rises from 1\u00a0%, at least 90\u00a0% of the goodput is left "
+            "up to 5\u00a0% with bbr1."
+        )
     ]
 
 

@@ -1,4 +1,4 @@
-"""The gate's table has a row for each quantity and a column for each profile, and leaves out what was not run."""
+"""The gate's table has a row per quantity and a column per profile, and leaves out what was not run."""
 
 from dataclasses import replace
 

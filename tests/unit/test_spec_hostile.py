@@ -44,7 +44,7 @@ sample_period: 100 ms
 quick: {repeat: 1, path: {rtt: 20 ms}, known: [SALT]}
 full: {warm_up: 20 s, claims: [C1]}
 claims: [C10.1, C10.2]
-"""
+"""  # noqa: E501
 
 VARIABLES_STAND_IN = ("slice", "path", "links", "flows", "steps", "warm_up", "sample_period")
 
@@ -70,7 +70,7 @@ def quoted(text):
 
 
 def written(node, path=(), *, put=None, names=None):
-    """The tree as YAML, with other text at the paths of ``put`` and other names for the keys at those of ``names``."""
+    """The tree as YAML, with other text at the paths of ``put`` and other key names at those of ``names``."""
     put, names = put or {}, names or {}
     if path in put:
         return put[path]
@@ -147,12 +147,14 @@ def test_no_key_is_a_variable(path):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("repeat: 2", "repeat: $n", "f.yaml:24: repeat: $n: holds for all conditions, so no axis can stand here; write the value"),
+        ("repeat: 2", "repeat: $n",
+         "f.yaml:24: repeat: $n: holds for all conditions, so no axis can stand here; write the value"),
         ("[C10.1, C10.2]", "[C10.1, $cca]", "f.yaml:29: claims[1]: $cca: holds for all conditions"),
         ("title: Every key", "title: $cca", "f.yaml:2: title: $cca: holds for all conditions"),
         ("repeat: 1,", "repeat: $cca,", "f.yaml:27: repeat: $cca: holds for all conditions"),
         ("repeat: 2", "repaet: $cca", "f.yaml:24: repaet: unknown key; did you mean 'repeat'?"),
-        ("[SALT, UTAH]", "[$cca, SALT]", "f.yaml:22: vary.known: '$cca': the values of an axis are written out here"),
+        ("[SALT, UTAH]", "[$cca, SALT]",
+         "f.yaml:22: vary.known: '$cca': the values of an axis are written out here"),
     ],
 )  # fmt: skip
 def test_a_variable_where_none_can_stand_is_refused_with_a_remedy(old, new, said):
@@ -220,14 +222,16 @@ def exceptions(number):
 
 
 LARGE = {
-    "cells": (small(100, 100, 1000), "repeat: 10000 conditions × 1000 repetitions are 10000000 cells; at most 100000"),
+    "cells": (small(100, 100, 1000),
+              "repeat: 10000 conditions × 1000 repetitions are 10000000 cells; at most 100000"),
     "conditions": (small(1000, 1000), "vary: 1000000 combinations; at most 10000"),
     "values": (
         small(100, 90).replace("60 s}", "60 s}" + ", {cca: cubic, duration: 60 s}" * 100),
         "vary: 9000 conditions of 206 values are 1854000; at most 1000000",
     ),
     "exceptions": (small(100, 100, 1, exceptions(5000)), "except: 5000 exceptions; at most 1000"),
-    "keys": (small(more="".join(f"k{k}: 1\n" for k in range(5000))), "5007 keys in one mapping; at most 1000"),
+    "keys": (small(more="".join(f"k{k}: 1\n" for k in range(5000))),
+             "5007 keys in one mapping; at most 1000"),
     "steps": (
         small(more="steps: [" + ", ".join(["{at: 1 s, rate: 1 Mbit/s}"] * 10_001) + "]\n"),
         "steps: 10001 items in one list; at most 10000",
@@ -237,13 +241,18 @@ LARGE = {
         small().replace("10 Mbit/s", "9" * 500 + " Mbit/s"),
         "characters) is not a rate: at most 100 characters are read",
     ),
-    "depth": (small(more="x: " + "[" * 400 + "]" * 400), "column 24: not YAML: more than 20 lists and mappings inside one another"),
-    "values of the file": (small(more="x: [" + "[a, a, a], " * 20_000 + "]"), "not YAML: more than 60000 values in one file"),
+    "depth": (small(more="x: " + "[" * 400 + "]" * 400),
+              "column 24: not YAML: more than 20 lists and mappings inside one another"),
+    "values of the file": (small(more="x: [" + "[a, a, a], " * 20_000 + "]"),
+                           "not YAML: more than 60000 values in one file"),
     "characters": (small(more="# " + "x" * 1_000_000), "1000178 characters; at most 1000000"),
-    "title": (small().replace("title: t", "title: " + "x" * 5000), "title: has 5000 characters; at most 1000"),
-    "axes": (small().replace("vary:", "vary:" + "".join(f"\n  x{k}: [1]" for k in range(60))), "vary: 62 axes; at most 50"),
+    "title": (small().replace("title: t", "title: " + "x" * 5000),
+              "title: has 5000 characters; at most 1000"),
+    "axes": (small().replace("vary:", "vary:" + "".join(f"\n  x{k}: [1]" for k in range(60))),
+             "vary: 62 axes; at most 50"),
     "aliases": (
-        small(more="x: &a [1]\n" + "".join(f"y{k}: &{chr(98 + k)} [*{chr(97 + k)}, *{chr(97 + k)}]\n" for k in range(20))),
+        small(more="x: &a [1]\n" + "".join((f"y{k}: &{chr(98 + k)} "
+            f"[*{chr(97 + k)}, *{chr(97 + k)}]\n") for k in range(20))),
         "aliases (*name) are not read here",
     ),
 }  # fmt: skip
@@ -298,12 +307,13 @@ def test_every_value_in_a_message_is_cut_short():
 
 
 HOSTILE = [
-    "9" * 4301, "-1", "0", "1e99", "nan", ".inf", "-.inf", "1e-99 s", "", "''", "~", "null", "[]", "{}", "[[]]", "[1, 2]",
-    "{a: {b: c}}", "x" * 2000, "$known", "$nothing", "$", "$$", quoted("\x1b[31m"), quoted("\ud800"), quoted("\U0010ffff"),
-    "!!python/object:os.system x", "!!binary aGk=", "!!int 3", "&a b", "*a", "true", "010", "0x10", "1_000", "2026-11-21",
-    "1:30", "../../etc/passwd", "/dev/zero", "100 Gbit/s", "1 ns", "86400 s", "1000000 BDP", "1 packets", "100 %", "400", "64",
-    "h1", "trunk", "٣ ms", quoted(" "), "- x", ": x", "{? [a] : b}", "%", "#", "@", "`", "|", ">", '"\\U99999999"', "1e5 ms",
-    "65500", "576", "reverse", "{h1: 40 ms, h2: 1 s}", "[{at: 1 s, rtt: 2 ns}]", "{rate: 100 %, position: before_bottleneck}",
+    "9" * 4301, "-1", "0", "1e99", "nan", ".inf", "-.inf", "1e-99 s", "", "''", "~", "null", "[]", "{}",
+    "[[]]", "[1, 2]", "{a: {b: c}}", "x" * 2000, "$known", "$nothing", "$", "$$", quoted("\x1b[31m"),
+    quoted("\ud800"), quoted("\U0010ffff"), "!!python/object:os.system x", "!!binary aGk=", "!!int 3", "&a b",
+    "*a", "true", "010", "0x10", "1_000", "2026-11-21", "1:30", "../../etc/passwd", "/dev/zero", "100 Gbit/s",
+    "1 ns", "86400 s", "1000000 BDP", "1 packets", "100 %", "400", "64", "h1", "trunk", "٣ ms", quoted(" "),
+    "- x", ": x", "{? [a] : b}", "%", "#", "@", "`", "|", ">", '"\\U99999999"', "1e5 ms", "65500", "576",
+    "reverse", "{h1: 40 ms, h2: 1 s}", "[{at: 1 s, rtt: 2 ns}]", "{rate: 100 %, position: before_bottleneck}",
 ]  # fmt: skip
 
 MOST_WORK = 20_000_000

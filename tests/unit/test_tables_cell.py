@@ -1,4 +1,4 @@
-"""Raw files of one cell → rows, on a real capture: BBR against two streams of CUBIC through a TBF of 20 Mbit/s."""
+"""Raw files of one cell → rows, on a real capture: BBR and two streams of CUBIC at 20 Mbit/s (TBF)."""
 
 from __future__ import annotations
 
@@ -42,8 +42,10 @@ def test_columns_are_those_of_the_documented_run_folder(tables):
 def test_a_cell_row_says_what_was_asked(tables):
     (row,) = tables.cells.to_dict("records")
     asked = {
-        "cell_id": "rivals-r1", "rate_bps": 20_000_000, "buffer_bytes": 30_000, "bdp_bytes": 2_500, "buffer_bdp": 12.0,
-        "rtt_s": 0.001, "aqm": "taildrop", "ccas": "bbr1,cubic", "n_flows": 2, "duration_s": 4.0, "warm_up_s": 1.0,
+        "cell_id": "rivals-r1", "rate_bps": 20_000_000, "buffer_bytes": 30_000, "bdp_bytes": 2_500,
+        "buffer_bdp": 12.0,
+        "rtt_s": 0.001, "aqm": "taildrop", "ccas": "bbr1,cubic", "n_flows": 2, "duration_s": 4.0,
+        "warm_up_s": 1.0,
         "axis_cca": "bbr1", "mtu_bytes": 1500, "status": "certified",
     }  # fmt: skip
     assert {key: row[key] for key in asked} == asked

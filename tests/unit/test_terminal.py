@@ -1,4 +1,4 @@
-"""What users, files and tools say is printed as it is: no markup is obeyed, nothing steers the terminal, nothing is swallowed."""
+"""What users, files and tools say is printed as is: no markup, nothing steers the terminal or is lost."""
 
 import ast
 import contextlib
@@ -32,7 +32,10 @@ MARKUP = [
     "[[/s]]",
 ]
 STEERING = ["\x1b[2J", "\x1b]0;title\x07", "\x9b31m", "\x07", "\x08", "\r", "\udcff", "\u202e"]
-FILE = "id: small\ntitle: {title}\nslice: two_site\npath: {{rate: 10 Mbit/s, rtt: 40 ms}}\nflows: [{{cca: cubic, duration: 9 s}}]\nrepeat: 1\n"
+FILE = (
+    "id: small\ntitle: {title}\nslice: two_site\npath: {{rate: 10 Mbit/s, rtt: 40 "
+    "ms}}\nflows: [{{cca: cubic, duration: 9 s}}]\nrepeat: 1\n"
+)
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\ud800-\udfff]")
 
 

@@ -134,7 +134,10 @@ def test_a_slice_that_cannot_be_built_is_refused_with_its_parameter(choice, said
         ("def mine(n): return n", "mine() returned str"),
         ("def mine(*, n: nonsense = 1):\n    return 1", "the slice definition failed: NameError"),
         (
-            "from fabbbr.topology import Topology\ndef mine(): return Topology(hosts=(), switches=(), links=(), pairs=())",
+            (
+                "from fabbbr.topology import Topology\ndef mine(): return Topology(hosts=(), "
+                "switches=(), links=(), pairs=())"
+            ),
             "no link is a bottleneck",
         ),
         (
@@ -157,8 +160,8 @@ def test_a_users_slice_beside_the_experiment_is_used(tmp_path):
         "from fabbbr.topology import Link, Pair, Topology\n"
         "def mine(*, receiver: str = 'h2') -> Topology:\n"
         "    return Topology(hosts=(Host(name='h1'), Host(name=receiver)), switches=(Switch(name='s1'),),\n"
-        "        links=(Link(name='in', a='h1', b='s1'), Link(name='wan', a='s1', b=receiver, bottleneck=True)),\n"
-        "        pairs=(Pair(sender='h1', receiver=receiver),))\n"
+        "        links=(Link(name='in', a='h1', b='s1'), Link(name='wan', a='s1', b=receiver, "
+        "bottleneck=True)),\n        pairs=(Pair(sender='h1', receiver=receiver),))\n"
     )
     wan = definitions.load(SliceChoice(name="./mine.py", parameters={"receiver": "rx"}), beside=tmp_path)
     assert (wan.trunk, wan.pairs[0].receiver) == ("wan", "rx")

@@ -57,8 +57,8 @@ def axis_columns(runs: pd.DataFrame) -> list[str]:
 def varied(runs: pd.DataFrame) -> tuple[Axis, ...]:
     """Return everything but the congestion control that differs, the most varied number first.
 
-    A quantity that only follows another axis (``zip`` in the experiment file) is not one of its own; a name is, since it
-    tells apart what no line should join.
+    A quantity that only follows another axis (``zip`` in the experiment file) is not one of its own; a name
+    is, since it tells apart what no line should join.
     """
     columns = [name for name in axis_columns(runs) if not _names_the_cca(runs, name)]
     axes = [_axis(runs, name) for name in columns]
@@ -136,7 +136,7 @@ def _values_of(runs: pd.DataFrame, column: str, condition: Condition) -> dict[st
 
 
 def _parse(text: str, condition: Condition) -> float | None:
-    """Return the value of ``text`` in the base unit of the condition's column; None when it is something else."""
+    """Return the value of ``text`` in the base unit of the condition's column; None when it is no value."""
     try:
         return _PARSERS.get(condition.column, float)(text)
     except (UnitError, ValueError):

@@ -23,7 +23,7 @@ MEASURES: tuple[Measure, ...] = tuple(
 
 
 def axis_of(run_set: RunSet) -> Axis | None:
-    """Return the RTT when nothing else is varied but the congestion control, one a run; else there is no overview."""
+    """Return the RTT when nothing else varies but the congestion control, one per run; else None."""
     runs, axes = run_set.runs, varied(run_set.runs)
     if len(axes) != 1 or axes[0].condition is None or axes[0].condition.column != "rtt_s":
         return None

@@ -35,8 +35,8 @@ class Published:
 def find(run_set: RunSet, measure: Measure, axis: Axis | None, panel: Mapping[str, str]) -> Published | None:
     """Return what was published of this metric against this axis, or None.
 
-    A rerun at another bottleneck rate keeps T/C, not T: published rates are then drawn as the same share of our
-    bottleneck (and ``remark`` says so), and other published metrics are not drawn at all.
+    A rerun at another bottleneck rate keeps T/C, not T: published rates are then drawn as the same share of
+    our bottleneck (and ``remark`` says so), and other published metrics are not drawn at all.
     """
     if axis is None or axis.condition is None:
         return None

@@ -16,9 +16,9 @@ POINTS_PER_TRACE = 2000
 def keep_extremes(x: FloatArray, y: FloatArray, limit: int = POINTS_PER_TRACE) -> npt.NDArray[np.intp]:
     """Return the positions of at most ``limit`` points that draw the same picture as all of them.
 
-    ``x`` ascends. The positions are cut into buckets of equal count; of each bucket the lowest and the highest ``y``
-    stay, as do the first and the last point, so that no spike is lost and no value is invented (min-max
-    decimation). Missing ``y`` values never win a bucket.
+    ``x`` ascends. The positions are cut into buckets of equal count; of each bucket the lowest and the
+    highest ``y`` stay, as do the first and the last point, so that no spike is lost and no value is invented
+    (min-max decimation). Missing ``y`` values never win a bucket.
     """
     if limit < 4:
         message = f"a trace needs at least 4 points, not {limit}"

@@ -1,4 +1,4 @@
-"""A metric against what was varied: every run is a point, with mean and 95 % interval, beside what was published."""
+"""A metric against what was varied: each run a point, mean and 95 % interval, beside what was published."""
 
 from __future__ import annotations
 

@@ -61,8 +61,8 @@ def over_time(
     """Draw the cells below one another's curves; ``limit`` points a trace, extremes kept.
 
     Three rows share the clock of the experiment (s from the start of the first flow): goodput of each flow
-    (Mbit/s, iperf3 intervals at the receiver), RTT of each flow (ms, smoothed, at the sender), backlog of the bottleneck
-    (kB). A row without samples stays empty.
+    (Mbit/s, iperf3 intervals at the receiver), RTT of each flow (ms, smoothed, at the sender), backlog of the
+    bottleneck (kB). A row without samples stays empty.
     """
     figure = make_subplots(
         rows=3, cols=1, shared_xaxes=True, vertical_spacing=0.04, figure=canvas.empty(height=640)
@@ -94,7 +94,7 @@ class _Curve:
 
 
 def _curves(flows: pd.DataFrame, palette: Palette) -> dict[tuple[str, int], _Curve]:
-    """Look and name by cell and flow; a name is as brief as it stays unique: without the flow's number if it can."""
+    """Look and name by cell and flow; a name is as brief as stays unique, without a flow number if it can."""
     repeated = bool(flows["cca"].duplicated().any())
     curves: dict[tuple[str, int], _Curve] = {}
     for (cell_id, cca), rows in flows.groupby(["cell_id", "cca"], sort=True):
@@ -110,7 +110,7 @@ def _curves(flows: pd.DataFrame, palette: Palette) -> dict[tuple[str, int], _Cur
 
 
 def _goodput(run_set: RunSet, flows: pd.DataFrame) -> pd.DataFrame:
-    """Sum the parallel streams of each receiver interval; at the middle of the interval, on the common clock."""
+    """Sum the parallel streams of each receiver interval, at the interval's middle on the common clock."""
     intervals = run_set.intervals
     wanted = intervals[(intervals["side"] == "receiver") & intervals["cell_id"].isin(flows["cell_id"])]
     wanted = wanted[wanted["throughput_bps"].notna()]
@@ -165,7 +165,9 @@ def _add(
         legendgroup=curve.name,
         showlegend=legend,
         line={"color": curve.look.colour, "width": 1.5, "dash": curve.look.dash},
-        hovertemplate=f"<b>{curve.name}</b><br>{cell_id}<br>%{{x:.2f}} s: %{{y:.4g}} {panel.unit}<extra></extra>",
+        hovertemplate=(
+            f"<b>{curve.name}</b><br>{cell_id}<br>%{{x:.2f}} s: %{{y:.4g}} {panel.unit}<extra></extra>"
+        ),
         row=panel.row,
         col=1,
     )

@@ -13,8 +13,8 @@ _BLANKS = re.compile(r"\s*")
 def values(text: str) -> Iterator[Any]:
     """Yield the values in order; raise ValueError or RecursionError at the first that is no JSON.
 
-    Time grows with the length of the text: it is read in place, for copying what is left after each of a million small
-    values would take minutes.
+    Time grows with the length of the text: it is read in place, for copying what is left after each of a
+    million small values would take minutes.
     """
     decoder = json.JSONDecoder()
     position = _after_blanks(text, 0)

@@ -1,8 +1,8 @@
 """``iperf3 --json``, versions 3.7 to 3.22 → what one end of a flow reports.
 
-A flow that failed is data: its outcome and iperf3's own words are kept. Also read, since iperf3 and those who end it
-produce them: empty output, output that was cut short (the complete intervals are kept), text after the document,
-and the document printed twice.
+A flow that failed is data: its outcome and iperf3's own words are kept. Also read, since iperf3 and those who
+end it produce them: empty output, output that was cut short (the complete intervals are kept), text after the
+document, and the document printed twice.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ INTERVALS = pa.schema(
 _Int64 = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
 
-# The parts of a document that are read: unknown keys are ignored, and only what no version leaves out is mandatory.
+# The parts of a document that are read: unknown keys are ignored, and only what no
+# version leaves out is mandatory.
 
 
 class _StreamInterval(msgspec.Struct, frozen=True):
@@ -168,7 +169,7 @@ _DECODER = msgspec.json.Decoder(_Document)
 
 
 def _read(text: bytes) -> tuple[_Document, bool]:
-    """Return the document and whether it is whole; raise ValueError when it is damaged and not merely cut short."""
+    """Return the document and whether it is whole; raise ValueError when damaged, not just cut short."""
     try:
         return _DECODER.decode(text), True
     except msgspec.ValidationError:
@@ -184,7 +185,10 @@ def _read(text: bytes) -> tuple[_Document, bool]:
 
 
 def _was_cut(characters: str, error: Exception) -> bool:
-    """Whether the text simply stops. A text cut inside a number fails otherwise, but does not end in a brace."""
+    """Whether the text simply stops.
+
+    A text cut inside a number fails otherwise, but does not end in a brace.
+    """
     return "truncated" in str(error) or not characters.endswith("}")
 
 
@@ -274,8 +278,8 @@ def _outcome(document: _Document, *, whole: bool) -> Outcome:
 def _transferred(total: _Sum | None, intervals: pa.Table, side: Side, outcome: Outcome) -> Transferred | None:
     """Take iperf3's sum of a completed flow, else add up its intervals.
 
-    The sums of an interrupted flow are not used: its receiver counts bytes up to the interruption but seconds only
-    up to the last interval, and its sender, never told what arrived, says 0.
+    The sums of an interrupted flow are not used: its receiver counts bytes up to the interruption but seconds
+    only up to the last interval, and its sender, never told what arrived, says 0.
     """
     if outcome == "completed":
         if total is None or total.bytes is None or total.seconds is None:

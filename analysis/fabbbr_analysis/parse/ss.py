@@ -25,8 +25,8 @@ CHUNK_BYTES = 1 << 19
 """What to hand over at a time: it spreads the cost of a numpy call, and its arrays fit the caches."""
 
 MAX_DIGITS = 15
-"""Of one number, with its fraction: 10^15 < 2^53, so that every value is exact as a float too. A longer number
-is damage; its column is null and it counts as an unparsed field."""
+"""Of one number, with its fraction: 10^15 < 2^53, so that every value is exact as a float too. A longer
+number is damage; its column is null and it counts as an unparsed field."""
 
 _LABELS = ("state", "cca")
 SCHEMA = pa.schema(
@@ -85,8 +85,8 @@ def parse_ss(chunks: Iterable[bytes], *, source: str) -> Iterator[pa.RecordBatch
         except _NoSocketError as error:
             line = lines_before + _raw_line(text, error.ordinal)
             message = (
-                f"{source}, line {line}: {error.skeleton[:60]!r} has no state, queues and addresses, so it is "
-                f"no socket of ss -tinm; remove the cell and run it again"
+                f"{source}, line {line}: {error.skeleton[:60]!r} has no state, queues and "
+                f"addresses, so it is no socket of ss -tinm; remove the cell and run it again"
             )
             raise ParseError(message) from None
         lines_before += scan.lines
@@ -130,7 +130,7 @@ def _whole_sockets(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _last_start(chunk: bytes) -> int | None:
-    """Where the last line starts that is known to start a socket; None when the chunk has no such line after its first."""
+    """Where the last line that surely starts a socket begins; None without such a line after the first."""
     newline = chunk.rfind(b"\n")
     while newline >= 0 and chunk[newline + 1 : newline + 2] in _CONTINUING:
         newline = chunk.rfind(b"\n", 0, newline)
@@ -304,7 +304,8 @@ def _values(data: _Bytes, ends: _Ints, digits: _Ints) -> _Ints:
 def _up_to_eight_digits(data: _Bytes, ends: _Ints, digits: _Ints) -> _Ints:
     """Eight bytes as one little-endian integer, whose halves are then added pairwise: 8 → 4 → 2 → 1 numbers.
 
-    The multiplication by ``1 + (10**k << 8*k)`` adds 10^k times each lower (more significant) field to the next.
+    The multiplication by ``1 + (10**k << 8*k)`` adds 10^k times each lower (more
+    significant) field to the next.
     """
     window = np.ndarray((len(data) - 7,), dtype="<u8", buffer=data, strides=(1,))
     word = window[ends - 8] & np.uint64(0x0F0F0F0F0F0F0F0F)

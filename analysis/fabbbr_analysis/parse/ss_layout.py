@@ -1,9 +1,9 @@
 """The grammar of one ``ss -tinm`` line, read once per *skeleton*.
 
 A skeleton is a line in which every number is replaced by :data:`NUMBER` and every run of blanks by one:
-``ESTAB # # #.#.#.#:# ... cwnd:# rtt:#.#/#.#``. All lines of one skeleton have the same numbers in the same order,
-so a :class:`Layout` (which number is which column) serves them all, and a capture has far fewer skeletons than
-lines. Digits that belong to a word (``bbr2``, ``FIN-WAIT-1``) stay.
+``ESTAB # # #.#.#.#:# ... cwnd:# rtt:#.#/#.#``. All lines of one skeleton have the same numbers in the same
+order, so a :class:`Layout` (which number is which column) serves them all, and a capture has far fewer
+skeletons than lines. Digits that belong to a word (``bbr2``, ``FIN-WAIT-1``) stay.
 
 Source of the grammar: ``tcp_stats_print`` in iproute2's ``misc/ss.c``, versions 5.0 to 6.x. Zero and
 unset values are not printed by ss, so their column is null.

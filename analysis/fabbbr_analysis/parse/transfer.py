@@ -1,7 +1,7 @@
 """The two documents of a flow of given bytes → what each of its ends reports.
 
-They are printed by ``fabbbr.agent.transfer``. Both ends tell instants of one clock, so the flow's own start, the
-sender's first SYN, is the origin of all times here, the receiver's included.
+They are printed by ``fabbbr.agent.transfer``. Both ends tell instants of one clock, so the flow's own start,
+the sender's first SYN, is the origin of all times here, the receiver's included.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Ends:
 def parse_transfer(sender: bytes, receiver: bytes, *, sources: tuple[str, str]) -> Ends:
     """Read both documents; raise ParseError naming that of ``sources`` which cannot be read.
 
-    An end that said nothing is data, outcome ``no_output``. Without the sender's document the flow's start is unknown,
-    and with it every time.
+    An end that said nothing is data, outcome ``no_output``. Without the sender's document the flow's start is
+    unknown, and with it every time.
     """
     sent, received = _document(sender, "send", sources[0]), _document(receiver, "receive", sources[1])
     start_s = sent.started_s if sent is not None else None
@@ -106,7 +106,7 @@ def _report(document: _Document | None, start_s: float | None, side: Side, sourc
 
 
 def _total(streams: list[_Stream], start_s: float) -> Transferred | None:
-    """Bytes of all streams, and seconds until the last of them ended; when interrupted, until the last sample."""
+    """Bytes of all streams, and seconds until the last one ended; when interrupted, until the last sample."""
     instants = [
         stream.ended_s if stream.ended_s is not None else max((s.at_s for s in stream.samples), default=None)
         for stream in streams

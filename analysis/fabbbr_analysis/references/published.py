@@ -25,9 +25,9 @@ def published_series(experiment: str, metric: str) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``x`` in the unit of the axis column (``loss_ratio``, ``rtt_s``, ``buffer_bdp``), ``y`` in the unit of the
-        metric column, ``label`` for a legend, ``cca``, and ``reading``: ``exact``, ``vector`` (about 0.5 % of the
-        axis) or ``raster`` (about 1 %). Empty when nothing was published.
+        ``x`` in the unit of the axis column (``loss_ratio``, ``rtt_s``, ``buffer_bdp``), ``y`` in the unit of
+        the metric column, ``label`` for a legend, ``cca``, and ``reading``: ``exact``, ``vector`` (about
+        0.5 % of the axis) or ``raster`` (about 1 %). Empty when nothing was published.
 
     >>> series = published_series("cardwell.f10", "goodput_bps")
     >>> float(series.loc[(series["cca"] == "cubic") & (series["x"] == 0.001), "y"].iloc[0])
@@ -48,7 +48,7 @@ def _series(
 
 
 def _ratio(percent: pd.Series[float]) -> pd.Series[float]:
-    """Percent as a ratio, rounded to the 12 digits of ``fabbbr.units.Ratio``: 0.1 % is 0.001 and no neighbour of it."""
+    """Percent as a ratio, rounded to the 12 digits of ``fabbbr.units.Ratio``: 0.1 % is exactly 0.001."""
     return (percent / 100).round(12)
 
 

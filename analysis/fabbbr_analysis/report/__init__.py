@@ -1,4 +1,4 @@
-"""The report: one page that needs nothing but a browser, and the same numbers as Markdown and CSV beside it."""
+"""The report: one page that needs nothing but a browser, and the same numbers as Markdown and CSV."""
 
 from fabbbr_analysis.report.compare import write_comparison
 from fabbbr_analysis.report.write import write_report

@@ -19,7 +19,7 @@ class Band:
 
 
 def drawing(band: Band, value: float, low: float | None, high: float | None, *, label: str) -> Markup:
-    """Draw the band as a bar and the interval as a whisker on one linear scale; ``label`` says it in words."""
+    """Draw the band as a bar, the interval as a whisker, on one linear scale; ``label`` says it in words."""
     ends = [end for end in (band.low, band.high, value, low, high) if end is not None and math.isfinite(end)]
     start, stop = min(ends), max(ends)
     margin = (stop - start or abs(stop) or 1.0) * 0.15

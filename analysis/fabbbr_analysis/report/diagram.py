@@ -1,4 +1,4 @@
-"""The path that was emulated, as an inline drawing: hosts, switches with their queues, wires with delay and loss."""
+"""The emulated path as an inline drawing: hosts, switches with their queues, wires with delay and loss."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ def drawing(cells: Sequence[Cell]) -> Markup:
     parts += [_node(spot) for spot in spots.values()]
     parts += [_more(left_out, height)] if left_out else []
     return Markup(
-        '<svg class="path" role="img" aria-label="{label}" viewBox="0 0 {w} {h}" style="min-width:{m}px;max-width:{w}px">'
+        '<svg class="path" role="img" aria-label="{label}" viewBox="0 0 {w} {h}" '
+        'style="min-width:{m}px;max-width:{w}px">'
         "{parts}</svg>"
     ).format(label=in_words(cells), w=width, h=height, m=min(width, 520), parts=Markup("").join(parts))
 
@@ -64,7 +65,10 @@ def in_words(cells: Sequence[Cell]) -> str:
         for link in first.links
         if (labels := _labels(link.name, cells))
     ]
-    hosts = f"{counted(len(first.hosts), 'host')} and {counted(len(first.switches), 'switch').replace('switchs', 'switches')}"
+    hosts = (
+        f"{counted(len(first.hosts), 'host')} and "
+        f"{counted(len(first.switches), 'switch').replace('switchs', 'switches')}"
+    )
     return f"Path with {hosts}. {'. '.join(links)}."
 
 
@@ -165,7 +169,7 @@ def _labels(name: str, cells: Sequence[Cell]) -> list[str]:
 
 
 def buffers(links: Sequence[CellLink]) -> list[str]:
-    """Return the buffers as asked, the smallest first: those in BDP by their multiple, others by their bytes."""
+    """Return the buffers as asked, smallest first: those in BDP by their multiple, others by their bytes."""
     sizes: dict[str, float] = {}
     for link in links:
         if link.buffer_bytes is None:

@@ -41,7 +41,8 @@ class _Mean:
     def surely_over(self, other: _Mean) -> float:
         """Return the ratio that even the near ends of both intervals have; 0 without intervals.
 
-        The ratio of the means itself is largest where a mean is small and uncertain, which is no strong result.
+        The ratio of the means itself is largest where a mean is small and
+        uncertain, which is no strong result.
         """
         if self.low is None or other.high is None or other.high <= 0:
             return 0.0

@@ -143,7 +143,10 @@ def _stands_for(control: CongestionControl) -> str:
     profile = [] if control.profile is None else [f"profile {control.profile}"]
     form = ["as BPF"] if control.form == "bpf" else []
     source = [] if control.source is None else [f"source {control.source}"]
-    return f"{control.cca}: {control.implementation} ({', '.join([control.kernel_name, *form, *profile, *source])})"
+    return (
+        f"{control.cca}: {control.implementation} "
+        f"({', '.join([control.kernel_name, *form, *profile, *source])})"
+    )
 
 
 def _hashes(hashes: Iterable[str | None]) -> list[str]:

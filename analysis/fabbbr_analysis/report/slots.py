@@ -108,7 +108,10 @@ def _metric_slot(
         id=slot_id,
         title=group[0].title,
         caption=_caption(group),
-        alt=f"Chart of {in_a_sentence(group[0].title)}, series: {'; '.join(series)}. The table of results has the numbers.",
+        alt=(
+            f"Chart of {in_a_sentence(group[0].title)}, series: {'; '.join(series)}. The table of "
+            f"results has the numbers."
+        ),
         height=max(int(figure.layout.height) for figure in figures),
         options=tuple(
             Option(label=entry.held, data=embed(figure)) for entry, figure in zip(group, figures, strict=True)
@@ -145,7 +148,10 @@ def time_slots(run_set: RunSet, palette: Palette, prefix: str) -> list[Slot]:
             over_time,
             slot_id=f"{prefix}-over-time",
             title="Inside a run",
-            caption="For each congestion control the run whose goodput is nearest to the median of its repetitions.",
+            caption=(
+                "For each congestion control the run whose goodput is nearest to the "
+                "median of its repetitions."
+            ),
         ),
         _time_slot(
             estimates,

@@ -38,7 +38,7 @@ def interval(value: float | None, low: float | None, high: float | None) -> str:
 
 
 def mean(value: float, low: float | None, high: float | None) -> str:
-    """Write a value to the digits that its interval supports: two of the half width, four at most of the value."""
+    """Write a value to the digits its interval supports: two of the half width, at most four of the value."""
     return _fixed(value, _supported(value, low, high))
 
 

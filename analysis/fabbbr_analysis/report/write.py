@@ -26,11 +26,11 @@ REPORT = "report.html"
 
 
 def write_report(run_sets: Sequence[RunSet], folder: Path) -> Path:
-    """Write ``report.html``, ``report.md``, ``summary.csv`` and ``claims.csv`` and return the path of the first.
+    """Write ``report.html``, ``report.md``, ``summary.csv`` and ``claims.csv``; return the path of the first.
 
     The same run sets in the same place give the same bytes: all times come from the manifests. Raises
-    AnalysisError when there is no run set or one has no cells, StoreError when all of its cells are damaged or the
-    folder cannot be written.
+    AnalysisError when there is no run set or one has no cells, StoreError when all of its cells are damaged
+    or the folder cannot be written.
     """
     if not run_sets:
         message = "a report needs at least one run folder; name one, as in: fabbbr report RUN"

@@ -1,8 +1,8 @@
 """Run folder → ``tables/*.parquet``, a cell at a time: memory is bounded by the largest cell.
 
-The tables are a cache of what the raw files say. They are rebuilt when a cell was added, removed or run again, when
-the plan changed, when this package reads raw files differently, or when they are not the bytes that were written;
-from the same cells they have the same bytes. A damaged cell is in none of them.
+The tables are a cache of what the raw files say. They are rebuilt when a cell was added, removed or run
+again, when the plan changed, when this package reads raw files differently, or when they are not the bytes
+that were written; from the same cells they have the same bytes. A damaged cell is in none of them.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def table_path(run: Path, name: str) -> Path:
 def build_tables(folder: RunFolder, *, progress: Progress | None = None) -> Inspection:
     """Make ``tables/`` of a run folder unless it is up to date; return what was found wrong with the folder.
 
-    Raw files are hashed before tables are made of them. Raises ParseError when one that is whole cannot be read,
-    AnalysisError when the tables cannot be written (those that were there before then stay), and StoreError when
-    ``tables`` is a link.
+    Raw files are hashed before tables are made of them. Raises ParseError when one that is whole cannot be
+    read, AnalysisError when the tables cannot be written (those that were there before then stay), and
+    StoreError when ``tables`` is a link.
     """
     final = folder.path / "tables"
     require_folder(final)

@@ -37,7 +37,7 @@ class CellTables:
 
 
 def read_cell(stored: StoredCell) -> dict[str, pa.Table]:
-    """Read all raw files of a cell: table name → rows; raise ParseError naming the file that cannot be read."""
+    """Read all raw files of a cell: table name → rows; raise ParseError naming a file that cannot be read."""
     cell = stored.manifest.cell
     ends = [FlowEnds.read(stored, flow) for flow in cell.flows]
     intervals = _tagged_intervals(cell, ends)
@@ -300,7 +300,7 @@ class _Roles:
 
 
 def _deciding_kind(role: str, link: CellLink | None, kinds: set[str]) -> str:
-    """Pick the qdisc that holds the packets: an AQM stands below the TBF that shapes, and carries the backlog."""
+    """Pick the qdisc that holds the packets: an AQM stands below the TBF that shapes and has the backlog."""
     if not role.startswith("bottleneck"):
         return "netem"
     return link.aqm if link is not None and link.aqm in kinds else "tbf"

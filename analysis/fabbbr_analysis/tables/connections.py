@@ -1,7 +1,8 @@
 """Which sampled socket is the data connection of which flow, told from its ports alone.
 
-The server of flow i listens on ``SERVER_PORT + i``; stream k of the flow sends from ``DATA_PORT + PORTS_PER_FLOW × i + k``.
-iperf3's control connection goes to the same server from an ephemeral port.
+The server of flow i listens on ``SERVER_PORT + i``; stream k of the flow sends from
+``DATA_PORT + PORTS_PER_FLOW × i + k``. iperf3's control connection goes to the same
+server from an ephemeral port.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ _BYTES = {"sender": "bytes_sent", "receiver": "bytes_received"}
 def data_connections(sockets: pa.Table, flows: Sequence[Flow]) -> pa.Table:
     """Keep the data connections of ``flows``, with columns ``flow`` and ``side`` added.
 
-    Where a flow has no socket on its data ports at all (an iperf3 that ignores ``--cport`` for the further streams,
-    a host that rewrites ports), as many connections as it has streams are taken, those with most bytes.
+    Where a flow has no socket on its data ports at all (an iperf3 that ignores ``--cport``
+    for the further streams, a host that rewrites ports), as many connections as it has
+    streams are taken, those with most bytes.
     """
     local, peer = _ports(sockets["local_port"]), _ports(sockets["peer_port"])
     sends = _server_index(peer, len(flows)) >= 0

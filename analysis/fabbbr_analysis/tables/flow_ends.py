@@ -45,7 +45,7 @@ class FlowEnds:
 
     @property
     def completion_s(self) -> float | None:
-        """Seconds until the receiver had all that was asked for; None of a flow without a size, or lacking a byte."""
+        """Seconds until the receiver had all that was asked for; None without a size, or lacking a byte."""
         received = self.received
         if self.flow.size is None or received is None or received.bytes != self.flow.size.bytes:
             return None

@@ -1,4 +1,4 @@
-"""``tables/index.json``: what the tables were made from, and what they are, so that others are not taken for them."""
+"""``tables/index.json``: what the tables were made from, and what they are: others are told apart."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ def is_current(tables: Path, made_from: Mapping[str, Any]) -> bool:
 
 
 def altered(tables: Path) -> list[str]:
-    """What is wrong with the tables, a line each: those that are not what was written. Nothing when there are none."""
+    """What is wrong with the tables, one line each: those that are not what was written.
+
+    Nothing when there are no tables.
+    """
     try:
         require_folder(tables)
     except StoreError as error:

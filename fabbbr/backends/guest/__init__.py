@@ -27,7 +27,7 @@ _SET_UP_S = 120
 
 
 def memory_bytes(job: Job) -> int:
-    """What the guest gets; reports count in steps of 64 MiB, for the kernel sizes its limits by its memory."""
+    """What the guest gets; reports count in 64 MiB steps, for the kernel sizes its limits by its memory."""
     return max(_MEMORY_BYTES, _MEMORY_SHARE * job.window_bytes >> 20 << 20) + (job.reports_bytes >> 26 << 26)
 
 
@@ -95,10 +95,11 @@ class GuestBackend:
         )
 
     def _mounts(self, job: Job) -> dict[str, Path]:
-        """What the guest needs of the host beside its root: the library takes a compiler, so only where it is used."""
+        """What the guest needs of the host beside its root; the library takes a compiler: only where used."""
         mounts = {"preload": wakeups.library_folder()} if job.environment else {}
         if isinstance(self._kernel, PrebuiltKernel):
-            # The guest's own file systems hide some of the host's folders, and the modules could be in one of them.
+            # The guest's own file systems hide some of the host's folders, and the
+            # modules could be in one of them.
             mounts[_MODULES] = self._kernel.modules
         return mounts
 
@@ -118,8 +119,8 @@ def _kernel(*, virtual: bool) -> GuestKernel | PrebuiltKernel:
     kernel = cached_kernel() or (None if virtual else prebuilt_kernel())
     if kernel is None:
         message = (
-            "the guest kernel is not built yet; build it once with: fabbbr kernel build; or run in real time: "
-            "apt-get install user-mode-linux kmod, then --clock real"
+            "the guest kernel is not built yet; build it once with: fabbbr kernel "
+            "build; or run in real time: apt-get install user-mode-linux kmod, then --clock real"
         )
         raise EnvironmentUnfitError(message)
     return kernel

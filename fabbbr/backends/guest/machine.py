@@ -86,7 +86,10 @@ def boot(machine: Machine, work: Path, watch: Watch, keeper: Keeper) -> float:
         try:
             _lay_out(runtime, machine, work)
         except OSError as error:
-            message = f"temporary files cannot be laid out in {runtime}: {error.strerror}; set TMPDIR to where they can"
+            message = (
+                f"temporary files cannot be laid out in {runtime}: {error.strerror}; "
+                f"set TMPDIR to where they can"
+            )
             raise EnvironmentUnfitError(message) from error
         process = _started(_argv(machine, runtime), work)
         try:
@@ -136,7 +139,8 @@ def _open_files() -> tuple[int, int]:
 
 def _lay_out(runtime: Path, machine: Machine, work: Path) -> None:
     (runtime / "work").symlink_to(work.resolve())
-    # Without byte code: whether Python finds some moves the clock by a fraction of a microsecond, and with it every draw.
+    # Without byte code: whether Python finds some moves the clock by a fraction of a
+    # microsecond, and with it every draw.
     (runtime / "agent").mkdir()
     for file in sorted(_AGENT.glob("*.py")):
         shutil.copy2(file, runtime / "agent")
@@ -156,14 +160,17 @@ def _argv(machine: Machine, runtime: Path) -> tuple[str, ...]:
         else (f"um-seed={machine.seed}",)
     )
     return (
-        # Pinned to one CPU a guest is several times faster: its processes hand over to one another all the time.
+        # Pinned to one CPU a guest is several times faster: its processes hand
+        # over to one another all the time.
         "taskset", "-c", str(machine.cpu), str(machine.kernel),
         *(("seccomp=on",) if machine.seccomp else ()),
         f"mem={machine.memory_bytes >> 20}M",
         *clock,
         "rootfstype=hostfs", "root=/dev/root", "ro", f"init={runtime}/init",
-        f"uml_dir={runtime}", "umid=guest", "con0=null,fd:1", "con=null", "quiet", "loglevel=4", "devtmpfs.mount=0",
-        f"FABBBR_RUNTIME={runtime}", f"FABBBR_LIMIT={int(machine.clock_limit_s)}", f"FABBBR_PYTHON={NODE_PYTHON}",
+        f"uml_dir={runtime}", "umid=guest", "con0=null,fd:1", "con=null", "quiet", "loglevel=4",
+        "devtmpfs.mount=0",
+        f"FABBBR_RUNTIME={runtime}", f"FABBBR_LIMIT={int(machine.clock_limit_s)}",
+        f"FABBBR_PYTHON={NODE_PYTHON}",
         *(f"{key}={value}" for key, value in machine.environment.items()),
     )  # fmt: skip
 
@@ -181,14 +188,15 @@ def _watch(process: subprocess.Popen[bytes], work: Path, watch: Watch) -> None:
             watch.progress(beat)
         if now - started > watch.wall_limit_s:
             message = (
-                f"the guest was ended after {watch.wall_limit_s:.0f} s of wall time at {_seconds(last)} of its own clock; "
-                "its conditions may be too heavy for this machine (see raw/console.log)"
+                f"the guest was ended after {watch.wall_limit_s:.0f} s of wall time at "
+                f"{_seconds(last)} of its own clock; its conditions may be too heavy for this machine (see "
+                "raw/console.log)"
             )
             raise GuestError(message)
         if now - last_change > watch.stall_limit_s:
             message = (
-                f"the guest's clock has stood at {_seconds(last)} for {watch.stall_limit_s:.0f} s of wall time: "
-                "a process inside it spins (see raw/console.log)"
+                f"the guest's clock has stood at {_seconds(last)} for "
+                f"{watch.stall_limit_s:.0f} s of wall time: a process inside it spins (see raw/console.log)"
             )
             raise GuestError(message)
 

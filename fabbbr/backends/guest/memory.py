@@ -1,7 +1,7 @@
-"""Where a guest's memory stands: in a file without a name, in a folder that the guest's kernel takes from TMPDIR.
+"""Where a guest's memory stands: in a nameless file, in a folder that its kernel takes from TMPDIR.
 
-The file grows as the guest uses its memory. Where it finds no room the guest dies, and where it may not be executed it does not
-start; so a folder is chosen that has room and may.
+The file grows as the guest uses its memory. Where it finds no room the guest dies, and where it may not be
+executed it does not start; so a folder is chosen that has room and may.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ _TMPFS = Path("/dev/shm")  # noqa: S108
 
 
 def memory_folder() -> Path:
-    """The first of TMPDIR, /dev/shm, /tmp and the cache that will do; raise EnvironmentUnfitError when none does."""
+    """The first of TMPDIR, /dev/shm, /tmp and the cache that will do; else raise EnvironmentUnfitError."""
     found = {folder: unfit(folder) for folder in _candidates()}
     for folder, why in found.items():
         if why is None:
             return folder
     reasons = "; ".join(f"{folder} {why}" for folder, why in found.items())
     message = (
-        f"no folder will do for the memory of a guest: {reasons}; set TMPDIR to one with {LEAST_BYTES >> 20} MB, "
-        "or enlarge /dev/shm (docker run --shm-size=4g)"
+        f"no folder will do for the memory of a guest: {reasons}; set TMPDIR to one with "
+        f"{LEAST_BYTES >> 20} MB, or enlarge /dev/shm (docker run --shm-size=4g)"
     )
     raise EnvironmentUnfitError(message)
 

@@ -1,7 +1,7 @@
 """The folder of temporary files of one guest.
 
-Its runner holds a lock on it, of which the kernel lets go when the runner ends, however it ends: a folder without one was
-left behind, and the next run removes it.
+Its runner holds a lock on it, of which the kernel lets go when the runner ends, however it ends: a folder
+without one was left behind, and the next run removes it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from pathlib import Path
 from fabbbr.errors import EnvironmentUnfitError
 
 _PREFIX = "fabbbr_"
-"""The path's length moves the guest's clock by a fraction of a microsecond, and with it every draw: it stays."""
+"""The path's length moves the guest's clock by a fraction of a microsecond, and
+with it every draw: it stays."""
 _ALWAYS = "/tmp"  # noqa: S108
 _PLAIN = re.compile(r"[\w/.,:@%+-]{1,200}", re.ASCII)
 """What the kernel's command line and the guest's fstab take as it is."""

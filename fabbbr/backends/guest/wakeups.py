@@ -48,8 +48,8 @@ def library_folder() -> Path:
 def environment(job: Job, iperf3_version: str) -> dict[str, str]:
     """What to add to iperf3's environment: nothing for a version whose threads neither spin nor select.
 
-    A reader wakes up once per eight milliseconds of its share of the bottleneck, and per 64 kB at most: from 128 kB on
-    the receive window would be throttled.
+    A reader wakes up once per eight milliseconds of its share of the bottleneck, and per 64 kB at most: from
+    128 kB on the receive window would be throttled.
     """
     if has_threads(iperf3_version):
         return {}

@@ -65,7 +65,10 @@ def cache_folder() -> Path:
     try:
         root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     except RuntimeError:
-        message = f"user id {os.getuid()} has no home folder to keep the guest kernel in: set HOME or XDG_CACHE_HOME"
+        message = (
+            f"user id {os.getuid()} has no home folder to keep the guest kernel in: "
+            f"set HOME or XDG_CACHE_HOME"
+        )
         raise EnvironmentUnfitError(message) from None
     return Path(root) / "fabbbr" / "kernels"
 
@@ -233,8 +236,8 @@ def _require_space(root: Path) -> None:
     free = shutil.disk_usage(root).free
     if free < _SPACE_BYTES:
         message = (
-            f"building the guest kernel needs {_SPACE_BYTES / 1e9:.0f} GB below {root}, and {free / 1e9:.1f} GB are "
-            "free; set XDG_CACHE_HOME to a roomier place"
+            f"building the guest kernel needs {_SPACE_BYTES / 1e9:.0f} GB below {root}, and "
+            f"{free / 1e9:.1f} GB are free; set XDG_CACHE_HOME to a roomier place"
         )
         raise KernelBuildError(message)
 

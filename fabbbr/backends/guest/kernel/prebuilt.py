@@ -16,7 +16,8 @@ _FIRST_WITH_LARGE_STATE = (6, 12)
 """Seen to run; 6.1 was seen to fail, and nothing between was tried."""
 _PROGRAM = "linux.uml"
 _MODULES = Path("lib/uml/modules")
-"""Beside the program's own folder, /usr/bin; a package unpacked elsewhere without root has the same layout."""
+"""Beside the program's own folder, /usr/bin; a package unpacked elsewhere
+without root has the same layout."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,27 +37,30 @@ class PrebuiltKernel:
 def cannot_run(release: str, cpu_flags: str) -> str | None:
     """Why a prebuilt kernel of ``release`` cannot run on a CPU with these flags; None when it can.
 
-    User Mode Linux 6.1 keeps a process's extended state in a buffer that AMX registers do not fit into: its first
-    process ends with "ptrace set fp regs failed".
+    User Mode Linux 6.1 keeps a process's extended state in a buffer that AMX registers do not fit into: its
+    first process ends with "ptrace set fp regs failed".
     """
     numbers = tuple(int(part) for part in release.split(".")[:2])
     if "amx_tile" in cpu_flags.split() and numbers < _FIRST_WITH_LARGE_STATE:
         return (
-            f"the prebuilt guest kernel {release} cannot run on a CPU with AMX; install a newer user-mode-linux, "
-            "or build a kernel: fabbbr kernel build"
+            f"the prebuilt guest kernel {release} cannot run on a CPU with AMX; install "
+            f"a newer user-mode-linux, or build a kernel: fabbbr kernel build"
         )
     return None
 
 
 def prebuilt_kernel() -> PrebuiltKernel | None:
-    """The installed package's kernel, or None; raise EnvironmentUnfitError when it cannot run on this machine."""
+    """The installed package's kernel, or None; raise EnvironmentUnfitError when it cannot run here."""
     program = shutil.which(_PROGRAM)
     if program is None:
         return None
     modules = Path(program).parent.parent / _MODULES
     release = _release(program)
     if not (modules / release).is_dir():
-        message = f"{program} {release} has no modules at {modules / release}; apt-get install --reinstall user-mode-linux"
+        message = (
+            f"{program} {release} has no modules at {modules / release}; apt-get install "
+            f"--reinstall user-mode-linux"
+        )
         raise EnvironmentUnfitError(message)
     if shutil.which("modprobe", path=search_path()) is None:
         message = f"modprobe is missing, and {program} has its qdiscs as modules: apt-get install kmod"
@@ -76,8 +80,8 @@ def _release(program: str) -> str:
     if told.returncode != 0 or re.fullmatch(r"\d+\.\d+\S*", release) is None:
         said = (told.stderr.strip() or release or f"exit status {told.returncode}").splitlines()[0]
         message = (
-            f"{program} does not run here ({said}); install the user-mode-linux of this machine's own distribution, "
-            "or build a kernel: fabbbr kernel build"
+            f"{program} does not run here ({said}); install the user-mode-linux of this "
+            f"machine's own distribution, or build a kernel: fabbbr kernel build"
         )
         raise EnvironmentUnfitError(message)
     return release

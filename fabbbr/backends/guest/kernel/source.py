@@ -1,9 +1,9 @@
 """Fetches the newest Linux source package that the machine's own distribution offers.
 
-A release is older than the kernels that we want, but its distribution has newer suites: Debian's backports and unstable,
-Ubuntu's newest release with long support. They are read through a private apt configuration below the cache folder, from
-the mirror that the system already uses, so that neither the system's package lists nor its configuration change and no
-root is needed.
+A release is older than the kernels that we want, but its distribution has newer suites: Debian's backports
+and unstable, Ubuntu's newest release with long support. They are read through a private apt configuration
+below the cache folder, from the mirror that the system already uses, so that neither the system's package
+lists nor its configuration change and no root is needed.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def newest_source(work: Path) -> SourcePackage:
     found = [offer for offer in offers if offer is not None]
     if not found:
         message = (
-            "no Linux source package (linux-source-6.12 or newer) is offered by this machine's package sources; "
-            "run apt-get update, or use Debian's prebuilt guest in real time: "
+            "no Linux source package (linux-source-6.12 or newer) is offered by this "
+            "machine's package sources; run apt-get update, or use Debian's prebuilt guest in real time: "
             "apt-get install user-mode-linux kmod, then fabbbr run … --clock real"
         )
         raise KernelBuildError(message)
@@ -80,9 +80,10 @@ def unpack(package: SourcePackage, folder: Path) -> Path:
 
 
 def tarball_in(contents: str, name: str) -> tuple[str, str]:
-    """The path of the source inside the package, from ``dpkg-deb --contents``, and the command that decompresses it.
+    """The source's path inside the package, from ``dpkg-deb --contents``, and what decompresses it.
 
-    Debian has it as xz in ``usr/src``, Ubuntu as bzip2 one folder deeper, with a link where Debian has the file.
+    Debian has it as xz in ``usr/src``, Ubuntu as bzip2 one folder deeper, with a
+    link where Debian has the file.
     """
     for line in contents.splitlines():
         mode, *_, path = line.split(maxsplit=5)
