@@ -5,7 +5,7 @@ Usage: python benchmarks/damage.py [how often each kind is done to each file, de
 Each corruption is done to a fresh copy of a small recorded run, half of them without its tables. Noticed:
 fabbbr verify names it, and an analysis warns or refuses and has the right numbers for every other cell.
 Harmless: all tables are those of the untouched run; named, when fabbbr verify says so all the same. Anything
-else is missed, and told on standard error; the exit status is then 1.
+else is missed, and named on standard error; the exit status is then 1.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Meter:
     def stop(self) -> Cost:
         """Wait for all descendants, adopted ones too, and add them up.
 
-        Everything must have been told to end.
+        Everything must have been asked to end.
         """
         wall_s = time.monotonic() - self._wall
         with contextlib.suppress(ChildProcessError):

@@ -39,7 +39,7 @@ _WARNING = re.compile(
 )
 _GROWTH_KB = 4096
 """Of slab memory from the second hour to the last: pages half filled; a leak of one
-connection's state an hour is more."""
+connection's state per hour is more."""
 
 
 def main(argv: Sequence[str]) -> int:

@@ -106,7 +106,7 @@ _REMEDIES: dict[int, tuple[type[FabbbrError], str]] = {
 
 
 def refusal(error: OSError | MemoryError, what: str) -> FabbbrError | None:
-    """What the system refused while doing ``what``, and the remedy; None for no matter of resources."""
+    """What the system refused while doing ``what``, and the remedy; None when resources are not the cause."""
     number = error.errno if isinstance(error, OSError) else errno.ENOMEM
     if number not in _REMEDIES:
         return None

@@ -243,7 +243,7 @@ def _status(certificate: Certificate) -> tuple[CellStatus, str | None]:
 
 
 def wall_limit_s(cell: Cell, planned: Job, clock: ClockKind) -> float:
-    """Wall seconds after which a cell counts as hung: twenty times what it is estimated to compute, 180 s at least.
+    """Wall seconds after which a cell counts as hung: twenty times the estimate, 180 s at least.
 
     On a real clock its own time comes on top: until the last of its flows is ended, whatever became of it.
     """

@@ -98,9 +98,9 @@ def carry_out(
     announce: Callable[[RunFolder, Sequence[Cell], int], None],
     listen: Callable[[Event], None],
 ) -> tuple[RunFolder, Summary]:
-    """Run what is missing. ``announce`` is told the folder, the cells and the number of jobs first."""
+    """Run what is missing. ``announce`` gets the folder, the cells and the number of jobs first."""
     _require_rights_to_own_files()
-    # A mistake in the file is told before what the machine lacks: a guest kernel takes minutes to build.
+    # A mistake in the file is named before what the machine lacks: a guest kernel takes minutes to build.
     selected(request, planned(request).cells)
     with closing(make_backend(request)) as backend:
         identity = backend.identity()

@@ -196,7 +196,7 @@ class Certificate(Record):
 
 
 class CongestionControl(Record):
-    """What stood behind the name of a congestion control, as the running kernel told it."""
+    """What stood behind the name of a congestion control, as the running kernel says."""
 
     cca: str
     kernel_name: str

@@ -16,7 +16,7 @@ from fabbbr.topology import Link, Pair, Topology
 
 
 def parking_lot(*, hops: Annotated[int, Field(ge=1, le=50)] = 2) -> Topology:
-    """The first pair is the long one, then one pair a hop."""
+    """The first pair is the long one, then one pair per hop."""
     numbers = range(1, hops + 1)
     return Topology(
         hosts=(

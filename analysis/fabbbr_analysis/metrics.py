@@ -169,7 +169,7 @@ def sent_segments(sockets: pd.DataFrame, *, mss_bytes: int) -> float | None:
 def _round_trip(sockets: pd.DataFrame, cell: Cell) -> dict[str, float | int | None]:
     """Median, 95th percentile and maximum [s] of the senders' RTT, over all samples of all flows.
 
-    It is the kernel's smoothed RTT (``tcpi_rtt``, weight 1/8 a sample), so short
+    It is the kernel's smoothed RTT (``tcpi_rtt``, weight 1/8 per sample), so short
     peaks are lower than on the wire.
     """
     samples = sockets.loc[(sockets["side"] == "sender") & sockets["rtt_s"].notna(), ["flow", "rtt_s"]]

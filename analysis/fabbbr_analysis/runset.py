@@ -105,28 +105,28 @@ class RunSet:
         return self.found.problems if self.found is not None else ()
 
     def cell_manifests(self) -> list[CellManifest]:
-        """Read the manifests of the cells that the tables were made from; StoreError where there is no run folder."""
+        """Read the manifests of the cells in the tables; StoreError where there is no run folder."""
         folder = RunFolder.open(self.path)
         return [folder.cell(cell_id).manifest for cell_id in self.cells["cell_id"]]
 
     @cached_property
     def cells(self) -> pd.DataFrame:
-        """Hold one row a cell: its condition, status and provenance."""
+        """Hold one row per cell: its condition, status and provenance."""
         return self._read("cells", None, None)
 
     @cached_property
     def flows(self) -> pd.DataFrame:
-        """Hold one row a flow."""
+        """Hold one row per flow."""
         return self._read("flows", None, None)
 
     @cached_property
     def intervals(self) -> pd.DataFrame:
-        """Hold one row a stream, side and iperf3 interval."""
+        """Hold one row per stream, side and iperf3 interval."""
         return self._read("intervals", None, None)
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        """Hold one row a cell: ``cells`` and the metrics."""
+        """Hold one row per cell: ``cells`` and the metrics."""
         return self._read("runs", None, None)
 
     @property

@@ -1,6 +1,6 @@
 """Statistics over runs: the run is the unit, because the seconds inside one are autocorrelated.
 
-Every function takes one value a run. Absent values are refused, never dropped: whoever calls decides what
+Every function takes one value per run. Absent values are refused, never dropped: whoever calls decides what
 an absent value means. One run gives a value without an interval; randomness is passed in.
 """
 
@@ -55,7 +55,7 @@ def median(runs: Array) -> Array:
 
 
 def sample(values: ArrayLike) -> Array:
-    """One finite value a run; raise AnalysisError when there is none or one is absent."""
+    """One finite value per run; raise AnalysisError when there is none or one is absent."""
     array = np.asarray(values, dtype=np.float64).ravel()
     if array.size == 0:
         message = "there is no run to take statistics of"

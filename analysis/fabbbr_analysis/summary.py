@@ -48,7 +48,7 @@ class RunSet(Protocol):
 
 
 def summarise(runs: pd.DataFrame, metrics: Sequence[str], *, seed: int = 1) -> pd.DataFrame:
-    """Summarise table ``runs`` in long form: one row a condition and metric, in the order of ``runs``.
+    """Summarise table ``runs`` in long form: one row per condition and metric, in the order of ``runs``.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def compare(a: RunSet, b: RunSet, *, metrics: Sequence[str] = COMPARED, seed: in
     Returns
     -------
     DataFrame
-        One row a condition and metric: ``condition``, ``metric``, ``n_a``, ``n_b``, ``mean_a``, ``mean_b``,
+        One row per condition and metric: ``condition``, ``metric``, ``n_a``, ``n_b``, ``mean_a``, ``mean_b``,
         ``difference`` (a - b, with ``difference_low`` and ``difference_high``, Welch's t), ``ratio`` (a / b,
         with ``ratio_low`` and ``ratio_high``, bootstrap; NaN when b delivers zero), ``cliffs_delta`` in
         [-1, 1], ``p_holm`` over all rows, and ``verdict``: ``unchanged`` when the ratio's interval is within

@@ -2,7 +2,7 @@
 
 The kernel kills a guest whose runner has died (:func:`die_with_runner`), whatever else was killed. The keeper
 sees to the rest: the processes that a guest leaves behind, and its folder. It is a process of its own, run by
-:class:`Keeper`: it reads ``["+", GROUP, FOLDER]`` and ``["-", GROUP]``, one JSON array a line, and when its
+:class:`Keeper`: it reads ``["+", GROUP, FOLDER]`` and ``["-", GROUP]``, one JSON array per line, and when its
 standard input closes, be it that the runner finished or was killed with -9, it kills every process group that
 is still listed and removes its folder.
 """
@@ -56,7 +56,7 @@ def die_with_runner(runner: int) -> None:
 
 
 class Keeper:
-    """The runner's end of the pipe. A keeper that was killed is replaced by one that is told the same."""
+    """The runner's end of the pipe. A keeper that was killed is replaced by one that gets the same lines."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -27,7 +27,7 @@ Readback = Mapping[str, Answer]
 
 
 class _Told(NamedTuple):
-    """What stands behind our names on one sender, as its kernel tells."""
+    """What stands behind our names on one sender, as its kernel says."""
 
     form: Literal["module", "bpf"] | None = None
     profile: str | None = None
@@ -35,7 +35,7 @@ class _Told(NamedTuple):
 
 
 def _told(readback: Readback, flow: Flow) -> _Told:
-    """Only bbr2 can be told what to be: the others are of the profile that they were asked for."""
+    """Only bbr2 can be set to a profile: the others are of the profile that they were asked for."""
     answer = answer_to(asked_of_ours(flow.sender), readback, "readback.json").stdout
     told = _told_by_bpf(answer) or _told_by_module(answer)
     return told if flow.cca == "bbr2" else told._replace(profile=flow.profile)

@@ -1,4 +1,4 @@
-"""Are the settings in force? What the running network told, against what was configured.
+"""Are the settings in force? What the running network says, against what was configured.
 
 One check for the hosts together, one for every bottleneck queue and one for every direction of a wire.
 """
@@ -18,7 +18,7 @@ from fabbbr.job.records import Interface
 from fabbbr.model import AckAggregation, Cell, Check
 
 _TOLD_DELAY_STEP_S = 1.5e-6
-"""tc tells a delay in whole microseconds, cut off; the pings measure it finer."""
+"""tc says a delay in whole microseconds, cut off; the pings measure it finer."""
 _TICK_S = 64e-9
 """tc keeps a TBF's burst as time, in ticks of 64 ns."""
 _NETEM_STEP = 2.0**-31
@@ -50,7 +50,7 @@ class _Options(Told):
     """Of tbf and netem; those of other kinds are of no interest."""
 
     rate: int | None = None
-    """Bytes a second."""
+    """Bytes per second."""
     limit: int | None = None
     burst: int | None = None
     delay: _Delay | None = None

@@ -35,7 +35,7 @@ _COLOURS = {
 _VERDICT = (
     "id", "experiment", "verdict", "value", "low", "high", "band", "published", "n", "rules_version",
 )  # fmt: skip
-"""What is told of a verdict as JSON."""
+"""What JSON says of a verdict."""
 
 
 def main(arguments: argparse.Namespace) -> int:

@@ -1,8 +1,6 @@
 """Which congestion control a flow runs: its name in the kernel, its settings, and what to ask about it.
 
-Pure.
-
-``bbr1`` is the ``bbr`` of the mainline kernel. ``bbr2`` and ``bbr3`` are fabbbr's own, from module
+Pure. ``bbr1`` is the ``bbr`` of the mainline kernel. ``bbr2`` and ``bbr3`` are fabbbr's own, from module
 ``fab_bbr`` or as BPF programs that ``fab-bbr-bpf`` registered, under names of their own, so that nobody takes
 them for Google's; those are had with ``implementation: google`` where the kernel has them. Google's BBRv3 has
 mainline's name ``bbr``: the version of the kernel's module tells the two apart. The module's ``fab_bbr1`` is

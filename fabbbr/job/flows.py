@@ -34,7 +34,7 @@ def has_threads(iperf3_version: str) -> bool:
 
 
 def reports_bytes(flow: Flow) -> int:
-    """A report a second and stream at either end, which iperf3 holds until the flow is over."""
+    """A report per second and stream at either end, which iperf3 holds until the flow is over."""
     seconds = flow.duration.ns // NANOSECONDS_PER_SECOND if flow.duration is not None else 0
     return 2 * flow.streams * seconds * _REPORT_BYTES
 
@@ -60,7 +60,7 @@ def block_bytes(cell: Cell) -> int:
 
     Its receiver counts a block when the last byte of it is there. With its own 128 KiB, the most that is used
     here, a flow of 1 Mbit/s would be measured in steps of a second. (Without threads it counts what has come,
-    and a short block costs four times the CPU time, for it selects and looks at the clock once a block.)
+    and a short block costs four times the CPU time, for it selects and looks at the clock once per block.)
     """
     assert cell.bottleneck.rate is not None
     segment = cell.mtu_bytes - TCP_IPV4_HEADER_BYTES

@@ -1,6 +1,6 @@
 """Mahimahi link traces: a rate that varies in time.
 
-A trace has one whole number of milliseconds a line, each an opportunity to deliver 1500 bytes; it repeats
+A trace has one whole number of milliseconds per line, each an opportunity to deliver 1500 bytes; it repeats
 when it ends, its last line being its length. TBF cannot follow single opportunities, so a trace becomes
 rates over bins; that keeps the bytes of a bin and loses what is shorter than it.
 """

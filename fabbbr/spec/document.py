@@ -202,10 +202,11 @@ class _Loader(yaml.BaseLoader):
 
 
 def compose(text: str, *, source: str) -> tuple[Node, list[Problem]]:
-    """Read YAML; raise SpecError: line and column when it is none, a line each for what is not read further.
+    """Read YAML; raise SpecError with line and column when it is none.
 
-    Returns the tree and the mistakes that leave it readable (repeated keys, keys without a value), for the
-    caller to report together with its own.
+    What is not read further is a SpecError with one line each. Returns the tree and the
+    mistakes that leave it readable (repeated keys, keys without a value), for the caller to report together
+    with its own.
     """
     if len(text) > limits.FILE_BYTES:
         message = f"{source}: {len(text)} characters; at most {limits.FILE_BYTES}, split the experiment"

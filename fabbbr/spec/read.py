@@ -61,7 +61,7 @@ def parse(
 
     ``source`` names the text in messages. A profile that the file does not define equals the default.
     ``overrides`` are ``key.path=value`` or ``axis=value,value`` and apply after the profile, as does
-    ``repeat``. Raises SpecError with one line a mistake, UsageError when an override itself is malformed.
+    ``repeat``. Raises SpecError with one line per mistake, UsageError when an override itself is malformed.
     """
     root, problems = compose(text, source=source)
     if not isinstance(root, Table):

@@ -80,7 +80,7 @@ class UserCore:
 
     @property
     def pacing_rate(self) -> int:
-        """Bytes a second."""
+        """Bytes per second."""
         return ctypes.c_uint64.from_buffer(self._memory, self._offset_of_pacing_rate).value
 
 

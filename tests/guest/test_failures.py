@@ -1,4 +1,4 @@
-"""Whatever breaks, nothing is left running, nothing that was finished is lost, and the reason is told."""
+"""Whatever breaks, nothing is left running, nothing that was finished is lost, and the reason is said."""
 
 import contextlib
 import json

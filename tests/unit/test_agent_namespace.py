@@ -1,4 +1,4 @@
-"""Commands of the agent: exit status, output and standard error are always told."""
+"""Commands of the agent: exit status, output and standard error are always given."""
 
 import os
 from pathlib import Path

@@ -1,6 +1,6 @@
 """The formulas on the papers' own numbers: a claim passes there exactly when the register says so.
 
-A published series is a sample with one run a condition. It enters where our runs do, behind the observation.
+A published series is a sample with one run per condition. It enters where runs do, behind the observation.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Which congestion control a flow runs, how it is set, and what is believed of what the kernel tells."""
+"""Which congestion control a flow runs, how it is set, and what is believed of what the kernel says."""
 
 import itertools
 

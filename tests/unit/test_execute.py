@@ -22,7 +22,7 @@ CELLS = 6
 
 
 class StandIn:
-    """Leaves one raw file per cell, unless told to do something else with it."""
+    """Leaves one raw file per cell, unless asked to do something else with it."""
 
     def __init__(self, act=lambda task: None):
         self.act = act

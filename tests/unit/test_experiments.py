@@ -46,7 +46,7 @@ def test_a_quick_profile_costs_at_most_five_minutes_of_packets_on_one_core(name)
 @pytest.mark.parametrize("profile", ["default", "quick", "full"])
 @pytest.mark.parametrize("name", sorted(set(NAMES) - SHORT_IN_THE_PAPER))
 def test_no_bbr_run_is_shorter_than_its_filters_need(name, profile):
-    """ProbeRTT comes every 10 s whatever the rate: 60 s a run, and 120 s from an RTT of more than 100 ms."""
+    """ProbeRTT comes every 10 s at any rate: 60 s per run, and 120 s from an RTT of more than 100 ms."""
     for cell in planned(name, profile).cells:
         for flow in cell.flows:
             if flow.cca.startswith("bbr"):

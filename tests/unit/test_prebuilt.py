@@ -21,7 +21,7 @@ def test_an_old_kernel_is_refused_on_a_cpu_whose_state_it_cannot_hold(release, f
 
 @pytest.fixture
 def unpacked(tmp_path, monkeypatch):
-    """Put a package on PATH, unpacked below a folder of its own; ``linux.uml`` does what it is told to."""
+    """Put a package on PATH, unpacked below a folder of its own; ``linux.uml`` does what it is asked to."""
 
     def unpack(script=f"echo {RELEASE}", *, modules=RELEASE, tools=("modprobe",)):
         (tmp_path / "bin").mkdir()

@@ -1,4 +1,4 @@
-"""Quantities as fields: text in, the same text out, and every mistake told."""
+"""Quantities as fields: text in, the same text out, and every mistake named."""
 
 import pytest
 from pydantic import BaseModel, ValidationError

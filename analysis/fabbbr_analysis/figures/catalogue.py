@@ -42,7 +42,7 @@ class Point:
     """Such as ``loss 1 %``; empty when nothing else varies."""
     slug: str
     representatives: tuple[str, ...]
-    """One cell id a condition."""
+    """One cell id per condition."""
     cell_ids: tuple[str, ...]
     """All certified cells."""
 

@@ -136,7 +136,7 @@ def _values_of(runs: pd.DataFrame, column: str, condition: Condition) -> dict[st
 
 
 def _parse(text: str, condition: Condition) -> float | None:
-    """Return the value of ``text`` in the base unit of the condition's column; None when it is no value."""
+    """Return the value of ``text`` in the base unit of the condition's column; None when it has none."""
     try:
         return _PARSERS.get(condition.column, float)(text)
     except (UnitError, ValueError):

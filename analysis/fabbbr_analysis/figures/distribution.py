@@ -1,4 +1,4 @@
-"""Distributions over the samples of a run: BBR's bandwidth estimate as a CDF, one curve a run."""
+"""Distributions over the samples of a run: BBR's bandwidth estimate as a CDF, one curve per run."""
 
 from __future__ import annotations
 

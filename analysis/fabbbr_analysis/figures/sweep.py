@@ -34,7 +34,7 @@ class Sweep:
 
 
 def points(run_set: RunSet, sweep: Sweep) -> pd.DataFrame:
-    """Return one row a run and series: table ``runs`` plus ``series`` and ``cca``, held to the panel."""
+    """Return one row per run and series: table ``runs`` plus ``series`` and ``cca``, held to the panel."""
     runs = run_set.runs
     for key, text in sweep.panel.items():
         runs = runs[runs[f"axis_{key}"].astype(str) == text]

@@ -1,4 +1,4 @@
-"""What happened inside a run: goodput, RTT and queue over time, one representative cell a condition."""
+"""What happened inside a run: goodput, RTT and queue over time, one representative cell per condition."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MANY_FLOWS = 12
 
 
 def representative_cells(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return one row a condition: the certified run whose goodput is nearest to the condition's median.
+    """Return one row per condition: the certified run whose goodput is nearest to the condition's median.
 
     Ties go to the lower repetition; without a certified run the first one stands in.
     """
@@ -58,7 +58,7 @@ def over_time(
     palette: Palette,
     limit: int = POINTS_PER_TRACE,
 ) -> go.Figure:
-    """Draw the cells below one another's curves; ``limit`` points a trace, extremes kept.
+    """Draw the cells below one another's curves; ``limit`` points per trace, extremes kept.
 
     Three rows share the clock of the experiment (s from the start of the first flow): goodput of each flow
     (Mbit/s, iperf3 intervals at the receiver), RTT of each flow (ms, smoothed, at the sender), backlog of the

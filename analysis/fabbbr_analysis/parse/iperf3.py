@@ -54,7 +54,7 @@ class _StreamInterval(msgspec.Struct, frozen=True):
     retransmits: _Int64 | None = None
     snd_cwnd: _Int64 | None = None
     rtt: _Int64 | None = None
-    """Microseconds; 0 where the kernel told none."""
+    """Microseconds; 0 where the kernel says none."""
     omitted: bool = False
     sender: bool | None = None
 
@@ -125,7 +125,7 @@ class Report:
 
     outcome: Outcome
     start_clock_s: float | None = None
-    """When the flow began on the sender's own clock, which iperf3 does not tell finely enough."""
+    """When the flow began on the sender's own clock, which iperf3 does not give finely enough."""
     error: str | None = None
     """iperf3's own words."""
     version: str | None = None
@@ -279,12 +279,12 @@ def _transferred(total: _Sum | None, intervals: pa.Table, side: Side, outcome: O
     """Take iperf3's sum of a completed flow, else add up its intervals.
 
     The sums of an interrupted flow are not used: its receiver counts bytes up to the interruption but seconds
-    only up to the last interval, and its sender, never told what arrived, says 0.
+    only up to the last interval, and its sender, which never learns what arrived, says 0.
     """
     if outcome == "completed":
         if total is None or total.bytes is None or total.seconds is None:
             return None
-        # A 0 about the other end may stand for "never told"; a 0 about this end is one.
+        # A 0 about the other end may stand for "never learned"; a 0 about this end is one.
         own = total.bytes > 0 or side in intervals["side"].to_pylist()
         return Transferred(bytes=total.bytes, seconds=total.seconds) if own else None
     rows = [row for row in intervals.to_pylist() if row["side"] == side and not row["omitted"]]

@@ -1,10 +1,10 @@
-"""``ss -tinmOH`` → columns, at hundreds of thousands of sockets a second on one core.
+"""``ss -tinmOH`` → columns, at hundreds of thousands of sockets per second on one core.
 
 The text is taken in chunks, so memory does not grow with the archive. In each chunk numpy finds the runs of
 digits and their values; what is left of a line without them is its skeleton, which
 :mod:`fabbbr_analysis.parse.ss_layout` reads once. A column is then one gather over all lines of the chunk.
 
-Also read: the form of two lines a socket (without ``-O``) and headers (without ``-H``). Unknown tokens are
+Also read: the form of two lines per socket (without ``-O``) and headers (without ``-H``). Unknown tokens are
 counted in ``unparsed_fields``; a line that is no socket is an error.
 """
 
@@ -155,7 +155,7 @@ def _raw_line(text: bytes, ordinal: int) -> int:
 
 
 class _Layouts:
-    """The layouts met so far, as tables with a row a layout."""
+    """The layouts met so far, as tables with a row per layout."""
 
     def __init__(self) -> None:
         self._ids: dict[bytes, int] = {}

@@ -1,4 +1,4 @@
-"""``tc -s -j qdisc show`` → one record a qdisc of a sample.
+"""``tc -s -j qdisc show`` → one record per qdisc of a sample.
 
 The same fields for every kind (tbf, netem, fq_codel, cake, red, pie, fq, htb, prio, ...): iproute2 prints the
 generic statistics alike, and only the name under which it counts ECN marks differs.
@@ -80,7 +80,7 @@ def _parse_concatenated(text: bytes, source: str, first_bad_line: int) -> list[l
     samples: list[list[Qdisc]] = []
     try:
         for value in values(text.decode("utf-8", errors="replace")):
-            samples.append(msgspec.convert(value, list[Qdisc]))  # noqa: PERF401 - an error tells how many were read
+            samples.append(msgspec.convert(value, list[Qdisc]))  # noqa: PERF401 - an error says how many were read
     except (ValueError, RecursionError) as error:
         message = (
             f"{source}, near line {first_bad_line}, sample {len(samples) + 1}: not a JSON array of qdiscs as "

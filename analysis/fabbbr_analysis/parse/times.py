@@ -12,7 +12,7 @@ from fabbbr.errors import ParseError
 
 @dataclass(frozen=True, kw_only=True)
 class SampleTimes:
-    """One entry a sample, in the order of the samples."""
+    """One entry per sample, in the order of the samples."""
 
     t_s: npt.NDArray[np.float64]
     """Seconds from the start of the first flow; negative before it."""

@@ -93,7 +93,7 @@ def _e1(*, y_name: str, scale: float) -> pd.DataFrame:
 
 
 def _e3_cells() -> pd.DataFrame:
-    """Fig. 6, one row a buffer and panel: columns ``fairness``, ``61ms``, ``113ms``, ``cca``, ``aqm``."""
+    """Fig. 6, one row per buffer and panel: columns ``fairness``, ``61ms``, ``113ms``, ``cca``, ``aqm``."""
     rows = load("fabric2023_figures")
     rows = rows[rows["figure"] == 6]
     rows = rows.assign(panel_name=rows["condition"].str.rsplit(";", n=1).str[-1])

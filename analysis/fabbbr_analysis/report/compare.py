@@ -170,7 +170,7 @@ def _row(row: Mapping[Hashable, Any]) -> Row:
 
 
 def _figures(compared: pd.DataFrame) -> list[Slot]:
-    """Draw one figure a metric: the ratio of every condition with its interval, around 1."""
+    """Draw one figure per metric: the ratio of every condition with its interval, around 1."""
     drawn = compared[compared["ratio"].notna()]
     return [
         _slot(place, BY_COLUMN[str(metric)], rows)

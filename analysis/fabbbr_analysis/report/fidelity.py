@@ -1,4 +1,4 @@
-"""The fidelity gate as a table: one row a quantity of a check, one column a profile of our BBR."""
+"""The fidelity gate as a table: one row per quantity of a check, one column per profile of our BBR."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Row:
     quantity: str
     band: str
     cells: tuple[Cell | None, ...]
-    """One a profile, in the order of the gate; None where the check has no such profile."""
+    """One per profile, in the order of the gate; None where the check has no such profile."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -143,7 +143,7 @@ def page(
     palette: Palette,
     folder: Path,
 ) -> Page:
-    """Assemble the report of ``run_sets`` for ``folder``; one summary a run set, in the same order."""
+    """Assemble the report of ``run_sets`` for ``folder``; one summary per run set, in the same order."""
     experiments = tuple(
         _experiment(place, run_set, summary, palette, folder)
         for place, (run_set, summary) in enumerate(zip(run_sets, summaries, strict=True), start=1)

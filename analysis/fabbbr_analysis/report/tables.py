@@ -1,4 +1,4 @@
-"""The table of results: one row a condition, each metric with its interval."""
+"""The table of results: one row per condition, each metric with its interval."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 """Called with the number of cells read so far and the number of all."""
 
 _STREAMED = {"flows": FLOWS, "intervals": INTERVALS, "sockets": SOCKETS, "queues": QUEUES}
-"""Written cell by cell; ``cells`` and ``runs`` have one row a cell and are written at the end."""
+"""Written cell by cell; ``cells`` and ``runs`` have one row per cell and are written at the end."""
 
 
 def table_path(run: Path, name: str) -> Path:

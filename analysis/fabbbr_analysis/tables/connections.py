@@ -1,4 +1,4 @@
-"""Which sampled socket is the data connection of which flow, told from its ports alone.
+"""Which sampled socket is the data connection of which flow, known from its ports alone.
 
 The server of flow i listens on ``SERVER_PORT + i``; stream k of the flow sends from
 ``DATA_PORT + PORTS_PER_FLOW × i + k``. iperf3's control connection goes to the same

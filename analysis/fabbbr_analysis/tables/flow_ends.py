@@ -40,7 +40,7 @@ class FlowEnds:
 
     @property
     def received(self) -> Transferred | None:
-        """What the receiver got: its own count, else what it told the sender at the end."""
+        """What the receiver got: its own count, else what it said to the sender at the end."""
         return self.server.received or self.client.received
 
     @property

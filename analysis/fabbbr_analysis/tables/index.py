@@ -1,4 +1,4 @@
-"""``tables/index.json``: what the tables were made from, and what they are: others are told apart."""
+"""``tables/index.json``: what the tables were made from, and their digests: others are noticed."""
 
 from __future__ import annotations
 

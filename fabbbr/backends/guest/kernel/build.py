@@ -195,7 +195,7 @@ def _compile(tree: Path, jobs: int, progress: Progress) -> None:
                 file.write(line)
                 progress("compiling", 0.12 + 0.87 * min(count / _EXPECTED_LINES, 1.0))
         except BaseException:
-            # make and its compilers, whoever was told to stop: a terminal tells all, kill only us.
+            # make and its compilers, whoever got the signal: a terminal sends it to all, kill only to us.
             os.killpg(process.pid, signal.SIGKILL)
             raise
     if process.returncode != 0:
