@@ -35,7 +35,8 @@ struct fab_conn {
 	const struct sock *owner;
 	struct rhash_head in_table;
 	struct rcu_head gone;
-	u32 grow_at; /* do not try again to enlarge the ring before windows reach this */
+	u32 charged_bytes; /* to the socket, for both */
+	u32 grow_at;	   /* do not try again to enlarge the ring before windows reach this */
 };
 
 static const struct rhashtable_params fab_by_owner = {
@@ -91,36 +92,51 @@ static struct fab_conn *fab_conn_of(const struct sock *sk)
 	return rhashtable_lookup_fast(&fab_conns, &sk, fab_by_owner);
 }
 
-/* Charged to the socket, and so within the limits of TCP's memory (tcp_mem, cgroups), as its packets are. */
-static void *fab_allocate(struct sock *sk, size_t bytes)
+static u32 fab_ring_bytes(u32 capacity)
 {
-	void *memory;
+	return capacity * sizeof(struct fab_epoch);
+}
+
+/*
+ * Within the limits of TCP's memory (tcp_mem, cgroups), as the socket's packets are. Not before it was accepted: until then it
+ * is of no cgroup, and accept() counts for its cgroup what it finds of packets, and not what stands here.
+ */
+static bool fab_charge(struct sock *sk, struct fab_conn *conn, u32 bytes)
+{
 	bool allowed;
 
+	if (!sk->sk_socket)
+		return false;
 	/* Else a cgroup may sleep over it, and setsockopt() opens a connection inside an RCU section. */
 	local_bh_disable();
 	allowed = sk_wmem_schedule(sk, bytes);
 	local_bh_enable();
 	if (!allowed)
-		return NULL;
-	memory = kmalloc(bytes, GFP_ATOMIC | __GFP_NOWARN);
-	if (memory)
-		sk_mem_charge(sk, bytes);
-	return memory;
+		return false;
+	sk_mem_charge(sk, bytes);
+	conn->charged_bytes += bytes;
+	return true;
 }
 
-static size_t fab_ring_bytes(u32 capacity)
+static void fab_uncharge(struct sock *sk, struct fab_conn *conn, u32 bytes)
 {
-	return capacity * sizeof(struct fab_epoch);
+	sk_mem_uncharge(sk, bytes);
+	conn->charged_bytes -= bytes;
+}
+
+/* What it has been given uncharged, as soon as that can be. */
+static void fab_charge_first(struct sock *sk, struct fab_conn *conn)
+{
+	if (unlikely(!conn->charged_bytes))
+		fab_charge(sk, conn, sizeof(*conn) + fab_ring_bytes(conn->bbr.history.capacity));
 }
 
 /* Of one that readers may still see. */
 static void fab_free(struct sock *sk, struct fab_conn *conn)
 {
+	fab_uncharge(sk, conn, conn->charged_bytes);
 	kfree(conn->slots);
-	sk_mem_uncharge(sk, fab_ring_bytes(conn->bbr.history.capacity));
 	kfree_rcu(conn, gone);
-	sk_mem_uncharge(sk, sizeof(*conn));
 }
 
 /* What is known at any time; a rate sample comes with ACKs only. */
@@ -178,18 +194,23 @@ static void fab_fit_history(struct sock *sk, struct fab_conn *conn, u32 window)
 	struct fab_epoch *slots;
 	u32 k;
 
-	if (capacity <= h->capacity || window < conn->grow_at)
+	if (capacity <= h->capacity || window < conn->grow_at || !conn->charged_bytes)
 		return;
 	capacity = roundup_pow_of_two(capacity);
-	slots = fab_allocate(sk, fab_ring_bytes(capacity));
+	if (!fab_charge(sk, conn, fab_ring_bytes(capacity))) {
+		conn->grow_at = 2 * window;
+		return;
+	}
+	slots = kmalloc(fab_ring_bytes(capacity), GFP_ATOMIC | __GFP_NOWARN);
 	if (!slots) {
+		fab_uncharge(sk, conn, fab_ring_bytes(capacity));
 		conn->grow_at = 2 * window;
 		return;
 	}
 	for (k = 0; k < h->filled; k++)
 		slots[k] = conn->slots[FAB_SLOT(h, h->next - h->filled + k)];
 	kfree(conn->slots);
-	sk_mem_uncharge(sk, fab_ring_bytes(h->capacity));
+	fab_uncharge(sk, conn, fab_ring_bytes(h->capacity));
 	conn->slots = slots;
 	h->capacity = capacity;
 	h->next = h->filled;
@@ -206,6 +227,7 @@ static void fab_on_ack(struct sock *sk, const struct rate_sample *rs)
 	}
 	fab_describe(sk, &a);
 	fab_describe_sample(rs, &a);
+	fab_charge_first(sk, conn);
 	fab_fit_history(sk, conn, a.prior_in_flight);
 	fab_bbr_on_ack(&conn->bbr, conn->slots, &a);
 	fab_obey(sk, &conn->bbr);
@@ -240,22 +262,20 @@ static void fab_release(struct sock *sk)
 /* NULL where there is no memory for it. Readers see it when it is complete. */
 static struct fab_conn *fab_new(struct sock *sk, const struct fab_ack *a, const struct fab_setup *setup)
 {
-	struct fab_conn *conn = fab_allocate(sk, sizeof(*conn));
-	struct fab_epoch *slots = conn ? fab_allocate(sk, fab_ring_bytes(setup->capacity)) : NULL;
+	struct fab_conn *conn = kzalloc(sizeof(*conn), GFP_ATOMIC | __GFP_NOWARN);
+	struct fab_epoch *slots = kmalloc(fab_ring_bytes(setup->capacity), GFP_ATOMIC | __GFP_NOWARN);
 
-	if (!slots) {
-		if (conn)
-			sk_mem_uncharge(sk, sizeof(*conn));
-		kfree(conn);
-		return NULL;
-	}
+	if (!conn || !slots)
+		goto none;
 	conn->owner = sk;
 	conn->slots = slots;
-	conn->grow_at = 0;
 	fab_bbr_init(&conn->bbr, a, setup, slots);
+	/* Nobody has seen it if there is no room in the table. */
 	if (!rhashtable_insert_fast(&fab_conns, &conn->in_table, fab_by_owner))
 		return conn;
-	fab_free(sk, conn);
+none:
+	kfree(slots);
+	kfree(conn);
 	return NULL;
 }
 
@@ -276,6 +296,7 @@ static void fab_open(struct sock *sk, u8 profile)
 		pr_warn_ratelimited("no memory for a connection: it keeps to a window of %u packets\n", FAB_MIN_PIPE_CWND);
 		return;
 	}
+	fab_charge_first(sk, conn);
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 	fab_obey(sk, &conn->bbr);
 	cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED);
