@@ -21,7 +21,7 @@ def main() -> None:
     while True:
         timeout_s = max(waiting[0][0] - time.monotonic(), 0) if waiting else None
         for key, _ in readable.select(timeout_s):
-            take(key.fileobj, out_of[key.fileobj], waiting, time.monotonic() + delay_s)
+            take(key.fileobj, out_of[key.fileobj], waiting, delay_s)
         while waiting and waiting[0][0] <= time.monotonic():
             _, out, frame = waiting.popleft()
             try:
@@ -30,14 +30,15 @@ def main() -> None:
                 continue  # the queue behind it is full: that is a drop
 
 
-def take(source, out, waiting, due_s: float) -> None:
+def take(source, out, waiting, delay_s: float) -> None:
+    """Put into ``waiting`` whatever has come; a frame's delay begins once it is here, never before."""
     while True:
         try:
             frame, (_, _, kind, *_) = source.recvfrom(LARGEST_FRAME)
         except BlockingIOError:
             return
         if kind != socket.PACKET_OUTGOING:
-            waiting.append((due_s, out, frame))
+            waiting.append((time.monotonic() + delay_s, out, frame))
 
 
 def bound_to(interface: str) -> socket.socket:
