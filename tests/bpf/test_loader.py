@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 from bpf.machine import loaded, offered, wait_until
+from places import GUEST
 
 from fabbbr.certify import controls
 from fabbbr.certify.evidence import Answer
 from fabbbr.job import congestion
+from fabbbr.job.build import prepare
 from fabbbr.plan.opening import open_plan
 
 pytestmark = [pytest.mark.bpf, pytest.mark.xdist_group("bpf")]
@@ -264,7 +266,7 @@ def test_an_experiment_sets_the_profile_and_knows_what_it_ran(loader, tmp_path):
             stdout=done.stdout,
             stderr=done.stderr,
         )
-    (found,) = controls.identified(cell, answers, kernel_release="any")
+    (found,) = controls.identified(prepare(cell, GUEST), answers)
     assert (found.form, found.profile) == ("bpf", "draft01")
     assert found.source == loader.done("status").split()[-1]
-    assert all(check.passed for check in controls.checks(cell, answers))
+    assert all(check.passed for check in controls.checks(congestion.controls(cell), answers))
