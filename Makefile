@@ -18,7 +18,7 @@ help:
 	@echo "make check      format, style, types, layers: what every commit passes (Python 3.11 or later)"
 	@echo "make test-fast  the tests that need no guest, no browser and no root"
 	@echo "make test-qemu  the role bbr on whole distributions under qemu (hours without hardware virtualisation)"
-	@echo "make sweep      every system call of a run fails in turn (half an hour); what came of it, as a table"
+	@echo "make sweep      every system call of a run fails in turn (ten minutes); what came of it, as a table"
 	@echo "make fuzz       ten million random steps through the core of BBRv2 and BBRv3"
 	@echo "make study      every bundled experiment in its default form (hours)"
 	@echo "make benchmark  speed of emulator and parsers beside their rivals"
@@ -48,6 +48,7 @@ check: setup
 		playbooks/roles/bbr/files/bpf/fab-bbr-bpf
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/vermin --quiet --no-tips --violations -t=3.6- fabbbr/agent playbooks/roles/*/library playbooks/roles/*/module_utils
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ansible-lint --offline --profile production -q playbooks

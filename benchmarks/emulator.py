@@ -47,8 +47,6 @@ _NS3_SECONDS = {"100 Mbit/s": 5.0, "1 Gbit/s": 0.5, "10 Gbit/s": 0.25}
 """A simulation of 10 Gbit/s that leaves slow start takes minutes."""
 _TOPOLOGIES = {"2 hosts": "two_site", "200 hosts": "{name: dumbbell, hosts: 100}"}
 
-Samples = dict[str, list[Sample]]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Task:

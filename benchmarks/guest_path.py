@@ -70,7 +70,7 @@ def _execute(folder: RunFolder, cells: Sequence[Cell], meter: Meter) -> Cost:
 
 
 def _sample(stored: StoredCell, load: Load, cost: Cost, guests: int) -> Sample:
-    cell, cabling = stored.manifest.cell, lay_cables(stored.manifest.cell)
+    cell, cabling = stored.manifest.cell, lay_cables(stored.manifest.cell, stored.manifest.provenance.testbed)
     clients = [_read(stored, f"flow-{flow.index}.client.json")["end"] for flow in cell.flows]
     return Sample(
         packets=_bottleneck_packets(stored, cabling),
@@ -85,7 +85,7 @@ def _sample(stored: StoredCell, load: Load, cost: Cost, guests: int) -> Sample:
 
 
 def _bottleneck_packets(stored: StoredCell, cabling: Cabling) -> int:
-    queue = next(ends.queue for ends in cabling.ends if ends.link.rate is not None)
+    queue = next(ends.queue for ends in cabling.ends if ends.link.bottleneck is not None)
     before, after = (
         next(
             qdisc["packets"]

@@ -129,11 +129,11 @@ def _await_listening(servers: int) -> None:
 
 def _end_of(client: subprocess.Popen[str]) -> dict[str, dict[str, float]]:
     out, _ = client.communicate()
-    told = json.loads(out or "{}")
-    if "error" in told or "end" not in told:
-        message = f"iperf3 on the host path: {told.get('error', 'no output')}"
+    report = json.loads(out or "{}")
+    if "error" in report or "end" not in report:
+        message = f"iperf3 on the host path: {report.get('error', 'no output')}"
         raise BackendError(message)
-    return told["end"]  # type: ignore[no-any-return]
+    return report["end"]  # type: ignore[no-any-return]
 
 
 def _start(name: str, *argv: str) -> subprocess.Popen[str]:

@@ -60,7 +60,7 @@ def run_ns3(load: Load) -> Sample:
 
 def _run(meter: Meter, *, load: Load, binary: Path) -> Sample:
     meter.start()
-    told = json.loads(
+    report = json.loads(
         _told(
             str(binary),
             f"--rate={load.rate.bps}",
@@ -73,11 +73,11 @@ def _run(meter: Meter, *, load: Load, binary: Path) -> Sample:
     )
     cost = meter.stop()
     return Sample(
-        packets=told["packets"],
+        packets=report["packets"],
         cpu_s=cost.cpu_s,
         wall_s=cost.wall_s,
         flow_s=load.seconds,
-        goodput_bps=told["received_bytes"] * 8 / load.seconds,
+        goodput_bps=report["received_bytes"] * 8 / load.seconds,
     )
 
 

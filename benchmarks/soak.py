@@ -25,7 +25,8 @@ from typing import Any
 
 from fabbbr.backends.base import Task
 from fabbbr.backends.guest import GuestBackend
-from fabbbr.job.build import job
+from fabbbr.backends.registry import DEFAULT, described
+from fabbbr.job.build import prepare
 from fabbbr.job.records import Command, FlowTask, Job, StepTask
 from fabbbr.model import Cell
 from fabbbr.plan.opening import open_plan
@@ -83,7 +84,7 @@ repeat: 1
 
 def _job(cell: Cell, *, hours: int) -> Job:
     """The cell's job, with iperf3 reporting once a minute, and the kernel asked for its memory every hour."""
-    planned = job(cell)
+    planned = prepare(cell, described(DEFAULT, None)).job
     host = cell.flows[0].sender
     asked = [
         StepTask(at_ns=hour * _HOUR_S * 10**9 - 10**9, commands=(_look(host),))

@@ -12,8 +12,9 @@ from benchmarks.meter import Cost, Meter, in_own_process
 from fabbbr.backends.guest.kernel.build import cached_kernel
 from fabbbr.backends.guest.machine import Machine, Watch, boot, cpu_for_slot
 from fabbbr.backends.keeper import Keeper
+from fabbbr.backends.registry import DEFAULT, described
 from fabbbr.errors import EnvironmentUnfitError
-from fabbbr.job.build import job
+from fabbbr.job.build import prepare
 from fabbbr.laboratory import Request, planned
 
 _INIT = Path(__file__).parent / "topology_init.sh"
@@ -36,7 +37,9 @@ def _boot(meter: Meter, *, slice_: str, build: bool) -> Cost:
         file.write_text(experiment_text(SMALLEST, slice_=slice_), encoding="utf-8")
         (work / "raw").mkdir(parents=True)
         cell = planned(Request(experiment=str(file))).cells[0]
-        (work / "job.json").write_text(job(cell).model_dump_json(), encoding="utf-8")
+        (work / "job.json").write_text(
+            prepare(cell, described(DEFAULT, None)).job.model_dump_json(), encoding="utf-8"
+        )
         keeper = Keeper()
         meter.start()
         machine = Machine(

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from fabbbr.backends.registry import BACKENDS, CLOCKS, DEFAULT
 from fabbbr.errors import FabbbrError, OutputError, refusal
 from fabbbr.foreign import visible
 from fabbbr.streams import ReaderGoneError, Stream, guarded
@@ -167,12 +168,13 @@ def _add_plan_options(parser: argparse.ArgumentParser) -> None:
     ).completer = (  # type: ignore[attr-defined]
         _experiment_names
     )
-    parser.add_argument("--backend", choices=("guest", "mininet"), default="guest")
+    parser.add_argument(
+        "--backend", choices=tuple(BACKENDS), default=DEFAULT, help=f"where to run (default: {DEFAULT})"
+    )
     parser.add_argument(
         "--clock",
-        choices=("virtual", "real"),
-        default="virtual",
-        help="of the guest: real is slower and less exact, for comparison",
+        choices=CLOCKS,
+        help="real is slower and less exact, for comparison (default: the first that the backend has)",
     )
     profile = parser.add_mutually_exclusive_group()
     profile.add_argument("--quick", dest="profile", action="store_const", const="quick", default="default")

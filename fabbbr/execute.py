@@ -16,17 +16,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from fabbbr.backends.base import Backend, CancelledError, Identity, Report, Task
+from fabbbr.backends.base import Backend, CancelledError, Report, Task
 from fabbbr.certify.certificate import certify
 from fabbbr.certify.controls import identified
 from fabbbr.certify.evidence import Evidence
 from fabbbr.errors import BackendError, EnvironmentUnfitError, FabbbrError, StoreError, refusal
 from fabbbr.files import write_atomically
-from fabbbr.job.build import job
-from fabbbr.job.cabling import lay_cables
-from fabbbr.job.configure import interface_roles
-from fabbbr.job.records import Job
-from fabbbr.model import Cell, CellManifest, CellStatus, Certificate, ClockKind, Provenance
+from fabbbr.job.build import prepare
+from fabbbr.job.expected import Prepared
+from fabbbr.model import Cell, CellManifest, CellStatus, Certificate, Provenance
 from fabbbr.plan.estimate import estimate
 from fabbbr.store import RunFolder, hashes_of_raw_files
 from fabbbr.units import NANOSECONDS_PER_SECOND
@@ -80,7 +78,7 @@ def execute(
     if not missing:
         return summary
     lossy = sum(any(link.loss is not None for link in cell.links) for cell in folder.manifest.cells)
-    run = _Run(folder, backend, backend.identity(), lossy, listen)
+    run = _Run(folder, backend, lossy, listen)
     try:
         run.all(missing, jobs, summary)
     finally:
@@ -95,13 +93,11 @@ class _Run:
         self,
         folder: RunFolder,
         backend: Backend,
-        identity: Identity,
         lossy_cells: int,
         listen: Callable[[Event], None],
     ) -> None:
         self._folder = folder
         self._backend = backend
-        self._identity = identity
         self._lossy_cells = lossy_cells
         self._listen = listen
         self._cancelled = threading.Event()
@@ -152,9 +148,10 @@ class _Run:
         self._listen(Event(kind="started", cell=cell, slot=slot))
         started = time.monotonic()
         work = self._folder.begin(cell.id)
+        prepared = prepare(cell, self._backend.testbed)
         try:
-            report = self._backend.execute(self._task(cell, slot, work))
-            manifest = self._manifest(cell, Evidence.read(work / "raw"), report)
+            report = self._backend.execute(self._task(prepared, slot, work))
+            manifest = self._manifest(prepared, Evidence.read(work / "raw"), report)
         except BackendError as error:
             return self._put_aside(cell, slot, str(error))
         except (OSError, MemoryError) as error:
@@ -171,24 +168,23 @@ class _Run:
             reason=reason,
         )
 
-    def _task(self, cell: Cell, slot: int, work: Path) -> Task:
-        planned = job(cell, iperf3_version=self._identity.tools.get("iperf3"))
+    def _task(self, prepared: Prepared, slot: int, work: Path) -> Task:
+        cell = prepared.cell
         return Task(
-            job=planned,
+            job=prepared.job,
             work=work,
             seed=cell.seed,
             slot=slot,
-            wall_limit_s=wall_limit_s(cell, planned, self._identity.clock),
+            wall_limit_s=wall_limit_s(prepared),
             cancelled=self._cancelled,
             progress=lambda clock_s: self._listen(
                 Event(kind="progress", cell=cell, slot=slot, clock_s=clock_s)
             ),
         )
 
-    def _manifest(self, cell: Cell, evidence: Evidence, report: Report) -> CellManifest:
-        identity = self._identity
-        real_clock = identity.clock == "real"
-        certificate = certify(cell, evidence, real_clock=real_clock, lossy_cells=self._lossy_cells)
+    def _manifest(self, prepared: Prepared, evidence: Evidence, report: Report) -> CellManifest:
+        cell = prepared.cell
+        certificate = certify(prepared, evidence, lossy_cells=self._lossy_cells)
         status, reason = _status(certificate)
         return CellManifest(
             cell=cell,
@@ -197,16 +193,9 @@ class _Run:
             certificate=certificate,
             provenance=Provenance(
                 fabbbr_version=__version__,
-                backend=identity.name,
-                clock=identity.clock,
-                kernel_release=identity.kernel_release,
-                kernel_config_sha256=identity.kernel_config_sha256,
-                kernel_sha256=identity.kernel_sha256,
-                tools=identity.tools,
-                congestion_controls=identified(
-                    cell, evidence.readback, kernel_release=identity.kernel_release
-                ),
-                options={**report.options, "interfaces": interface_roles(lay_cables(cell))},
+                testbed=prepared.testbed,
+                congestion_controls=identified(prepared, evidence.readback),
+                options={**report.options, "interfaces": prepared.roles},
             ),
             virtual_s=report.clock_s,
             wall_s=round(report.wall_s, 3),
@@ -242,10 +231,11 @@ def _status(certificate: Certificate) -> tuple[CellStatus, str | None]:
     return "uncertified", "; ".join(f"{c.name}: {c.measured} (asked: {c.asked})" for c in wrong)
 
 
-def wall_limit_s(cell: Cell, planned: Job, clock: ClockKind) -> float:
+def wall_limit_s(prepared: Prepared) -> float:
     """Wall seconds after which a cell counts as hung: twenty times the estimate, 180 s at least.
 
     On a real clock its own time comes on top: until the last of its flows is ended, whatever became of it.
     """
-    computing_s = max(_LEAST_WALL_S, _WALL_FACTOR * estimate([cell]).wall_s)
-    return computing_s + (planned.end_ns / NANOSECONDS_PER_SECOND if clock == "real" else 0.0)
+    computing_s = max(_LEAST_WALL_S, _WALL_FACTOR * estimate([prepared.cell], prepared.testbed).computing_s)
+    flows_s = prepared.job.end_ns / NANOSECONDS_PER_SECOND
+    return computing_s + (flows_s if prepared.testbed.clock == "real" else 0.0)

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from fabbbr.backends.base import Backend, BackendName
+from fabbbr.backends.base import Backend
+from fabbbr.backends.registry import DEFAULT, clock_of, described, open_backend
 from fabbbr.errors import EnvironmentUnfitError, StoreError, UsageError
 from fabbbr.execute import Event, Summary, execute
 from fabbbr.inspection import require_whole_cells
@@ -20,6 +21,7 @@ from fabbbr.plan.selector import select
 from fabbbr.spec.experiment import Profile
 from fabbbr.spec.read import describe
 from fabbbr.store import RunFolder, only_writer
+from fabbbr.testbed import ClockKind, Testbed
 from fabbbr.version import __version__
 
 if TYPE_CHECKING:
@@ -33,8 +35,9 @@ class Request:
     """What to run, as the user asked for it."""
 
     experiment: str
-    backend: BackendName = "guest"
-    real_clock: bool = False
+    backend: str = DEFAULT
+    clock: ClockKind | None = None
+    """None: the backend's own."""
     profile: Profile = "default"
     seed: int = DEFAULT_SEED
     repeat: int | None = None
@@ -44,21 +47,14 @@ class Request:
     jobs: int | None = None
 
 
-def clock_of(request: Request) -> Literal["virtual", "real"]:
-    """Which clock the run's results carry; a host's Mininet has only the real one."""
-    return "real" if request.real_clock or request.backend == "mininet" else "virtual"
-
-
-def planned(request: Request, *, timer_hz: int | None = None) -> Planned:
+def planned(request: Request) -> Planned:
     """The plan of the whole experiment; ``only`` does not shorten it."""
-    hz = {} if timer_hz is None else {"timer_hz": timer_hz}
     return open_plan(
         request.experiment,
         seed=request.seed,
         profile=request.profile,
         overrides=request.overrides,
         repeat=request.repeat,
-        **hz,
     )
 
 
@@ -67,15 +63,9 @@ def selected(request: Request, cells: Sequence[Cell]) -> tuple[Cell, ...]:
     return tuple(cells) if request.only is None else select(cells, request.only)
 
 
-def make_backend(request: Request) -> Backend:
-    """The place to run in; raise EnvironmentUnfitError with the remedy when this machine is not one."""
-    if request.backend == "guest":
-        from fabbbr.backends.guest import GuestBackend
-
-        return GuestBackend(virtual=not request.real_clock)
-    from fabbbr.backends.mininet import MininetBackend
-
-    return MininetBackend()
+def place(request: Request) -> Testbed:
+    """What its cells would run on, for a plan that is printed; the place need not be fit yet."""
+    return described(request.backend, request.clock)
 
 
 def run_folder_path(request: Request, experiment_id: str) -> Path:
@@ -88,28 +78,27 @@ def run_folder_path(request: Request, experiment_id: str) -> Path:
             raise UsageError(message) from None
         return request.out
     suffix = "" if request.profile == "default" else f"-{request.profile}"
-    place = "" if clock_of(request) == "virtual" else f"-{request.backend}-real"
-    return Path("runs") / f"{experiment_id}{suffix}{place}"
+    clock = clock_of(request.backend, request.clock)
+    where = "" if clock == "virtual" else f"-{request.backend}-real"
+    return Path("runs") / f"{experiment_id}{suffix}{where}"
 
 
 def carry_out(
     request: Request,
     *,
-    announce: Callable[[RunFolder, Sequence[Cell], int], None],
+    announce: Callable[[RunFolder, Sequence[Cell], int, Testbed], None],
     listen: Callable[[Event], None],
 ) -> tuple[RunFolder, Summary]:
-    """Run what is missing. ``announce`` gets the folder, the cells and the number of jobs first."""
+    """Run what is missing. ``announce`` first gets folder, cells, the number of jobs and the place."""
     _require_rights_to_own_files()
     # A mistake in the file is named before what the machine lacks: a guest kernel takes minutes to build.
-    selected(request, planned(request).cells)
-    with closing(make_backend(request)) as backend:
-        identity = backend.identity()
-        plan = planned(request, timer_hz=identity.timer_hz)
-        cells = selected(request, plan.cells)
-        jobs = _jobs(request)
+    plan = planned(request)
+    cells = selected(request, plan.cells)
+    with closing(open_backend(request.backend, request.clock)) as backend:
+        jobs = _jobs(request, backend)
         with only_writer(run_folder_path(request, plan.experiment.id)):
             folder = open_or_create(request, plan)
-            announce(folder, cells, jobs)
+            announce(folder, cells, jobs, backend.testbed)
             return folder, execute(folder, cells, backend, jobs=jobs, listen=listen)
 
 
@@ -121,15 +110,11 @@ def _require_rights_to_own_files() -> None:
         raise EnvironmentUnfitError(message)
 
 
-def _jobs(request: Request) -> int:
-    from fabbbr.backends.base import usable_cpus
-
+def _jobs(request: Request, backend: Backend) -> int:
     if request.jobs is not None and request.jobs < 1:
         message = f"--jobs {request.jobs}: at least one cell must run at a time"
         raise UsageError(message)
-    if request.backend == "mininet":
-        return 1
-    return request.jobs or len(usable_cpus())
+    return backend.cells_at_once(request.jobs)
 
 
 def open_or_create(request: Request, plan: Planned) -> RunFolder:
@@ -155,7 +140,7 @@ def open_or_create(request: Request, plan: Planned) -> RunFolder:
         profile=request.profile,
         seed=request.seed,
         backend=request.backend,
-        clock=clock_of(request),
+        clock=clock_of(request.backend, request.clock),
         overrides=request.overrides,
         claims=tuple(plan.experiment.claims),
         cells=tuple(cells.values()),
@@ -175,7 +160,7 @@ def _require_same(existing: RunManifest, request: Request, plan: Planned) -> Non
             ("experiment", existing.experiment.get("id"), plan.experiment.id),
             ("seed", existing.seed, request.seed),
             ("backend", existing.backend, request.backend),
-            ("clock", existing.clock, clock_of(request)),
+            ("clock", existing.clock, clock_of(request.backend, request.clock)),
         )
         if old != new
     ]
@@ -200,7 +185,8 @@ def open_runs(paths: Sequence[Path]) -> list[RunSet]:
 def run(  # noqa: PLR0913 - the notebook's face of the command line: one keyword per option
     experiment: str,
     *,
-    backend: BackendName = "guest",
+    backend: str = DEFAULT,
+    clock: ClockKind | None = None,
     repeat: int | None = None,
     quick: bool = False,
     seed: int = DEFAULT_SEED,
@@ -218,6 +204,7 @@ def run(  # noqa: PLR0913 - the notebook's face of the command line: one keyword
     request = Request(
         experiment=experiment,
         backend=backend,
+        clock=clock,
         profile="quick" if quick else "default",
         seed=seed,
         repeat=repeat,

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from fabbbr.quantity import BitRate, ByteSize, Share, Span
+from fabbbr.record import FileRecord, Record
+from fabbbr.testbed import ClockKind, Testbed
+from fabbbr.units import ETHERNET_HEADER_BYTES
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """Of run folders; raised when an older reader could misunderstand a newer folder. From 2 on run.json and the
-manifests carry a digest of themselves."""
+manifests carry a digest of themselves; from 3 on the place is a record of its own, and a bottleneck too."""
 JOB_VERSION = 1
 """Of what an agent is given."""
 
@@ -28,7 +31,6 @@ PORTS_PER_FLOW = 64
 
 Aqm = Literal["taildrop", "fq_codel", "cake", "red", "pie"]
 LossPosition = Literal["after_bottleneck", "before_bottleneck"]
-ClockKind = Literal["virtual", "real"]
 CellStatus = Literal["certified", "uncertified"]
 Implementation = Literal["mainline", "fabbbr", "google"]
 """Whose BBR: that of the mainline kernel, of fabbbr's module fab_bbr, or of a
@@ -37,45 +39,60 @@ BbrProfile = Literal["v1", "v1cap3", "v2alpha", "draft01", "v3"]
 """Which set of constants the module fab_bbr runs."""
 
 
-class Record(BaseModel):
-    """Immutable, and strict about unknown keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Loss(Record):
+class Loss(FileRecord):
     """Injected loss, on the data direction only.
 
-    ``random`` drops each packet independently with ``rate``. ``gilbert_elliott`` has two states: it goes
-    bad with probability ``rate`` per packet and recovers with ``recovery``; a packet is lost with
-    ``loss_in_bad`` in the bad and ``loss_in_good`` in the good state (netem's ``gemodel`` p, r, 1-h, 1-k).
+    Of ``gilbert_elliott``, ``rate``, ``recovery``, ``loss_in_bad`` and ``loss_in_good`` are netem's p, r, 1-h
+    and 1-k (``gemodel``).
     """
 
     rate: Share
+    """Probability that a packet is dropped; for ``gilbert_elliott``, that the link goes bad."""
     model: Literal["random", "gilbert_elliott"] = "random"
+    """``random``: packets are lost independently; ``gilbert_elliott``: in bursts."""
     position: LossPosition = "after_bottleneck"
+    """Behind the bottleneck's queue, or before it on the access links of the senders."""
     recovery: Share | None = None
+    """Probability per packet that a bad link recovers. No default: ``gilbert_elliott`` needs it."""
     loss_in_bad: Share | None = None
+    """Probability of a drop in the bad state. Default: netem's 100 %."""
     loss_in_good: Share | None = None
+    """Probability of a drop in the good state. Default: netem's 0 %."""
 
 
-class AckAggregation(Record):
-    """Acknowledgements leave the wire in aggregates, as from radio links, cable modems and busy virtual machines.
+class AckAggregation(FileRecord):
+    """Acknowledgements leave the wire in aggregates, as from radio links, cable modems and virtual machines.
 
-    The first of an aggregate waits between ``least`` and ``most``, uniformly; what comes meanwhile leaves with it, in order
-    (netem's ``slot``).
-    """  # noqa: E501 - the JSON schema of experiment files has this text
+    The first of an aggregate waits between ``least`` and ``most``, uniformly; what comes meanwhile leaves
+    with it, in order (netem's ``slot``).
+    """
 
     least: Span
+    """Shortest time that the first acknowledgement of an aggregate waits, in ms or µs."""
     most: Span
+    """Longest time that it waits, in ms or µs."""
+
+
+class Bottleneck(Record):
+    """The queue at the head of a link, held by the switch ``a`` of that link."""
+
+    rate: BitRate
+    buffer_bytes: int
+    buffer_asked: str
+    """As in the experiment file, as in ``2 BDP``."""
+    bdp_bytes: int
+    """Of its rate and the longest round trip of the flows that cross it."""
+    aqm: Aqm = "taildrop"
+    ecn: bool = False
+    both_directions: bool = False
+    """Shape b → a too: set when some flow sends that way."""
 
 
 class CellLink(Record):
     """One link of a cell, resolved. Data flows from ``a`` to ``b``.
 
-    A link with a ``rate`` is a bottleneck: the switch ``a`` holds its queue of ``buffer_bytes``. A
-    link with a ``delay`` (one way, applied in both directions), a ``loss`` or an ``ack_aggregation``
-    gets a pass-through wire node.
+    A link with a ``delay`` (one way, applied in both directions), a ``loss`` or an ``ack_aggregation`` gets a
+    pass-through wire node.
     """
 
     name: str
@@ -84,15 +101,8 @@ class CellLink(Record):
     delay: Span | None = None
     loss: Loss | None = None
     ack_aggregation: AckAggregation | None = None
-    rate: BitRate | None = None
-    buffer_bytes: int | None = None
-    buffer_asked: str | None = None
-    bdp_bytes: int | None = None
-    burst_bytes: int | None = None
-    aqm: Aqm = "taildrop"
-    ecn: bool = False
-    both_directions: bool = False
-    """Shape b → a too: set when some flow sends that way."""
+    bottleneck: Bottleneck | None = None
+    """None where the link is faster than anything that crosses it."""
 
 
 class Flow(Record):
@@ -165,13 +175,26 @@ class Cell(Record):
     sample_period: Span
     warm_up: Span
     """Left out of steady-state metrics, never of whole-run ones."""
-    timer_hz: int
-    """Of the kernel that shapes: a TBF burst must hold at least rate / timer_hz."""
 
     @property
-    def bottleneck(self) -> CellLink:
-        """The first link that has a rate."""
-        return next(link for link in self.links if link.rate is not None)
+    def bottlenecks(self) -> dict[str, Bottleneck]:
+        """Name of each link that is one → its bottleneck, in the order of the links."""
+        return {link.name: link.bottleneck for link in self.links if link.bottleneck is not None}
+
+    @property
+    def bottleneck(self) -> Bottleneck:
+        """The first."""
+        return next(link.bottleneck for link in self.links if link.bottleneck is not None)
+
+    @property
+    def trunk(self) -> CellLink:
+        """The link of the first bottleneck."""
+        return next(link for link in self.links if link.bottleneck is not None)
+
+    @property
+    def frame_bytes(self) -> int:
+        """A packet of full size with its Ethernet header."""
+        return self.mtu_bytes + ETHERNET_HEADER_BYTES
 
 
 class Check(Record):
@@ -213,13 +236,7 @@ class Provenance(Record):
     """What produced a cell: enough to produce it again."""
 
     fabbbr_version: str
-    backend: Literal["guest", "mininet", "fabric", "replay"]
-    clock: ClockKind
-    kernel_release: str
-    kernel_config_sha256: str | None = None
-    kernel_sha256: str | None = None
-    tools: dict[str, str] = Field(default_factory=dict)
-    """Tool name → version line: iperf3, ss, tc, mininet, python."""
+    testbed: Testbed
     congestion_controls: tuple[CongestionControl, ...] = ()
     options: dict[str, Any] = Field(default_factory=dict)
     """What else decides the bytes: guest memory, seccomp or ptrace, hashes of agent and shim."""
@@ -253,7 +270,7 @@ class RunManifest(Record):
     profile: Literal["default", "quick", "full"]
     seed: int
     backend: str
-    clock: Literal["virtual", "real"] = "virtual"
+    clock: ClockKind = "virtual"
     overrides: tuple[str, ...] = ()
     """What ``--set`` changed, as given."""
     claims: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What physics alone decides: bursts, losses, and when a flow that fills its link is over."""
+"""What physics alone decides: bursts, losses, CUBIC's window, and when a flow that fills its link is over."""
 
 from __future__ import annotations
 
@@ -40,9 +40,26 @@ def correlated_spread(loss: Loss) -> float:
     return sqrt((1 + correlation) / max(1 - correlation, 1e-9)) if correlation > 0 else 1.0
 
 
+CUBIC_C = 0.4
+CUBIC_BETA = 0.7
+CUBIC_GAIN = (CUBIC_C * (3 + CUBIC_BETA) / (4 * (1 - CUBIC_BETA))) ** 0.25
+
+
+def cubic_window_segments(*, rtt_s: float, loss: float) -> float:
+    """Average window of CUBIC: larger of its response function and Reno's (RFC 9438, 5.1 and 4.3).
+
+    (C (3 + β) / (4 (1 - β)))^¼ RTT^¾ / p^¾ with C = 0.4 and β = 0.7, at least √(1.5 / p).
+
+    >>> round(cubic_window_segments(rtt_s=0.1, loss=1e-4), 1)
+    187.4
+    """
+    window: float = CUBIC_GAIN * (rtt_s / loss) ** 0.75
+    return max(window, sqrt(1.5 / loss))
+
+
 def end_of(flows: Sequence[Flow], links: Sequence[CellLink]) -> Duration:
     """When the last flow ends; flows with a size are taken to use the slowest bottleneck one by one."""
-    rate = min(link.rate for link in links if link.rate is not None)
+    rate = min(link.bottleneck.rate for link in links if link.bottleneck is not None)
     timed = [flow.start.ns + flow.duration.ns for flow in flows if flow.duration is not None]
     sized = [flow for flow in flows if flow.size is not None]
     bits = sum(8 * flow.size.bytes for flow in sized if flow.size is not None)

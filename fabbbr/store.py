@@ -36,6 +36,7 @@ from fabbbr.files import (
 )
 from fabbbr.foreign import inline
 from fabbbr.model import FORMAT_VERSION, Cell, CellManifest, RunManifest
+from fabbbr.older import in_todays_shape
 
 RUN, EXPERIMENT, MANIFEST = "run.json", "experiment.yaml", "manifest.json"
 CELLS, RAW = "cells", "raw"
@@ -211,7 +212,7 @@ class RunFolder:
             different = [name for name in Cell.model_fields if getattr(planned, name) != getattr(found, name)]
             return f"is another than the one planned in {RUN}, by its {', '.join(different)}"
         here = (self.manifest.backend, self.manifest.clock)
-        there = (manifest.provenance.backend, manifest.provenance.clock)
+        there = (manifest.provenance.testbed.backend, manifest.provenance.testbed.clock)
         # Format 1 did not always say which clock it was.
         if self.stored.has_digest and here != there:
             return f"ran in {' on clock '.join(there)}, and this run is one in {' on clock '.join(here)}"
@@ -296,7 +297,8 @@ def _read(kind: type[_Manifest], file: Path) -> tuple[_Manifest, Stored]:
                 f"{format_version}): update this one"
             )
             raise StoreError(message)
-        manifest = _validated(kind, record, has_digest=has_digest)
+        shaped = in_todays_shape(record, format_version)
+        manifest = _validated(kind, shaped, has_digest=has_digest)
     except ValueError as error:
         remedy = (
             "; take it from where it came again, or remove it and run again" if kind is RunManifest else ""

@@ -18,7 +18,8 @@ from typing_extensions import Self
 from fabbbr import limits
 from fabbbr.errors import SpecError
 from fabbbr.foreign import listed, shown
-from fabbbr.model import Host, Record, Switch
+from fabbbr.model import Host, Switch
+from fabbbr.record import Record
 from fabbbr.suggest import did_you_mean
 
 _NAME = re.compile(r"[a-z][a-z0-9]{0,7}")

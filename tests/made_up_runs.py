@@ -47,7 +47,10 @@ def stepped_cell():
         switches=(model.Switch(name="s1"),),
         links=(
             model.CellLink(
-                name="trunk", a="s1", b="h2", rate=Rate.parse("1 Mbit/s"), buffer_bytes=1000, bdp_bytes=1000
+                name="trunk", a="s1", b="h2",
+                bottleneck=model.Bottleneck(
+                    rate=Rate.parse("1 Mbit/s"), buffer_bytes=1000, buffer_asked="1 kB", bdp_bytes=1000
+                ),
             ),
         ),
         flows=(
@@ -57,7 +60,7 @@ def stepped_cell():
             ),
         ),
         steps=(model.Step(at=Duration.parse("80 s"), link="trunk", buffer_bytes=2000),),
-        sample_period=Duration.parse("1 s"), warm_up=Duration.parse("0 s"), timer_hz=1000,
+        sample_period=Duration.parse("1 s"), warm_up=Duration.parse("0 s"),
     )  # fmt: skip
 
 

@@ -6,6 +6,8 @@ import json
 import shutil
 from pathlib import Path
 
+from places import place
+
 from fabbbr.model import Cell, CellManifest, Certificate, Provenance, RunManifest
 from fabbbr.store import RunFolder, StoredCell, hashes_of_raw_files
 
@@ -40,8 +42,10 @@ def cell(repetition: int = 1, **changes: object) -> Cell:
             "switches": [{"name": "s1"}],
             "links": [
                 {"name": "access", "a": "a", "b": "s1"},
-                {"name": "trunk", "a": "s1", "b": "b", "rate": "20 Mbit/s", "buffer_bytes": 30_000,
-                 "bdp_bytes": 2_500},
+                {"name": "trunk", "a": "s1", "b": "b", "bottleneck": {
+                    "rate": "20 Mbit/s", "buffer_bytes": 30_000, "buffer_asked": "30 kB",
+                    "bdp_bytes": 2_500,
+                }},
             ],
             "flows": [
                 {"index": 0, "group": "bbr", "cca": "bbr1", **flow},
@@ -49,7 +53,6 @@ def cell(repetition: int = 1, **changes: object) -> Cell:
             ],
             "sample_period": "250 ms",
             "warm_up": "1 s",
-            "timer_hz": 1000,
         }
         | changes
     )  # fmt: skip
@@ -81,6 +84,7 @@ def record(
     status: str = "certified",
     wall_s: float = 5.0,
     clock: str = "real",
+    backend: str = "replay",
 ) -> StoredCell:
     """Put a cell into the folder: the capture, with ``files`` added, replaced or (None) left out."""
     work = folder.begin(cell.id)
@@ -92,9 +96,7 @@ def record(
             (work / "raw" / name).write_bytes(content)
     provenance = Provenance(
         fabbbr_version="0",
-        backend="replay",
-        clock=clock,
-        kernel_release="6.18",
+        testbed=place(clock, backend=backend),
         options={} if interfaces is None else {"interfaces": interfaces},
     )
     manifest = CellManifest(

@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from places import place
 
 from fabbbr.model import (
+    Bottleneck,
     Cell,
     CellLink,
     CellManifest,
@@ -145,11 +147,12 @@ def _cell(
         b="h2",
         delay=Duration(span.ns // 2),
         loss=Loss(rate=Ratio.parse(loss)),
-        rate=rate,
-        buffer_bytes=int(plan.buffer_bdp * bdp),
-        buffer_asked=f"{plan.buffer_bdp:g} BDP",
-        bdp_bytes=bdp,
-        burst_bytes=12500,
+        bottleneck=Bottleneck(
+            rate=rate,
+            buffer_bytes=int(plan.buffer_bdp * bdp),
+            buffer_asked=f"{plan.buffer_bdp:g} BDP",
+            bdp_bytes=bdp,
+        ),
     )
     flow = Flow(
         index=0,
@@ -174,7 +177,6 @@ def _cell(
         flows=(flow,),
         sample_period=Duration.parse("100 ms"),
         warm_up=Duration.parse("20 s"),
-        timer_hz=1000,
     )
 
 
@@ -221,11 +223,11 @@ def manifest_of(plan: Plan, cell: Cell) -> CellManifest:
         certificate=Certificate(checks=checks),
         provenance=Provenance(
             fabbbr_version="0.1.0",
-            backend="guest" if plan.clock == "virtual" else "mininet",
-            clock="virtual" if plan.clock == "virtual" else "real",
-            kernel_release="6.12.57",
-            kernel_config_sha256="ab" * 32,
-            tools={"iperf3": "iperf 3.12", "ss": "ss utility, iproute2-6.1.0", "tc": "iproute2-6.1.0"},
+            testbed=place(
+                plan.clock,
+                backend="guest" if plan.clock == "virtual" else "mininet",
+                tools={"iperf3": "iperf 3.12", "ss": "ss utility, iproute2-6.1.0", "tc": "iproute2-6.1.0"},
+            ),
         ),
         virtual_s=plan.duration_s + 5.5,
         wall_s=3.2,
@@ -247,8 +249,8 @@ def goodput_share(cca: str, loss: float, rtt_s: float, rate_bps: float) -> float
 def _run_row(
     plan: Plan, cell: Cell, stored: CellManifest, random: np.random.Generator, *, gain: float
 ) -> dict[str, Any]:
-    link, cca = cell.bottleneck, cell.flows[0].cca
-    rate, rtt_s, loss = float(link.rate.bps), cell.flows[0].rtt.seconds, link.loss.rate.value
+    queue, cca = cell.bottleneck, cell.flows[0].cca
+    rate, rtt_s, loss = float(queue.rate.bps), cell.flows[0].rtt.seconds, cell.trunk.loss.rate.value
     share = goodput_share(cca, loss, rtt_s, rate)
     spread = 0.004 if cca.startswith("bbr") else 0.08
     # Noise takes away and never adds, so that no two runs meet at the ceiling with the very same goodput.
@@ -263,15 +265,15 @@ def _run_row(
         "seed": cell.seed,
         "status": stored.status,
         "reason": stored.reason,
-        "backend": stored.provenance.backend,
-        "clock": stored.provenance.clock,
-        "kernel_release": stored.provenance.kernel_release,
+        "backend": stored.provenance.testbed.backend,
+        "clock": stored.provenance.testbed.clock,
+        "kernel_release": stored.provenance.testbed.kernel_releases[0],
         "virtual_s": stored.virtual_s,
         "rate_bps": rate,
         "rtt_s": rtt_s,
-        "buffer_bytes": link.buffer_bytes,
-        "bdp_bytes": link.bdp_bytes,
-        "buffer_bdp": link.buffer_bytes / link.bdp_bytes,
+        "buffer_bytes": queue.buffer_bytes,
+        "bdp_bytes": queue.bdp_bytes,
+        "buffer_bdp": queue.buffer_bytes / queue.bdp_bytes,
         "loss_ratio": loss,
         "loss_position": "after_bottleneck",
         "aqm": "taildrop",
@@ -294,7 +296,7 @@ def _run_row(
         "rtt_p95_s": rtt_s * (1.02 + queue_bdp),
         "rtt_max_s": rtt_s * (1.3 + queue_bdp),
         "queue_delay_median_s": rtt_s * queue_bdp,
-        "queue_median_bytes": queue_bdp * link.bdp_bytes,
+        "queue_median_bytes": queue_bdp * queue.bdp_bytes,
         "queue_median_bdp": queue_bdp,
         "queue_median_fill": queue_bdp / plan.buffer_bdp,
         "queue_drops": 0,
@@ -317,6 +319,7 @@ def _flow_row(cell: Cell, row: Mapping[str, Any]) -> dict[str, Any]:
         "receiver": flow.receiver,
         "streams": 1,
         "start_s": 0.0,
+        "receiver_zero_s": 0.0,
         "outcome": "completed",
         "error": None,
     }

@@ -43,7 +43,7 @@ def of_cell(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
     """Compute the metric columns of table ``runs`` for one cell; the units are in their names."""
     flows = tables.flows
     span_s = _span_s(flows, "receiver_s")
-    bottleneck = _during(queue_of(tables.queues, cell.bottleneck), _end_s(flows))
+    bottleneck = _during(queue_of(tables.queues, cell.trunk), _zero_s(flows), _end_s(flows))
     goodput_bps = _rate_bps(_complete_sum(flows, "received_bytes"), span_s)
     return {
         "goodput_bps": goodput_bps,
@@ -54,7 +54,7 @@ def of_cell(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
         **_retransmission(flows, tables.sockets, cell),
         **_round_trip(tables.sockets, cell),
         **_occupancy(bottleneck, cell),
-        "queue_drops": drops(queue_of(tables.queues, cell.bottleneck)),
+        "queue_drops": drops(queue_of(tables.queues, cell.trunk)),
         "injected_drops": drops(tables.queues[tables.queues["role"] == "loss"]),
         "jain_flows": jain_of_flows(flows),
         "jain_groups": jain_of_groups(flows),
@@ -73,12 +73,11 @@ def utilisation(goodput_bps: float | None, cell: Cell) -> float | None:
     A ratio; None when the rate changes while the flows run, or when flows in
     both directions have a queue each.
     """
-    link = cell.bottleneck
-    if goodput_bps is None or link.rate is None or link.both_directions:
+    if goodput_bps is None or cell.bottleneck.both_directions:
         return None
     if any(step.rate is not None for step in cell.steps):
         return None
-    capacity_bps = link.rate.bps * goodput_ceiling(cell.mtu_bytes)
+    capacity_bps = cell.bottleneck.rate.bps * goodput_ceiling(cell.mtu_bytes)
     return float(goodput_bps / capacity_bps)
 
 
@@ -105,12 +104,12 @@ def progress_of_flows(flows: pd.DataFrame, intervals: pd.DataFrame) -> list[tupl
     """
     received = intervals[intervals["side"] == "receiver"]
     curves: list[tuple[Array, Array]] = []
-    for flow, start_s in zip(flows["flow"], flows["start_s"], strict=True):
+    for flow, zero_s in zip(flows["flow"], zeros_s(flows), strict=True):
         rows = received[received["flow"] == flow]
         if rows.empty or rows[["start_s", "end_s", "bytes"]].isna().any(axis=None):
             return None
         by_end = rows.groupby("end_s")["bytes"].sum().sort_index()
-        times = np.concatenate(([rows["start_s"].min()], by_end.index.to_numpy(dtype=np.float64))) + start_s
+        times = np.concatenate(([rows["start_s"].min()], by_end.index.to_numpy(dtype=np.float64))) + zero_s
         curves.append((times, np.concatenate(([0.0], by_end.to_numpy(dtype=np.float64).cumsum()))))
     return curves or None
 
@@ -209,15 +208,15 @@ def _occupancy(queue: pd.DataFrame, cell: Cell) -> dict[str, float | int | None]
     Samples have a fixed period, so the plain median weights time. The quotients are
     None when their divisor changes.
     """
-    backlog, link = _numbers(queue, "backlog_bytes"), cell.bottleneck
+    backlog, bottleneck = _numbers(queue, "backlog_bytes"), cell.bottleneck
     middle = _quantile(backlog, 0.5)
     steady_path = all(step.rate is None and step.rtt is None for step in cell.steps)
     steady_buffer = all(step.buffer_bytes is None for step in cell.steps)
     return {
         "queue_median_bytes": middle,
         "queue_p95_bytes": _quantile(backlog, 0.95),
-        "queue_median_bdp": _quotient(middle, link.bdp_bytes if steady_path else None),
-        "queue_median_fill": _quotient(middle, link.buffer_bytes if steady_buffer else None),
+        "queue_median_bdp": _quotient(middle, bottleneck.bdp_bytes if steady_path else None),
+        "queue_median_fill": _quotient(middle, bottleneck.buffer_bytes if steady_buffer else None),
     }
 
 
@@ -296,23 +295,36 @@ def _first_lasting(received: Array) -> float | None:
 # Shared
 
 
+def zeros_s(flows: pd.DataFrame) -> pd.Series[float]:
+    """Where the zero of each flow's report lies on the cell's clock: its start where that is not known."""
+    return flows["receiver_zero_s"].astype("float64").fillna(flows["start_s"])
+
+
 def _span_s(flows: pd.DataFrame, duration: str) -> float | None:
-    """Seconds from the first flow's start to the last one's end."""
-    ends = flows["start_s"] + flows[duration]
+    """Seconds from the first flow's zero to the last one's end."""
+    zeros = zeros_s(flows)
+    ends = zeros + flows[duration]
     if ends.empty or ends.isna().any():
         return None
-    return float(ends.max() - flows["start_s"].min())
+    return float(ends.max() - zeros.min())
+
+
+def _zero_s(flows: pd.DataFrame) -> float:
+    """When the first flow began to send, as near as is known, on the cell's clock."""
+    zeros = zeros_s(flows).dropna()
+    return max(float(zeros.min()), 0.0) if len(zeros) else 0.0
 
 
 def _end_s(flows: pd.DataFrame) -> float | None:
     """When the last flow stopped sending, on the cell's clock."""
-    ends = (flows["start_s"] + flows["sender_s"]).dropna()
+    ends = (zeros_s(flows) + flows["sender_s"]).dropna()
     return float(ends.max()) if len(ends) else None
 
 
-def _during(samples: pd.DataFrame, end_s: float | None) -> pd.DataFrame:
+def _during(samples: pd.DataFrame, zero_s: float, end_s: float | None) -> pd.DataFrame:
     """Keep the samples taken while flows ran; all after the start when their end is unknown."""
-    return samples[(samples["t_s"] >= 0) & (samples["t_s"] <= (math.inf if end_s is None else end_s))]
+    last_s = math.inf if end_s is None else end_s
+    return samples[(samples["t_s"] >= zero_s) & (samples["t_s"] <= last_s)]
 
 
 def _numbers(frame: pd.DataFrame, column: str) -> Array:

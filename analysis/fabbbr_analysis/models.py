@@ -11,13 +11,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fabbbr import physics
 from fabbbr.errors import AnalysisError
 
 Array: TypeAlias = NDArray[np.float64]
-
-CUBIC_C = 0.4
-CUBIC_BETA = 0.7
-_CUBIC_GAIN = (CUBIC_C * (3 + CUBIC_BETA) / (4 * (1 - CUBIC_BETA))) ** 0.25
 
 PROBE_RTT_DWELL_S = 0.2
 PROBE_RTT_PERIOD_S = 10.0
@@ -44,15 +41,9 @@ def _positive(values: ArrayLike, name: str) -> Array:
 
 
 def cubic_window_segments(*, rtt_s: ArrayLike, loss: ArrayLike) -> Array:
-    """Average window [segments] of CUBIC: larger of its response function and Reno's (RFC 9438, 5.1 and 4.3).
-
-    (C (3 + β) / (4 (1 - β)))^¼ RTT^¾ / p^¾ with C = 0.4 and β = 0.7, floored at √(1.5 / p).
-
-    >>> round(float(cubic_window_segments(rtt_s=0.1, loss=1e-4)), 1)
-    187.4
-    """
-    p, rtt = _probability(loss), _positive(rtt_s, "rtt_s")
-    return np.asarray(np.maximum(_CUBIC_GAIN * (rtt / p) ** 0.75, np.sqrt(1.5 / p)), dtype=np.float64)
+    """Average window [segments] of CUBIC, :func:`fabbbr.physics.cubic_window_segments`."""
+    windows = np.vectorize(lambda rtt, p: physics.cubic_window_segments(rtt_s=rtt, loss=p), otypes=[float])
+    return np.asarray(windows(_positive(rtt_s, "rtt_s"), _probability(loss)), dtype=np.float64)
 
 
 def cubic_bps(*, mss_bytes: ArrayLike, rtt_s: ArrayLike, loss: ArrayLike) -> Array:
@@ -68,7 +59,7 @@ def cubic_loss_bound(*, rate_bps: float, rtt_s: float, packet_bytes: int) -> flo
     33.9
     """
     window = rate_bps * rtt_s / (8 * packet_bytes)
-    return float(rtt_s * (_CUBIC_GAIN / window) ** (4 / 3))
+    return float(rtt_s * (physics.CUBIC_GAIN / window) ** (4 / 3))
 
 
 def scaled_loss(*, loss: float, rate_bps: float, scaled_rate_bps: float) -> float:

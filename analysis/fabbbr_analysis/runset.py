@@ -104,6 +104,13 @@ class RunSet:
         """What is wrong with the run folder, a line each; nothing for a run set made of frames."""
         return self.found.problems if self.found is not None else ()
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """What a reader may want of the run folder, relative to it: plan, experiment file, tables."""
+        tables = sorted(table_path(self.path, "runs").parent.glob("*.parquet"))
+        named = [self.path / "run.json", self.path / "experiment.yaml", *tables]
+        return tuple(path.relative_to(self.path).as_posix() for path in named if path.exists())
+
     def cell_manifests(self) -> list[CellManifest]:
         """Read the manifests of the cells in the tables; StoreError where there is no run folder."""
         folder = RunFolder.open(self.path)

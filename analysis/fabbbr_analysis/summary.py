@@ -99,9 +99,7 @@ def _summary(cells: pd.DataFrame, metric: str, generator: np.random.Generator) -
 def _mean_interval(values: Array, metric: str, generator: np.random.Generator) -> Interval:
     if metric not in BOUNDED:
         return stats.mean_interval(values)
-    return stats.bootstrap_interval(
-        values, generator=generator, statistic=stats.mean, method="expanded percentile"
-    )
+    return stats.bootstrap_interval(values, generator=generator)
 
 
 def compare(a: RunSet, b: RunSet, *, metrics: Sequence[str] = COMPARED, seed: int = 1) -> pd.DataFrame:

@@ -12,12 +12,13 @@ import subprocess
 import sys
 import time
 import traceback
+from functools import partial
 from typing import Any, Dict, List
 
 from . import probe
 from .namespace import Namespaces
 from .sampling import counters
-from .timeline import Timeline
+from .timeline import Barrier, Timeline
 
 _CARRIER_PAUSE_S = 1.1
 _CARRIER_TRIES = 10
@@ -34,67 +35,71 @@ _OFFERED = "/proc/sys/net/ipv4/tcp_available_congestion_control"
 def main(argv: List[str]) -> int:
     """Run the job; exit status 0 when all stages were carried out, whatever became of the flows."""
     job_path, results = argv
+    outcome = carry_out(job_path, results, Barrier())
+    _write(os.path.join(results, "outcome.json"), outcome)
+    return 0 if outcome["ok"] else 1
+
+
+def carry_out(job_path: str, results: str, barrier: Barrier) -> Dict[str, Any]:
+    """Build the network, run in it, take it down; return the outcome."""
     # The kernel may let a sleep last 50 us longer than asked; steps and probes are to be on time.
     ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1)
     with open(job_path) as file:
         job = json.load(file)
-    raw = os.path.join(results, "raw")
     stage = ["network"]
     started = time.monotonic()
-    net = None
     try:
         from . import network
 
-        net = network.build(job)
-        namespaces = Namespaces({node["name"]: net[node["name"]].namespace for node in job["nodes"]})
-        _run(job, namespaces, results, raw, stage)
+        with network.built(job) as namespaces:
+            _run(job, namespaces, results, stage, barrier)
         outcome: Dict[str, Any] = {"ok": True}
     except (OSError, StageError, subprocess.SubprocessError, ImportError) as error:
         outcome = {"ok": False, "stage": stage[0], "error": str(error)}
     except Exception as error:  # noqa: BLE001 - whatever it is, the runner must hear of it; the console has the rest
         traceback.print_exc()
         outcome = {"ok": False, "stage": stage[0], "error": repr(error)}
-    finally:
-        if net is not None:
-            for host in net.hosts:
-                host.terminate()
     outcome["elapsed_s"] = time.monotonic() - started
-    _write(os.path.join(results, "outcome.json"), outcome)
-    return 0 if outcome["ok"] else 1
+    return outcome
 
 
-def _run(job: Dict[str, Any], namespaces: Namespaces, results: str, raw: str, stage: List[str]) -> None:
+def _run(
+    job: Dict[str, Any], namespaces: Namespaces, results: str, stage: List[str], barrier: Barrier
+) -> None:
+    raw = os.path.join(results, "raw")
     names = [node["name"] for node in job["nodes"]]
     stage[0] = "congestion controls"
     for wanted in job["requires"]:
         _require(namespaces, wanted)
     stage[0] = "configure"
+    barrier.wait("configure")
     _configure(namespaces, job)
     stage[0] = "read back"
     _write(os.path.join(raw, "readback.json"), _captures(namespaces, job["readback"]))
     stage[0] = "probe"
+    barrier.wait("pings")
     probes: Dict[str, Any] = {"pings": _captures(namespaces, job["pings"])}
     if job["burst"] is not None:
-        probes["burst"] = probe.burst(namespaces, job["burst"])
+        probes["burst"] = probe.burst(namespaces, job["burst"], barrier)
     _write(os.path.join(raw, "preflight.json"), probes)
     time.sleep(job["settle_ns"] * 1e-9)
     _write(os.path.join(raw, "counters.before.json"), counters(namespaces, names))
     stage[0] = "flows"
-    heartbeat_path = os.path.join(results, "heartbeat")
-
-    def heartbeat(seconds: float) -> None:
-        with open(heartbeat_path, "w") as file:
-            file.write("%.3f" % seconds)
-
-    environment = job.get("environment", {})
-    flows, steps = Timeline(namespaces, job, raw, heartbeat, environment).run()
+    heartbeat = partial(_beat, os.path.join(results, "heartbeat"))
+    flows, steps = Timeline(namespaces, job, raw, heartbeat, barrier).run()
     stage[0] = "collect"
+    barrier.wait("collect")
     time.sleep(job["settle_ns"] * 1e-9)
     _write(os.path.join(raw, "counters.after.json"), counters(namespaces, names))
     _write(os.path.join(raw, "flows.json"), flows)
     if steps:
         _write(os.path.join(raw, "steps.json"), steps)
     _drop_empty_errors(raw)
+
+
+def _beat(path: str, seconds: float) -> None:
+    with open(path, "w") as file:
+        file.write("%.3f" % seconds)
 
 
 def _require(namespaces: Namespaces, wanted: Dict[str, Any]) -> None:

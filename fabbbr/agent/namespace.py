@@ -31,6 +31,14 @@ class Namespaces:
         self._home = os.open(_OWN, os.O_RDONLY)
         self._files = descriptors
 
+    def has(self, node: str) -> bool:
+        """Whether ``node`` is on this machine."""
+        return node in self._files
+
+    def path(self, node: Optional[str]) -> str:
+        """Where other processes find the name space of ``node``, or (None) this machine's own."""
+        return "/proc/%d/fd/%d" % (os.getpid(), self._home if node is None else self._files[node])
+
     @contextlib.contextmanager
     def inside(self, node: Optional[str]) -> Iterator[None]:
         """Sockets opened and processes started in this block belong to ``node``."""

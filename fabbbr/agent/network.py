@@ -5,9 +5,10 @@ takes milliseconds (a guest) that is most of the set-up time, so the classes her
 give a node no process at all, and make all links in one ``ip -batch``.
 """
 
+import contextlib
 import os
 import subprocess
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Iterator, List, Optional
 
 from mininet.link import Intf, Link
 from mininet.net import Mininet
@@ -73,7 +74,7 @@ class LabInterface(Intf):
         super().__init__(name, node=node, port=port, link=link, mac=mac, moveIntfFn=lambda *a, **k: True)
 
     def config(self, *args: Any, **kwargs: Any) -> Dict[str, Any]:
-        """Configured by the batches of :func:`build`."""
+        """Configured by the batches of :func:`built`."""
         return {}
 
     def ifconfig(self, *args: Any) -> str:
@@ -85,19 +86,38 @@ class LabInterface(Intf):
 
 
 class LabLink(Link):
-    """A veth pair, made later by :func:`build` together with all others."""
+    """A veth pair, made later by :func:`built` together with all others."""
 
     @classmethod
     def makeIntfPair(cls, *args: Any, **kwargs: Any) -> None:
         """Made by the batch."""
 
 
-def build(job: Dict[str, Any]) -> Mininet:
-    """Make all nodes and cables of ``job`` and bring them up; return the Mininet network."""
+@contextlib.contextmanager
+def built(job: Dict[str, Any]) -> Iterator[Namespaces]:
+    """In this block the nodes and cables of ``job`` are there and up."""
     net = Mininet(build=False, cleanup=False, topo=None, link=LabLink, intf=LabInterface)
-    for node in job["nodes"]:
-        net.addHost(node["name"], cls=LabNode, ip=node["address"], inNamespace=True)
-    for cable in job["cables"]:
+    try:
+        for node in job["nodes"]:
+            net.addHost(node["name"], cls=LabNode, ip=node["address"], inNamespace=True)
+        inside = Namespaces({node["name"]: net[node["name"]].namespace for node in job["nodes"]})
+        for node in job["nodes"]:
+            with inside.inside(node["name"]):
+                _switch_off_ipv6()
+        with _cabled(net, inside, job):
+            for node in job["nodes"]:
+                _batch(inside, node["name"], _node_lines(node, job))
+            yield inside
+    finally:
+        for host in net.hosts:
+            host.terminate()
+
+
+@contextlib.contextmanager
+def _cabled(net: Mininet, inside: Namespaces, job: Dict[str, Any]) -> Iterator[None]:
+    """A cable with both ends here is a veth pair; of the others, the network's, the end that is here is moved in."""
+    own = [cable for cable in job["cables"] if len(_ends_here(inside, cable)) == 2]
+    for cable in own:
         a, b = cable["a"], cable["b"]
         net.addLink(
             net[a["node"]],
@@ -107,16 +127,22 @@ def build(job: Dict[str, Any]) -> Mininet:
             addr1=a["mac"],
             addr2=b["mac"],
         )
-    inside = Namespaces({node["name"]: net[node["name"]].namespace for node in job["nodes"]})
-    for node in job["nodes"]:
-        with inside.inside(node["name"]):
-            _switch_off_ipv6()
-    lines = _cable_lines(net, job)
+    lines = _cable_lines(inside, own, job["mtu_bytes"])
     for start in range(0, len(lines), _CABLES_AT_ONCE):
         _batch(inside, None, lines[start : start + _CABLES_AT_ONCE])
-    for node in job["nodes"]:
-        _batch(inside, node["name"], _node_lines(node, job))
-    return net
+    ends = (_ends_here(inside, cable) for cable in job["cables"])
+    moved = [here[0] for here in ends if len(here) == 1]
+    if not moved:
+        yield
+        return
+    from .attach import attached
+
+    with attached(inside, moved, job["mtu_bytes"]):
+        yield
+
+
+def _ends_here(inside: Namespaces, cable: Dict[str, Any]) -> List[Dict[str, Any]]:
+    return [side for side in (cable["a"], cable["b"]) if inside.has(side["node"])]
 
 
 def _switch_off_ipv6() -> None:
@@ -128,21 +154,21 @@ def _switch_off_ipv6() -> None:
                 file.write("1")
 
 
-def _cable_lines(net: Mininet, job: Dict[str, Any]) -> List[str]:
+def _cable_lines(inside: Namespaces, cables: List[Dict[str, Any]], mtu: int) -> List[str]:
     lines = []
-    for cable in job["cables"]:
+    for cable in cables:
         a, b = cable["a"], cable["b"]
         lines.append(
             "link add %s mtu %d address %s netns %s type veth peer name %s mtu %d address %s netns %s"
             % (
                 a["name"],
-                job["mtu_bytes"],
+                mtu,
                 a["mac"],
-                net[a["node"]].path,
+                inside.path(a["node"]),
                 b["name"],
-                job["mtu_bytes"],
+                mtu,
                 b["mac"],
-                net[b["node"]].path,
+                inside.path(b["node"]),
             )
         )
     return lines

@@ -9,9 +9,10 @@ import socket
 import struct
 import subprocess
 import time
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from .namespace import Namespaces
+from .timeline import Barrier
 
 _SO_TIMESTAMPNS = 35
 _SO_RCVBUFFORCE = 33
@@ -19,62 +20,110 @@ _SO_SNDBUFFORCE = 32
 _STAMP = struct.Struct("=qq")
 _SEQUENCE = struct.Struct("=I")
 _TRUESIZE_BYTES = 18_000
+_SHOW = b"qdisc show\n"
+_LOOKS = 32
+_LOOK_S = 1e-4
 
 
-def burst(namespaces: Namespaces, probe: Dict[str, Any]) -> Dict[str, Any]:
-    """Send the burst and its refills; return arrivals [[sequence, nanoseconds], …] and the queue at its fullest."""
+def burst(namespaces: Namespaces, probe: Dict[str, Any], barrier: Barrier) -> Dict[str, Any]:
+    """Send the burst and its refills; return arrivals [[sequence, nanoseconds], …] and the queue at its fullest.
+
+    Whoever sends, receives or looks may be on another machine: then what it sees is left out.
+    """
     total = probe["packets"] + probe["refills"] * probe["refill_packets"]
-    receiver = _socket(namespaces, probe["receiver"], total)
-    receiver.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
-    receiver.bind(("", probe["port"]))
-    sender = _socket(namespaces, probe["sender"], total)
-    sender.bind(("", probe["source_port"]))
-    sender.connect((probe["receiver_address"], probe["port"]))
+    receiver = _receiver(namespaces, probe, total) if namespaces.has(probe["receiver"]) else None
+    sender = _sender(namespaces, probe, total) if namespaces.has(probe["sender"]) else None
+    look = _Look(namespaces, probe) if namespaces.has(probe["watch_node"]) else None
+    started = barrier.start("burst")
+    if sender is not None:
+        _send(sender, probe, started, look)
+        sender.close()
+    if look is not None:
+        look.take(started)
+    barrier.wait("drain")
+    time.sleep(probe["drain_ns"] * 1e-9)
+    told = {"sent": total, "refills_from": probe["packets"], "payload_bytes": probe["payload_bytes"]}
+    if receiver is not None:
+        told["arrivals"] = _receive_all(receiver)
+        receiver.close()
+    if look is not None:
+        told["queues_at_peak"] = look.queues
+    return told
+
+
+class _Look:
+    """A look at the queues when the whole burst stands in them.
+
+    Who does not send here does not know when the last packet is on its way: then there are several, ever rarer,
+    of which the latest is told first. The highest backlog among them is the peak.
+    """
+
+    def __init__(self, namespaces: Namespaces, probe: Dict[str, Any]) -> None:
+        self.queues: Any = None
+        looks = 1 if namespaces.has(probe["sender"]) else _LOOKS
+        self._after_s = [probe["watch_ns"] * 1e-9 + _LOOK_S * number**2 for number in range(looks)]
+        # Started beforehand: starting it afterwards would take long enough for the queue to drain a little.
+        self._tc = namespaces.start(
+            probe["watch_node"],
+            ["tc", "-s", "-j", "-batch", "-"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+
+    def comes_before(self, due: float, started: float) -> bool:
+        """Whether it is still to be taken, and due first."""
+        return self.queues is None and due > started + self._after_s[0]
+
+    def take(self, started: float) -> None:
+        """Ask tc, unless that is done."""
+        if self.queues is None:
+            for after_s in self._after_s[:-1]:
+                _sleep_until(started + after_s)
+                self._ask()
+            _sleep_until(started + self._after_s[-1])
+            told, _ = self._tc.communicate(_SHOW)
+            looks = [json.loads(line) for line in told.decode().splitlines()]
+            self.queues = [queue for look in reversed(looks) for queue in look]
+
+    def _ask(self) -> None:
+        assert self._tc.stdin is not None
+        self._tc.stdin.write(_SHOW)
+        self._tc.stdin.flush()
+
+
+def _send(sender: socket.socket, probe: Dict[str, Any], started: float, look: Optional[_Look]) -> None:
     padding = bytes(probe["payload_bytes"] - _SEQUENCE.size)
-    # Started beforehand: starting it afterwards would take long enough for the queue to drain a little.
-    looker = namespaces.start(
-        probe["watch_node"], ["tc", "-s", "-j", "-batch", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    started = time.monotonic()
     for sequence in range(probe["packets"]):
         sender.send(_SEQUENCE.pack(sequence) + padding)
-    look_at = started + probe["watch_ns"] * 1e-9
-    queues = None
     for number in range(probe["refills"]):
         due = started + (number + 1) * probe["refill_every_ns"] * 1e-9
         # Where a delay lies ahead of the queue, refills must be on their way before the burst has arrived.
-        if queues is None and due > look_at:
-            queues = _look(looker, look_at)
+        if look is not None and look.comes_before(due, started):
+            look.take(started)
         _sleep_until(due)
         first = probe["packets"] + number * probe["refill_packets"]
         for sequence in range(first, first + probe["refill_packets"]):
             sender.send(_SEQUENCE.pack(sequence) + padding)
-    if queues is None:
-        queues = _look(looker, look_at)
-    time.sleep(probe["drain_ns"] * 1e-9)
-    arrivals = _receive_all(receiver)
-    receiver.close()
-    sender.close()
-    return {
-        "sent": total,
-        "refills_from": probe["packets"],
-        "payload_bytes": probe["payload_bytes"],
-        "arrivals": arrivals,
-        "queues_at_peak": queues,
-    }
-
-
-def _look(looker: "subprocess.Popen[bytes]", instant: float) -> Any:
-    """The queues at ``instant``, as tc tells them."""
-    _sleep_until(instant)
-    told, _ = looker.communicate(b"qdisc show\n")
-    return json.loads(told.decode() or "[]")
 
 
 def _sleep_until(instant: float) -> None:
     pause = instant - time.monotonic()
     if pause > 0:
         time.sleep(pause)
+
+
+def _receiver(namespaces: Namespaces, probe: Dict[str, Any], packets: int) -> socket.socket:
+    made = _socket(namespaces, probe["receiver"], packets)
+    made.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+    made.bind(("", probe["port"]))
+    return made
+
+
+def _sender(namespaces: Namespaces, probe: Dict[str, Any], packets: int) -> socket.socket:
+    made = _socket(namespaces, probe["sender"], packets)
+    made.bind(("", probe["source_port"]))
+    made.connect((probe["receiver_address"], probe["port"]))
+    return made
 
 
 def _socket(namespaces: Namespaces, node: str, packets: int) -> socket.socket:

@@ -120,6 +120,13 @@ class QueueSampler:
         self._times.close()
 
 
+def samplers(namespaces: Namespaces, job: Dict[str, Any], folder: str) -> List[Any]:
+    """All of a job, each with ``sample`` and ``finish``: one for the sockets of a host, one for the queues of a node."""
+    return [SocketSampler(namespaces, host, folder) for host in job["socket_nodes"]] + [
+        QueueSampler(namespaces, node, folder) for node in job["queue_nodes"]
+    ]
+
+
 def counters(namespaces: Namespaces, nodes: List[str]) -> Dict[str, Any]:
     """Counters of every node: interfaces and qdiscs as ip and tc print them, TCP as /proc/net/netstat does."""
     found = {}

@@ -6,16 +6,34 @@ import signal
 import subprocess
 import time
 from functools import partial
-from typing import Any, Callable, Dict, List, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from .namespace import Namespaces
-from .sampling import QueueSampler, SocketSampler
+from .sampling import samplers
 
 _LISTEN_TRIES = 3000
 _POLL_S = 0.01
 _STOP_GRACE_S = 5.0
 _LEAD_S = 0.1
 _EXCHANGE_S = 15.0
+
+
+class Barrier:
+    """Where the parts of a job wait for one another. Of a job in one part: nobody is waited for.
+
+    (Not in a module of its own: a file more to import would move a guest's clock, and with it every draw.)
+    """
+
+    def wait(self, stage: str) -> None:
+        """Return when every part is ready for ``stage``."""
+
+    def start(self, stage: str) -> float:  # noqa: ARG002
+        """Return at the instant, on this machine's monotonic clock, at which every part begins ``stage``."""
+        return time.monotonic()
+
+    def met(self, stage: str) -> bool:  # noqa: ARG002
+        """Say that this part is ready for ``stage``; whether every part is."""
+        return True
 
 
 class Timeline:
@@ -27,33 +45,38 @@ class Timeline:
         job: Dict[str, Any],
         folder: str,
         heartbeat: Callable[[float], None],
-        environment: Dict[str, str],
+        barrier: Barrier,
     ) -> None:
         self._namespaces = namespaces
         self._job = job
         self._folder = folder
         self._heartbeat = heartbeat
-        self._iperf3_environment = dict(os.environ, **environment)
+        self._barrier = barrier
+        self._iperf3_environment = dict(os.environ, **job.get("environment", {}))
         self._events: List[Tuple[float, int, Callable[[], None]]] = []
         self._serial = 0
         self._epoch = 0.0
         self._servers: Dict[int, "subprocess.Popen[bytes]"] = {}
         self._clients: Dict[int, "subprocess.Popen[bytes]"] = {}
         self._waiting: Set[int] = set()
+        """Flows with an end on this machine that is not over."""
+        self._sending: Set[int] = set()
+        """Flows whose client is here, over or not."""
+        self._all_sent_s: Optional[float] = None
+        """Since when every client on every machine is over."""
         self._records: Dict[int, Dict[str, Any]] = {}
         self._steps: List[Dict[str, Any]] = []
 
     def run(self) -> Tuple[List[Dict[str, Any]], List[Dict[str, Any]]]:
         """Return what happened to each flow and when each step was carried out."""
-        for flow in self._job["flows"]:
+        received = [flow for flow in self._job["flows"] if self._namespaces.has(flow["server_node"])]
+        for flow in received:
             self._start_server(flow)
-        for flow in self._job["flows"]:
+        for flow in received:
             self._await_listening(flow)
-        samplers = [
-            SocketSampler(self._namespaces, host, self._folder) for host in self._job["socket_nodes"]
-        ] + [QueueSampler(self._namespaces, node, self._folder) for node in self._job["queue_nodes"]]
-        self._epoch = time.monotonic() + _LEAD_S
-        self._schedule(samplers)
+        sampling = samplers(self._namespaces, self._job, self._folder)
+        self._epoch = self._barrier.start("flows") + _LEAD_S
+        self._schedule(sampling)
         try:
             self._loop()
         finally:
@@ -61,13 +84,21 @@ class Timeline:
                 if process.poll() is None:
                     process.kill()
                     process.wait()
-        for sampler in samplers:
+        for sampler in sampling:
             sampler.finish()
         return [self._records[index] for index in sorted(self._records)], self._steps
 
     def _schedule(self, samplers: List[Any]) -> None:
         for flow in self._job["flows"]:
             self._waiting.add(flow["index"])
+            if not self._namespaces.has(flow["client_node"]):
+                self._records[flow["index"]] = {
+                    "flow": flow["index"],
+                    "epoch_s": self._epoch,
+                    "server_exit": None,
+                }
+                continue
+            self._sending.add(flow["index"])
             self._at(flow["start_ns"] * 1e-9, partial(self._start_client, flow))
             self._at(flow["deadline_ns"] * 1e-9, partial(self._interrupt, flow))
         for step in self._job["steps"]:
@@ -92,7 +123,7 @@ class Timeline:
             self._reap()
             self._at(time.monotonic() - self._epoch + _POLL_S, reap)
 
-        first_end = min(flow["expected_end_ns"] for flow in self._job["flows"])
+        first_end = min((flow["expected_end_ns"] for flow in self._job["flows"]), default=0)
         self._at(first_end * 1e-9, reap)
 
     def _at(self, instant_s: float, action: Callable[[], None]) -> None:
@@ -100,7 +131,7 @@ class Timeline:
         heapq.heappush(self._events, (instant_s, self._serial, action))
 
     def _loop(self) -> None:
-        while self._waiting:
+        while self._waiting or not self._barrier.met("over"):
             instant, _, action = heapq.heappop(self._events)
             pause = self._epoch + instant - time.monotonic()
             if pause > 0:
@@ -157,25 +188,30 @@ class Timeline:
     def _reap(self) -> None:
         now = time.monotonic() - self._epoch
         for index in list(self._waiting):
-            client = self._clients.get(index)
-            if client is None or client.poll() is None:
+            sent_s = self._client_ended_s(index, now)
+            if sent_s is None:
                 continue
-            record = self._records[index]
-            if record["ended_s"] is None:
-                record["ended_s"] = now
-                record["client_exit"] = client.returncode
-            server = self._servers[index]
-            if server.poll() is None and now < record["ended_s"] + _EXCHANGE_S:
-                continue
-            if server.poll() is None:
-                server.send_signal(signal.SIGTERM)
-                try:
-                    server.wait(_STOP_GRACE_S)
-                except subprocess.TimeoutExpired:
-                    server.kill()
-                    server.wait()
-            record["server_exit"] = server.returncode
+            server = self._servers.get(index)
+            if server is not None:
+                if server.poll() is None and now < sent_s + _EXCHANGE_S:
+                    continue
+                self._records[index]["server_exit"] = _ended(server)
             self._waiting.discard(index)
+        if self._all_sent_s is None and not self._sending & self._waiting and self._barrier.met("over"):
+            self._all_sent_s = now
+
+    def _client_ended_s(self, index: int, now: float) -> Optional[float]:
+        """None while it runs; one on another machine is over when all are, for only then are we told."""
+        if index not in self._sending:
+            return self._all_sent_s
+        client, record = self._clients.get(index), self._records.get(index)
+        if client is None or record is None or client.poll() is None:
+            return None
+        if record["ended_s"] is None:
+            record["ended_s"] = now
+            record["client_exit"] = client.returncode
+        ended_s: float = record["ended_s"]
+        return ended_s
 
     def _carry_out(self, step: Dict[str, Any]) -> None:
         for command in step["commands"]:
@@ -183,3 +219,15 @@ class Timeline:
             if answer["exit"] != 0:
                 raise OSError("step at %.3f s: %s" % (step["at_ns"] * 1e-9, answer["stderr"].strip()))
         self._steps.append({"at_s": step["at_ns"] * 1e-9, "done_s": time.monotonic() - self._epoch})
+
+
+def _ended(server: "subprocess.Popen[bytes]") -> int:
+    """Its exit status; one that still runs is told to stop."""
+    if server.poll() is None:
+        server.send_signal(signal.SIGTERM)
+        try:
+            server.wait(_STOP_GRACE_S)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+    return int(server.returncode)

@@ -12,11 +12,10 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from fabbbr.job.records import Job
-
-BackendName = Literal["guest", "mininet"]
+from fabbbr.testbed import Testbed
 
 HEARTBEAT = "heartbeat"
 OUTCOME = "outcome.json"
@@ -53,24 +52,18 @@ class Report:
     """What else decided the bytes: goes into the provenance."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Identity:
-    """What a backend is, for the provenance of each cell."""
-
-    name: BackendName
-    clock: Literal["virtual", "real"]
-    kernel_release: str
-    kernel_config_sha256: str | None
-    kernel_sha256: str | None
-    timer_hz: int
-    tools: dict[str, str]
-
-
 class Backend(Protocol):
-    """A place where jobs run."""
+    """A place that is open for a run: whoever made it has raised EnvironmentUnfitError if it is unfit."""
 
-    def identity(self) -> Identity:
-        """Describe the place; raise EnvironmentUnfitError with the remedy when it cannot run jobs."""
+    @property
+    def testbed(self) -> Testbed:
+        """The place as a record."""
+
+    def cells_at_once(self, asked: int | None) -> int:
+        """How many cells run at a time: as many as ``asked``, or as do not disturb one another.
+
+        Raises UsageError for more than the place can take.
+        """
 
     def execute(self, task: Task) -> Report:
         """Carry out the job; raise BackendError when the tools broke, CancelledError when interrupted."""

@@ -5,25 +5,24 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-import re
 import subprocess
 import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from fabbbr.backends.agent import agent_hash, read_outcome
-from fabbbr.backends.base import JOB, CancelledError, Identity, Report, Task, heartbeat_s
+from fabbbr.backends.agent import ALONE, agent_hash, read_outcome
+from fabbbr.backends.base import JOB, CancelledError, Report, Task, heartbeat_s
 from fabbbr.backends.keeper import Keeper, die_with_runner, kill_group
-from fabbbr.backends.tools import NODE_PYTHON, search_path, tool_versions
-from fabbbr.errors import BackendError, EnvironmentUnfitError
+from fabbbr.backends.tools import NODE_PYTHON, search_path, tool_versions, tools_found
+from fabbbr.errors import BackendError, EnvironmentUnfitError, UsageError
+from fabbbr.testbed import REAL_TIME, Kernel, Machine, Testbed
 
 _PACKAGE = Path(__file__).parent.parent
 _PROBED_QDISCS = ("netem", "tbf", "prio", "clsact")
-_ALONE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
-"""In a process name space of its own: the kernel ends all of it with its first process."""
 _POLL_S = 0.1
-_DEFAULT_HZ = 250
+_CLOCK_MONOTONIC_COARSE = 6
+"""clock_gettime(2): its resolution is a tick of the kernel's timer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +75,24 @@ def _run(*argv: str) -> int:
         return 127
 
 
+def describe() -> Testbed:
+    """This machine, whether it is fit or not."""
+    config = Path(f"/boot/config-{platform.release()}")
+    kernel = Kernel(
+        release=platform.release(),
+        timer_hz=round(1 / time.clock_getres(_CLOCK_MONOTONIC_COARSE)),
+        config_sha256=hashlib.sha256(config.read_bytes()).hexdigest() if config.exists() else None,
+    )
+    return Testbed(
+        backend="mininet",
+        clock="real",
+        tolerances=REAL_TIME,
+        machines={"host": Machine(kernel=kernel, tools=tools_found())},
+    )
+
+
 class MininetBackend:
-    """Runs the agent as a child process; one cell at a time, for they would share the CPU in real time."""
+    """Runs the agent as a child process."""
 
     def __init__(self) -> None:
         missing = lacks()
@@ -85,22 +100,20 @@ class MininetBackend:
             reasons = "; ".join(f"{lack.what} is missing ({lack.remedy})" for lack in missing)
             message = f"Mininet cannot run on this machine: {reasons}"
             raise EnvironmentUnfitError(message)
-        self._tools = tool_versions()
+        tool_versions()
+        self.testbed = describe()
         self._one_at_a_time = threading.Lock()
         self._keeper = Keeper()
 
-    def identity(self) -> Identity:
-        """This machine's kernel and tools."""
-        config = Path(f"/boot/config-{platform.release()}")
-        return Identity(
-            name="mininet",
-            clock="real",
-            kernel_release=platform.release(),
-            kernel_config_sha256=hashlib.sha256(config.read_bytes()).hexdigest() if config.exists() else None,
-            kernel_sha256=None,
-            timer_hz=_timer_hz(config),
-            tools=self._tools,
-        )
+    def cells_at_once(self, asked: int | None) -> int:
+        """One: two would share the CPU in real time."""
+        if asked is not None and asked > 1:
+            message = (
+                f"--jobs {asked}: Mininet on this host runs one cell at a time, for two would share its "
+                f"CPU in real time; leave --jobs out"
+            )
+            raise UsageError(message)
+        return 1
 
     def execute(self, task: Task) -> Report:
         """Run the job on this machine."""
@@ -127,7 +140,7 @@ class MininetBackend:
         runner = os.getpid()
         with (work / "raw" / "console.log").open("wb") as console:
             process = subprocess.Popen(
-                (*_ALONE, NODE_PYTHON, "-m", "agent.lab", str(work / JOB), str(work)),
+                (*ALONE, NODE_PYTHON, "-m", "agent.lab", str(work / JOB), str(work)),
                 cwd=_PACKAGE,
                 env=environment,
                 stdin=subprocess.DEVNULL,
@@ -157,10 +170,3 @@ def _watch(process: subprocess.Popen[bytes], task: Task) -> None:
         beat = heartbeat_s(task.work)
         if beat is not None:
             task.progress(beat)
-
-
-def _timer_hz(config: Path) -> int:
-    if not config.exists():
-        return _DEFAULT_HZ
-    match = re.search(r"^CONFIG_HZ=(\d+)$", config.read_text(encoding="utf-8"), re.MULTILINE)
-    return int(match[1]) if match else _DEFAULT_HZ

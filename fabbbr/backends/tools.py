@@ -25,21 +25,22 @@ _PACKAGES = {"ss": "iproute2", "tc": "iproute2", "ping": "iputils-ping"}
 
 def tool_versions() -> dict[str, str]:
     """Tool → first line of its version; raise EnvironmentUnfitError naming all packages that are missing."""
-    versions = {tool: _first_line(argv) for tool, argv in _VERSION_COMMANDS.items()}
-    missing = sorted({_PACKAGES.get(tool, tool) for tool, line in versions.items() if line is None})
+    versions = tools_found()
+    missing = sorted({_PACKAGES.get(tool, tool) for tool in _VERSION_COMMANDS.keys() - versions.keys()})
     if missing:
         message = (
             f"missing on this machine: {', '.join(missing)}; install them: apt-get "
             f"install {' '.join(missing)}"
         )
         raise EnvironmentUnfitError(message)
-    return {tool: line for tool, line in versions.items() if line is not None}
+    return versions
 
 
 @cache
-def iperf3_version() -> str | None:
-    """First line of what this machine's iperf3 says of itself; None without one."""
-    return _first_line(_VERSION_COMMANDS["iperf3"])
+def tools_found() -> dict[str, str]:
+    """Tool → first line of its version, of those that are here."""
+    said = {tool: _first_line(argv) for tool, argv in _VERSION_COMMANDS.items()}
+    return {tool: line for tool, line in said.items() if line is not None}
 
 
 def _first_line(argv: tuple[str, ...]) -> str | None:

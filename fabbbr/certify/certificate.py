@@ -7,6 +7,7 @@ back, physics (propagation, serialisation, conservation of packets) and the stat
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -14,46 +15,39 @@ from typing import NamedTuple
 from fabbbr.certify import carried, controls
 from fabbbr.certify.evidence import Counters, Evidence, Preflight, answer_to
 from fabbbr.certify.hosts import kept_by_receivers, unlimited
-from fabbbr.certify.settings import Slots, settings, slots_s
-from fabbbr.job.cabling import Cabling, lay_cables
-from fabbbr.job.probes import burst_departs_whole, burst_fills_buffer, pings
-from fabbbr.job.records import Interface
-from fabbbr.model import Cell, Certificate, Check, Loss
+from fabbbr.certify.settings import settings
+from fabbbr.job.expected import BurstProbe, Prepared, RoundTrip
+from fabbbr.job.records import Cable, Interface
+from fabbbr.model import Certificate, Check, Loss
 from fabbbr.physics import correlated_spread, stationary_loss
-from fabbbr.units import ETHERNET_HEADER_BYTES, NANOSECONDS_PER_SECOND
+from fabbbr.testbed import Tolerances
+from fabbbr.units import NANOSECONDS_PER_SECOND
 
-RTT_TOLERANCE_S = 10e-6
-"""Beyond serialisation of the ping itself; ping prints microseconds."""
-REAL_CLOCK_RTT_TOLERANCE_S = 2e-3
-RATE_TOLERANCE = 0.002
-LOOK_S = 10e-6
-REAL_CLOCK_LOOK_S = 0.02
-REAL_CLOCK_RATE_TOLERANCE = 0.02
 LOSS_CONFIDENCE = 0.99
-_PING_FRAME_BYTES = 98
 _NUMBER = r"(\d+(?:\.\d+)?)"
 _PING_SUMMARY = re.compile(rf"= {_NUMBER}/{_NUMBER}/{_NUMBER}/")
 _FEWEST_GAPS = 5
 
 
-def certify(cell: Cell, evidence: Evidence, *, real_clock: bool, lossy_cells: int) -> Certificate:
+def certify(prepared: Prepared, evidence: Evidence, *, lossy_cells: int) -> Certificate:
     """The certificate of one cell.
 
     ``lossy_cells`` is how many cells of the run have injected loss: the binomial interval is widened so that
     all of them together, and not each by itself, pass with 99 % when the emulator is right.
     """
-    cabling = lay_cables(cell)
+    cell, expected, allowed = prepared.cell, prepared.expected, prepared.testbed.tolerances
     ran = carried.ran(cell, evidence)
     return Certificate(
         checks=(
-            *settings(cell, cabling, evidence.readback),
-            *controls.checks(cell, evidence.readback),
-            *_rtt(cell, cabling, evidence.preflight, real_clock=real_clock),
-            *_burst(cell, cabling, evidence.preflight, real_clock=real_clock),
-            *_conservation(cabling, evidence),
-            *_loss(cabling, evidence, lossy_cells, offloads=cell.offloads),
+            *settings(prepared, evidence.readback),
+            *controls.checks(expected.controls, evidence.readback),
+            *(_rtt(one, evidence.preflight, allowed) for one in expected.round_trips),
+            *_burst(expected.burst, evidence.preflight, allowed),
+            *_conservation(prepared, evidence),
+            *_loss(prepared, evidence, lossy_cells),
             *unlimited(cell, evidence),
             kept_by_receivers(cell, evidence.before, evidence.after),
+            *_clocks(prepared, evidence),
             ran,
         )
     )
@@ -62,76 +56,61 @@ def certify(cell: Cell, evidence: Evidence, *, real_clock: bool, lossy_cells: in
 # Probes
 
 
-def _rtt(cell: Cell, cabling: Cabling, preflight: Preflight, *, real_clock: bool) -> Iterator[Check]:
-    tolerance = REAL_CLOCK_RTT_TOLERANCE_S if real_clock else RTT_TOLERANCE_S
-    wait_s = sum(_PING_FRAME_BYTES * 8 / link.rate.bps for link in cell.links if link.rate is not None)
-    asked_for = {capture.name: capture for capture in pings(cell, cabling)}
-    for sender, receiver in dict.fromkeys((flow.sender, flow.receiver) for flow in cell.flows):
-        asked = next(f.rtt.seconds for f in cell.flows if (f.sender, f.receiver) == (sender, receiver))
-        least_s, most_s = _held_s(cell, cabling, sender, receiver)
-        told = answer_to(asked_for[f"ping.{sender}.{receiver}"], preflight.pings, "preflight.json").stdout
-        match = _PING_SUMMARY.search(told)
-        low, high = (float(match[1]) / 1e3, float(match[3]) / 1e3) if match else (-1.0, -1.0)
-        yield Check(
-            name=f"RTT {sender}–{receiver}",
-            passed=match is not None
-            and low >= asked + least_s - tolerance
-            and high <= asked + most_s + wait_s + tolerance,
-            asked=f"{asked * 1e3:g} ms"
-            + (f" and {least_s * 1e3:g} to {most_s * 1e3:g} ms for the aggregate" if most_s else ""),
-            measured=f"{low * 1e3:.3f} to {high * 1e3:.3f} ms" if match else "no answer",
-            detail=(
-                f"{cabling.address(sender)} to {cabling.address(receiver)}, tolerance {tolerance * 1e6:g} us"
-            ),
-        )
+def _rtt(trip: RoundTrip, preflight: Preflight, allowed: Tolerances) -> Check:
+    least_s, most_s = trip.held_s
+    told = answer_to(trip.capture, preflight.pings, "preflight.json").stdout
+    match = _PING_SUMMARY.search(told)
+    low, high = (float(match[1]) / 1e3, float(match[3]) / 1e3) if match else (-1.0, -1.0)
+    latest = trip.propagation_s + most_s + trip.serialisation_s + allowed.rtt_s
+    return Check(
+        name=f"RTT {trip.sender}–{trip.receiver}",
+        passed=match is not None and low >= trip.propagation_s + least_s - allowed.rtt_s and high <= latest,
+        asked=f"{trip.propagation_s * 1e3:g} ms"
+        + (f" and {least_s * 1e3:g} to {most_s * 1e3:g} ms for the aggregate" if most_s else ""),
+        measured=f"{low * 1e3:.3f} to {high * 1e3:.3f} ms" if match else "no answer",
+        detail=f"{' to '.join(trip.addresses)}, tolerance {allowed.rtt_s * 1e6:g} us",
+    )
 
 
-def _held_s(cell: Cell, cabling: Cabling, sender: str, receiver: str) -> Slots:
-    """How long an answer that comes alone waits on its way back, at least and at most."""
-    crossed = cabling.links_between(sender, receiver)
-    held = [slots_s(link.ack_aggregation) for link in cell.links if link.name in crossed]
-    return sum(least for least, _ in held), sum(most for _, most in held)
-
-
-def _burst(cell: Cell, cabling: Cabling, preflight: Preflight, *, real_clock: bool) -> Iterator[Check]:
-    link = cell.bottleneck
-    assert link.rate is not None
-    assert link.buffer_bytes is not None
-    assert link.burst_bytes is not None
-    burst = preflight.burst
-    frame = cell.mtu_bytes + ETHERNET_HEADER_BYTES
-    steady = burst.arrivals[link.burst_bytes // frame + 2 :]
-    rate = _departure_rate_bps(steady, frame, all_departed=burst_departs_whole(cell))
-    tolerance = REAL_CLOCK_RATE_TOLERANCE if real_clock else RATE_TOLERANCE
+def _burst(probe: BurstProbe, preflight: Preflight, allowed: Tolerances) -> Iterator[Check]:
+    burst, queue, frame = preflight.burst, probe.queue, probe.frame_bytes
+    steady = burst.arrivals[probe.tokens + 2 :]
+    rate = _departure_rate_bps(steady, frame, all_departed=probe.departs_whole)
     yield Check(
         name="rate",
         # With room for a single frame the queue runs dry between two: what was read back must do.
-        passed=abs(rate / link.rate.bps - 1) <= tolerance
+        passed=abs(rate / queue.rate.bps - 1) <= allowed.rate
         if rate is not None
-        else link.buffer_bytes < 2 * frame,
-        asked=f"{link.rate}",
+        else queue.buffer_bytes < 2 * frame,
+        asked=f"{queue.rate}",
         measured="not measurable" if rate is None else f"{rate / 1e6:.6g} Mbit/s",
         detail=f"spacing of {burst.sent} packets behind the bottleneck",
     )
-    if not burst_fills_buffer(cell):
-        return
-    device = next(ends.queue.name for ends in cabling.ends if ends.link.name == link.name)
-    peaks = [(q.backlog, q.drops) for q in burst.queues_at_peak if (q.kind, q.dev) == ("tbf", device)]
+    if probe.fills_buffer:
+        yield _buffer(probe, preflight, allowed)
+
+
+def _buffer(probe: BurstProbe, preflight: Preflight, allowed: Tolerances) -> Check:
+    queue, frame = probe.queue, probe.frame_bytes
+    peaks = [
+        (one.backlog, one.drops)
+        for one in preflight.burst.queues_at_peak
+        if (one.kind, one.dev) == ("tbf", queue.interface.name)
+    ]
     backlog, drops = max(peaks, key=lambda peak: peak[0], default=(0, 0))
     # What drains between the burst's arrival and the look; on a real clock a process start may come between.
-    late_s = REAL_CLOCK_LOOK_S if real_clock else LOOK_S
-    slack = frame + int(link.rate.bps / 8 * late_s)
-    yield Check(
+    slack = frame + int(queue.rate.bps / 8 * allowed.look_s)
+    full = drops > 0 and queue.buffer_bytes < backlog + slack
+    return Check(
         name="buffer",
-        # In real time a sender may be too slow to fill the queue; then the limit that was read back must do.
         passed=bool(peaks)
-        and backlog <= link.buffer_bytes
-        and ((drops > 0 and link.buffer_bytes < backlog + slack) or (drops == 0 and real_clock)),
-        asked=f"{link.buffer_bytes} B",
+        and backlog <= queue.buffer_bytes
+        and (full or (drops == 0 and not allowed.fills_buffer)),
+        asked=f"{queue.buffer_bytes} B",
         measured=f"full at {backlog} B ({backlog // frame} frames), {drops} dropped",
         detail=(
             f"at most {slack} B below the limit: a frame that does not fit, and "
-            f"{late_s * 1e6:g} us of draining"
+            f"{allowed.look_s * 1e6:g} us of draining"
         ),
     )
 
@@ -155,6 +134,27 @@ def _departure_rate_bps(
         return None
     departures, took_ns = sum(frames for frames, _ in gaps), sum(ns for _, ns in gaps)
     return departures * frame_bytes * 8 * NANOSECONDS_PER_SECOND / max(took_ns, 1)
+
+
+# Clocks
+
+
+def _clocks(prepared: Prepared, evidence: Evidence) -> Iterator[Check]:
+    """Series of several machines share an axis: it must be known well enough where each one's zero is."""
+    testbed = prepared.testbed
+    machines = dict.fromkeys(testbed.machine_of(node.name) for node in prepared.job.nodes)
+    if len(machines) < 2:
+        return
+    known = {machine: clock.uncertain_s for machine, clock in evidence.clocks.items()}
+    unknown = [machine for machine in machines if known.get(machine) is None]
+    worst_s = max((seconds for seconds in known.values() if seconds is not None), default=0.0)
+    yield Check(
+        name="clocks",
+        passed=not unknown and worst_s <= testbed.tolerances.clock_s,
+        asked=f"of {len(machines)} machines, each known to {testbed.tolerances.clock_s * 1e3:g} ms",
+        measured=f"not measured: {', '.join(unknown)}" if unknown else f"known to {worst_s * 1e3:.6g} ms",
+        detail="bounds before and after the flows, and the drift between",
+    )
 
 
 # Conservation and loss
@@ -181,24 +181,20 @@ def _counted(counters: Counters, node: str, device: str) -> _Grown:
     return _Grown(link.rx.packets + link.rx.dropped, link.tx.packets, root.drops, root.qlen)
 
 
-def _conservation(cabling: Cabling, evidence: Evidence) -> Iterator[Check]:
-    for node in cabling.nodes:
-        if node.kind == "host":
-            continue
-        grown = [_grown(evidence, interface) for interface in cabling.interfaces(node.name)]
-        entered, left, dropped, standing = map(sum, zip(*grown, strict=True))
-        unexplained = entered - left - dropped - standing
-        yield Check(
-            name=f"packets of {node.name}",
-            passed=unexplained == 0,
-            asked="entered = left + dropped + standing",
-            measured=f"{entered} = {left} + {dropped} + {standing}"
-            + (f", {unexplained} unexplained" if unexplained else ""),
-        )
+def _conservation(prepared: Prepared, evidence: Evidence) -> Iterator[Check]:
+    job, network = prepared.job, prepared.expected.network_cables
+    interfaces_of: dict[str, list[Interface]] = defaultdict(list)
+    for cable in job.cables:
+        for side in (cable.a, cable.b):
+            interfaces_of[side.node].append(side)
+    for node in job.nodes:
+        if node.kind != "host":
+            yield _conserved(node.name, interfaces_of[node.name], evidence)
     lost = [
-        f"{cable.a.name}→{cable.b.name}: {sent - received}"
-        for cable in cabling.cables
-        for sent, received in _both_ways(evidence, cable.a, cable.b)
+        f"{way}: {sent - received}"
+        for cable in job.cables
+        if cable not in network
+        for way, sent, received in _both_ways(evidence, cable)
         if sent != received
     ]
     yield Check(
@@ -207,31 +203,59 @@ def _conservation(cabling: Cabling, evidence: Evidence) -> Iterator[Check]:
         asked="received = sent",
         measured="; ".join(lost) if lost else "equal on every cable",
     )
+    for cable in network:
+        yield _carried_by_network(cable, evidence, prepared.testbed.tolerances)
 
 
-def _both_ways(evidence: Evidence, a: Interface, b: Interface) -> Iterator[tuple[int, int]]:
-    one, other = _grown(evidence, a), _grown(evidence, b)
-    yield one.left, other.entered
-    yield other.left, one.entered
+def _conserved(node: str, interfaces: Sequence[Interface], evidence: Evidence) -> Check:
+    grown = [_grown(evidence, interface) for interface in interfaces]
+    entered, left, dropped, standing = map(sum, zip(*grown, strict=True))
+    unexplained = entered - left - dropped - standing
+    return Check(
+        name=f"packets of {node}",
+        passed=unexplained == 0,
+        asked="entered = left + dropped + standing",
+        measured=f"{entered} = {left} + {dropped} + {standing}"
+        + (f", {unexplained} unexplained" if unexplained else ""),
+    )
 
 
-def _loss(cabling: Cabling, evidence: Evidence, lossy_cells: int, *, offloads: bool) -> Iterator[Check]:
-    for ends in cabling.ends:
-        if ends.link.rate is not None:
+def _carried_by_network(cable: Cable, evidence: Evidence, allowed: Tolerances) -> Check:
+    """What a cable that is not ours lost is the network's; it must not make packets, nor lose too many."""
+    ways = list(_both_ways(evidence, cable))
+    return Check(
+        name=f"network between {cable.a.name} and {cable.b.name}",
+        passed=all(0 <= sent - received <= allowed.network_loss * sent for _, sent, received in ways),
+        asked=f"at most {allowed.network_loss:.6%} lost each way",
+        measured="; ".join(f"{way}: {sent - received} of {sent} lost" for way, sent, received in ways),
+    )
+
+
+def _both_ways(evidence: Evidence, cable: Cable) -> Iterator[tuple[str, int, int]]:
+    """Which way, and how many packets were sent and received."""
+    one, other = _grown(evidence, cable.a), _grown(evidence, cable.b)
+    yield f"{cable.a.name}→{cable.b.name}", one.left, other.entered
+    yield f"{cable.b.name}→{cable.a.name}", other.left, one.entered
+
+
+def _loss(prepared: Prepared, evidence: Evidence, lossy_cells: int) -> Iterator[Check]:
+    for queue in prepared.expected.queues:
+        if not queue.reverse:
             yield Check(
-                name=f"congestion drops at {ends.queue.name}",
+                name=f"congestion drops at {queue.interface.name}",
                 passed=True,
                 asked="counted apart from injected loss",
-                measured=f"{_grown(evidence, ends.queue).dropped} packets",
+                measured=f"{_grown(evidence, queue.interface).dropped} packets",
             )
-        if ends.link.loss is None or ends.wire_forward is None:
+    for wire in prepared.expected.wires:
+        if wire.loss is None:
             continue
-        node, device = ends.wire_forward.node, ends.wire_forward.name
+        node, device = wire.interface.node, wire.interface.name
         early, late = (counters.qdisc(node, device, "10:") for counters in (evidence.before, evidence.after))
         dropped = late.drops - early.drops
         offered = dropped + late.packets - early.packets + late.qlen - early.qlen
-        check = _loss_check(ends.link.loss, ends.link.name, dropped, offered, lossy_cells)
-        yield _in_super_packets(check) if offloads else check
+        check = _loss_check(wire.loss, wire.link, dropped, offered, lossy_cells)
+        yield _in_super_packets(check) if prepared.cell.offloads else check
 
 
 def _in_super_packets(check: Check) -> Check:

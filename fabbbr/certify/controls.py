@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from fabbbr.certify.evidence import Answer, answer_to
-from fabbbr.job.congestion import (
-    BBR_VERSION,
-    PARAMETERS,
-    asked_of_bbr,
-    asked_of_ours,
-    bbr_version,
-    kernel_name,
-    own_flows,
-)
-from fabbbr.model import Cell, Check, CongestionControl, Flow
+from fabbbr.job.expected import Control, Prepared
+from fabbbr.job.records import Capture
+from fabbbr.model import Check, CongestionControl
 
 _SOURCE = re.compile(r"[0-9a-f]{16}")
 _BPF_STATUS = re.compile(
@@ -34,11 +27,11 @@ class _Told(NamedTuple):
     source: str | None = None
 
 
-def _told(readback: Readback, flow: Flow) -> _Told:
+def _told(readback: Readback, control: Control, asked: Capture) -> _Told:
     """Only bbr2 can be set to a profile: the others are of the profile that they were asked for."""
-    answer = answer_to(asked_of_ours(flow.sender), readback, "readback.json").stdout
+    answer = answer_to(asked, readback, "readback.json").stdout
     told = _told_by_bpf(answer) or _told_by_module(answer)
-    return told if flow.cca == "bbr2" else told._replace(profile=flow.profile)
+    return told if control.cca == "bbr2" else told._replace(profile=control.profile)
 
 
 def _told_by_bpf(answer: str) -> _Told | None:
@@ -47,51 +40,62 @@ def _told_by_bpf(answer: str) -> _Told | None:
 
 
 def _told_by_module(answer: str) -> _Told:
-    pairs = (line.removeprefix(f"{PARAMETERS}/").partition(":") for line in answer.splitlines())
+    """Lines of ``grep`` over the files of its parameters: ``/sys/…/profile:v2alpha``."""
+    pairs = (line.rpartition("/")[2].partition(":") for line in answer.splitlines())
     told = {name: value for name, _, value in pairs}
     return _Told("module", told.get("profile"), told["source"]) if "source" in told else _Told()
 
 
-def checks(cell: Cell, readback: Readback) -> Iterator[Check]:
+def checks(expected: Sequence[Control], readback: Readback) -> Iterator[Check]:
     """Whether each sender's kernel runs the BBR that was asked for."""
-    for flow in {(flow.sender, kernel_name(flow)): flow for flow in own_flows(cell)}.values():
-        _, profile, source = _told(readback, flow)
+    for control in {(one.sender, one.kernel_name): one for one in expected}.values():
+        if control.asked_of_ours is not None:
+            yield _is_ours(control, _told(readback, control, control.asked_of_ours))
+    for control in {one.sender: one for one in expected if one.asked_of_bbr is not None}.values():
+        assert control.asked_of_bbr is not None
+        version = _told_version(readback, control.asked_of_bbr)
         yield Check(
-            name=f"{kernel_name(flow)} of {flow.sender}",
-            passed=profile == flow.profile and source is not None and _SOURCE.fullmatch(source) is not None,
-            asked=f"profile {flow.profile}, of known source",
-            measured=f"profile {profile}, source {source}",
-        )
-    for flow in {flow.sender: flow for flow in cell.flows if kernel_name(flow) == "bbr"}.values():
-        version = _told_version(readback, flow)
-        yield Check(
-            name=f"{kernel_name(flow)} of {flow.sender}",
-            passed=version == bbr_version(flow),
-            asked="mainline's bbr, which has no version" if flow.cca == "bbr1" else "bbr of version 3",
+            name=f"{control.kernel_name} of {control.sender}",
+            passed=version == control.version,
+            asked="bbr of version 3" if control.version else "mainline's bbr, which has no version",
             measured=f"version {version}" if version else "no version",
         )
 
 
-def _told_version(readback: Readback, flow: Flow) -> str:
+def _is_ours(control: Control, told: _Told) -> Check:
+    known = told.source is not None and _SOURCE.fullmatch(told.source) is not None
+    return Check(
+        name=f"{control.kernel_name} of {control.sender}",
+        passed=told.profile == control.profile and known,
+        asked=f"profile {control.profile}, of known source",
+        measured=f"profile {told.profile}, source {told.source}",
+    )
+
+
+def _told_version(readback: Readback, asked: Capture) -> str:
     """Empty for a module without one: then cat must say that there is no such file, and not just nothing."""
-    answer = answer_to(asked_of_bbr(flow.sender), readback, "readback.json", exits=(0, 1))
-    if answer.exit == 1 and answer.stdout == "" and BBR_VERSION in answer.stderr:
+    answer = answer_to(asked, readback, "readback.json", exits=(0, 1))
+    if answer.exit == 1 and answer.stdout == "" and asked.command.argv[-1] in answer.stderr:
         return ""
     return answer.stdout.strip() or "(not told)"
 
 
-def identified(cell: Cell, readback: Readback, *, kernel_release: str) -> tuple[CongestionControl, ...]:
+def identified(prepared: Prepared, readback: Readback) -> tuple[CongestionControl, ...]:
     """What stood behind each name, for the provenance of the cell; in the order of the flows."""
-    told = (_identified(flow, readback, kernel_release) for flow in cell.flows)
+    told = (
+        _identified(one, readback, prepared.testbed.kernel_of(one.sender).release)
+        for one in prepared.expected.controls
+    )
     return tuple(dict.fromkeys(told))
 
 
-def _identified(flow: Flow, readback: Readback, kernel_release: str) -> CongestionControl:
-    told = _told(readback, flow) if flow.implementation == "fabbbr" else _Told()
+def _identified(control: Control, readback: Readback, kernel_release: str) -> CongestionControl:
+    asked = control.asked_of_ours
+    told = _told(readback, control, asked) if asked is not None else _Told()
     return CongestionControl(
-        cca=flow.cca,
-        kernel_name=kernel_name(flow),
-        implementation=flow.implementation or f"mainline {kernel_release}",
+        cca=control.cca,
+        kernel_name=control.kernel_name,
+        implementation=control.implementation or f"mainline {kernel_release}",
         profile=told.profile,
         source=told.source,
         form=told.form,

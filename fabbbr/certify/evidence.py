@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from fabbbr.errors import BackendError
 from fabbbr.job.records import Capture
+from fabbbr.testbed import MachineClock
 
 _Count = Annotated[int, Field(ge=0)]
 _T = TypeVar("_T")
@@ -235,12 +236,14 @@ class Evidence:
     reports: Mapping[tuple[int, Side], FlowReport | None]
     """None where the program left nothing that can be read."""
     steps: tuple[StepRecord, ...]
+    clocks: Mapping[str, MachineClock]
+    """Machine → its clock; empty where one machine carried out everything."""
 
     @classmethod
     def read(cls, raw: Path) -> Evidence:
         """Load from a cell's ``raw/``; raise BackendError when a tool did not leave what it should."""
         flows = _load(raw, "flows.json", TypeAdapter(tuple[FlowRecord, ...]))
-        steps = raw / "steps.json"
+        steps, clocks = raw / "steps.json", raw / "clocks.json"
         sides: tuple[Side, Side] = ("client", "server")
         return cls(
             readback=_load(raw, "readback.json", TypeAdapter(dict[str, Answer])),
@@ -258,6 +261,7 @@ class Evidence:
                 for side in sides
             },
             steps=_load(raw, steps.name, TypeAdapter(tuple[StepRecord, ...])) if steps.exists() else (),
+            clocks=_load(raw, clocks.name, TypeAdapter(dict[str, MachineClock])) if clocks.exists() else {},
         )
 
 

@@ -6,16 +6,15 @@ One check for the hosts together, one for every bottleneck queue and one for eve
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated
 
 from pydantic import Field, TypeAdapter
 
 from fabbbr.certify.evidence import Answer, Told, answer_to, parsed
-from fabbbr.job.cabling import Cabling, LinkEnds
-from fabbbr.job.configure import expected_offloads, expected_sysctls, netem_limit, readback_captures
-from fabbbr.job.records import Interface
-from fabbbr.model import AckAggregation, Cell, Check
+from fabbbr.job.expected import Expected, Prepared, Queue, Slots, Wire
+from fabbbr.job.records import Capture
+from fabbbr.model import Check
 
 _TOLD_DELAY_STEP_S = 1.5e-6
 """tc says a delay in whole microseconds, cut off; the pings measure it finer."""
@@ -23,10 +22,6 @@ _TICK_S = 64e-9
 """tc keeps a TBF's burst as time, in ticks of 64 ns."""
 _NETEM_STEP = 2.0**-31
 """netem keeps probabilities in 32 bits."""
-
-Slots = tuple[float, float]
-"""How many seconds the first of an aggregate waits, at least and at most; zeros
-where nothing is aggregated."""
 
 
 class _Delay(Told):
@@ -91,60 +86,53 @@ _SHAPERS = TypeAdapter(list[_Shaper | _Other])
 class _Answers:
     """What was captured, each as the answer to what was asked."""
 
-    def __init__(self, cell: Cell, cabling: Cabling, told: Mapping[str, Answer]) -> None:
-        self._asked = {capture.name: capture for capture in readback_captures(cell, cabling)}
+    def __init__(self, asked: Sequence[Capture], told: Mapping[str, Answer]) -> None:
+        self._asked = {capture.name: capture for capture in asked}
         self._told = told
 
     def text(self, name: str) -> str:
         return self._of(name).stdout
 
-    def qdiscs(self, interface: Interface) -> list[_Shaper | _Other]:
-        name = f"qdisc.{interface.node}"
-        return [qdisc for qdisc in parsed(self._of(name), _SHAPERS, name) if qdisc.dev == interface.name]
+    def qdiscs(self, at: Queue | Wire) -> list[_Shaper | _Other]:
+        told = parsed(self._of(at.captured), _SHAPERS, at.captured)
+        return [qdisc for qdisc in told if qdisc.dev == at.interface.name]
 
-    def options(self, interface: Interface, kind: str) -> list[_Options]:
+    def options(self, at: Queue | Wire, kind: str) -> list[_Options]:
         return [
-            qdisc.options
-            for qdisc in self.qdiscs(interface)
-            if isinstance(qdisc, _Shaper) and qdisc.kind == kind
+            qdisc.options for qdisc in self.qdiscs(at) if isinstance(qdisc, _Shaper) and qdisc.kind == kind
         ]
 
     def _of(self, name: str) -> Answer:
         return answer_to(self._asked[name], self._told, "readback.json")
 
 
-def settings(cell: Cell, cabling: Cabling, readback: Mapping[str, Answer]) -> Iterator[Check]:
-    """The checks, from the captures that :func:`fabbbr.job.configure.readback_captures` asked for."""
-    answers = _Answers(cell, cabling, readback)
-    wrong = sorted(_wrong_host_settings(cell, cabling, answers))
+def settings(prepared: Prepared, readback: Mapping[str, Answer]) -> Iterator[Check]:
+    """The checks, from what the job's read-back captured."""
+    answers = _Answers(prepared.job.readback, readback)
+    wrong = sorted(_wrong_host_settings(prepared.expected, answers))
     yield Check(
         name="host settings",
         passed=not wrong,
         asked="windows, ports, ECN and offloads as configured",
         measured="all in force" if not wrong else "; ".join(wrong),
     )
-    for ends in cabling.ends:
-        yield from _queue_settings(ends, answers)
-        yield from _wire_settings(cell, ends, answers)
+    yield from (_queue_settings(queue, answers) for queue in prepared.expected.queues)
+    yield from (_wire_settings(wire, answers) for wire in prepared.expected.wires)
 
 
-def _wrong_host_settings(cell: Cell, cabling: Cabling, answers: _Answers) -> Iterator[str]:
-    for node in cabling.nodes:
-        if node.kind == "host":
-            told = dict(
-                line.split(" = ", 1)
-                for line in answers.text(f"sysctl.{node.name}").splitlines()
-                if " = " in line
-            )
-            for key, asked in expected_sysctls(cell).items():
-                if told.get(key, "").split() != asked.split():
-                    yield f"{node.name}: {key} is {told.get(key)!r}, not {asked!r}"
-        for interface in cabling.interfaces(node.name):
-            features = answers.text(f"offloads.{interface.name}")
-            for feature in expected_offloads(cell, node.kind):
-                state = re.search(rf"^{_ETHTOOL_NAMES[feature]}: (\w+)", features, re.MULTILINE)
-                if state is None or state[1] != "off":
-                    yield f"{interface.name}: {feature} is {state[1] if state is not None else 'not told'}"
+def _wrong_host_settings(expected: Expected, answers: _Answers) -> Iterator[str]:
+    for host in expected.hosts:
+        lines = answers.text(host.captured).splitlines()
+        told = dict(line.split(" = ", 1) for line in lines if " = " in line)
+        for key, asked in host.sysctls.items():
+            if told.get(key, "").split() != asked.split():
+                yield f"{host.node}: {key} is {told.get(key)!r}, not {asked!r}"
+    for at in expected.offloads:
+        features = answers.text(at.captured)
+        for feature in at.off:
+            state = re.search(rf"^{_ETHTOOL_NAMES[feature]}: (\w+)", features, re.MULTILINE)
+            if state is None or state[1] != "off":
+                yield f"{at.interface.name}: {feature} is {state[1] if state is not None else 'not told'}"
 
 
 _ETHTOOL_NAMES = {
@@ -155,63 +143,46 @@ _ETHTOOL_NAMES = {
 }
 
 
-def _queue_settings(ends: LinkEnds, answers: _Answers) -> Iterator[Check]:
-    link = ends.link
-    if link.rate is None:
-        return
-    assert link.burst_bytes is not None
-    for interface in (ends.queue, *ends.reverse_queues):
-        kinds = [qdisc.kind for qdisc in answers.qdiscs(interface)]
-        tbf = next(iter(answers.options(interface, "tbf")), _Options())
-        slack = link.rate.bps / 8 * _TICK_S * 2 + 1
-        right = (
-            tbf.rate == link.rate.bps // 8
-            and tbf.limit == link.buffer_bytes
-            and abs((tbf.burst or 0) - link.burst_bytes) <= max(slack, link.burst_bytes * 0.002)
-            and (link.aqm == "taildrop" or link.aqm in kinds)
-        )
-        yield Check(
-            name=f"bottleneck {link.name} at {interface.name}",
-            passed=right,
-            asked=f"{link.rate}, limit {link.buffer_bytes} B, burst {link.burst_bytes} B, {link.aqm}",
-            measured=(
-                f"{(tbf.rate or 0) * 8} bit/s, limit {tbf.limit} B, burst {tbf.burst} B, " + "+".join(kinds)
-            ),
-        )
+def _queue_settings(queue: Queue, answers: _Answers) -> Check:
+    kinds = [qdisc.kind for qdisc in answers.qdiscs(queue)]
+    tbf = next(iter(answers.options(queue, "tbf")), _Options())
+    slack = queue.rate.bps / 8 * _TICK_S * 2 + 1
+    right = (
+        tbf.rate == queue.rate.bps // 8
+        and tbf.limit == queue.buffer_bytes
+        and abs((tbf.burst or 0) - queue.burst_bytes) <= max(slack, queue.burst_bytes * 0.002)
+        and (queue.aqm == "taildrop" or queue.aqm in kinds)
+    )
+    return Check(
+        name=f"bottleneck {queue.link} at {queue.interface.name}",
+        passed=right,
+        asked=f"{queue.rate}, limit {queue.buffer_bytes} B, burst {queue.burst_bytes} B, {queue.aqm}",
+        measured=(
+            f"{(tbf.rate or 0) * 8} bit/s, limit {tbf.limit} B, burst {tbf.burst} B, " + "+".join(kinds)
+        ),
+    )
 
 
-def _wire_settings(cell: Cell, ends: LinkEnds, answers: _Answers) -> Iterator[Check]:
-    for interface in (ends.wire_forward, ends.wire_backward):
-        if interface is None:
-            continue
-        netems = answers.options(interface, "netem")
-        delay_s = ends.link.delay.seconds if ends.link.delay is not None else 0.0
-        told = [netem.delay_s for netem in netems]
-        lossy = ends.link.loss is not None and interface == ends.wire_forward
-        asked_loss = ends.link.loss.rate.value if ends.link.loss is not None and lossy else 0.0
-        told_loss = sum(netem.loss for netem in netems)
-        backward = interface == ends.wire_backward
-        asked_slots = slots_s(ends.link.ack_aggregation if backward else None)
-        told_slots = [netem.slots_s for netem in netems]
-        yield Check(
-            name=f"wire of {ends.link.name} at {interface.name}",
-            # Data and the rest each have a netem of their own where data is lost.
-            passed=len(told) == (2 if lossy else 1)
-            and all(netem.limit == netem_limit(cell, ends.link) for netem in netems)
-            and all(abs(value - delay_s) < _TOLD_DELAY_STEP_S for value in told)
-            and all(_same_slots(slots, asked_slots) for slots in told_slots)
-            and abs(told_loss - asked_loss) <= _NETEM_STEP,
-            asked=f"delay {delay_s * 1e3:g} ms, loss {asked_loss:.9g}{_in_words(asked_slots)}",
-            measured=(
-                f"delay {' and '.join(f'{v * 1e3:g} ms' for v in told)}, loss {told_loss:.9g}"
-                + "".join(_in_words(slots) for slots in told_slots)
-            ),
-        )
-
-
-def slots_s(aggregation: AckAggregation | None) -> Slots:
-    """In seconds."""
-    return (aggregation.least.seconds, aggregation.most.seconds) if aggregation is not None else (0.0, 0.0)
+def _wire_settings(wire: Wire, answers: _Answers) -> Check:
+    netems = answers.options(wire, "netem")
+    told = [netem.delay_s for netem in netems]
+    asked_loss = wire.loss.rate.value if wire.loss is not None else 0.0
+    told_loss = sum(netem.loss for netem in netems)
+    told_slots = [netem.slots_s for netem in netems]
+    return Check(
+        name=f"wire of {wire.link} at {wire.interface.name}",
+        # Data and the rest each have a netem of their own where data is lost.
+        passed=len(told) == (2 if wire.loss is not None else 1)
+        and all(netem.limit == wire.limit_packets for netem in netems)
+        and all(abs(value - wire.delay_s) < _TOLD_DELAY_STEP_S for value in told)
+        and all(_same_slots(slots, wire.slots_s) for slots in told_slots)
+        and abs(told_loss - asked_loss) <= _NETEM_STEP,
+        asked=f"delay {wire.delay_s * 1e3:g} ms, loss {asked_loss:.9g}{_in_words(wire.slots_s)}",
+        measured=(
+            f"delay {' and '.join(f'{v * 1e3:g} ms' for v in told)}, loss {told_loss:.9g}"
+            + "".join(_in_words(slots) for slots in told_slots)
+        ),
+    )
 
 
 def _same_slots(told: Slots, asked: Slots) -> bool:

@@ -30,7 +30,7 @@ class Finding:
 
     name: str
     fit: bool
-    told: str
+    said: str
     needed: bool = True
     """For the default backend; the others are choices."""
 
@@ -44,7 +44,7 @@ def main(arguments: argparse.Namespace) -> int:
         console = Terminal()
         for finding in findings:
             style = "green" if finding.fit else ("red" if finding.needed else "yellow")
-            console.say(("yes" if finding.fit else "no ", style), f"  {finding.name}: {finding.told}")
+            console.say(("yes" if finding.fit else "no ", style), f"  {finding.name}: {finding.said}")
     unfit = [finding.name for finding in findings if finding.needed and not finding.fit]
     if unfit:
         message = f"the guest backend cannot run yet: {', '.join(unfit)}"
@@ -53,22 +53,22 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _findings() -> Iterator[Finding]:
-    yield Finding(name="CPUs", fit=True, told=f"{len(usable_cpus())}: as many cells run at a time")
+    yield Finding(name="CPUs", fit=True, said=f"{len(usable_cpus())}: as many cells run at a time")
     try:
         versions = tool_versions()
-        yield Finding(name="tools", fit=True, told="; ".join(versions.values()))
+        yield Finding(name="tools", fit=True, said="; ".join(versions.values()))
     except EnvironmentUnfitError as error:
-        yield Finding(name="tools", fit=False, told=str(error))
+        yield Finding(name="tools", fit=False, said=str(error))
     kernel = cached_kernel()
-    told = f"Linux {kernel.release}" if kernel else "not built yet: fabbbr kernel build (once, a few minutes)"
-    yield Finding(name="guest kernel", fit=kernel is not None, told=told)
+    said = f"Linux {kernel.release}" if kernel else "not built yet: fabbbr kernel build (once, a few minutes)"
+    yield Finding(name="guest kernel", fit=kernel is not None, said=said)
     yield _prebuilt()
     yield _memory()
     missing = lacks()
     yield Finding(
         name="Mininet on this host (--backend mininet)",
         fit=not missing,
-        told="; ".join(f"{lack.what} is missing: {lack.remedy}" for lack in missing) or "can run",
+        said="; ".join(f"{lack.what} is missing: {lack.remedy}" for lack in missing) or "can run",
         needed=False,
     )
 
@@ -79,9 +79,9 @@ def _prebuilt() -> Finding:
     try:
         kernel = prebuilt_kernel()
     except EnvironmentUnfitError as error:
-        return Finding(name=name, fit=False, told=str(error), needed=False)
-    told = f"Linux {kernel.release}" if kernel else "not installed: apt-get install user-mode-linux kmod"
-    return Finding(name=name, fit=kernel is not None, told=told, needed=False)
+        return Finding(name=name, fit=False, said=str(error), needed=False)
+    said = f"Linux {kernel.release}" if kernel else "not installed: apt-get install user-mode-linux kmod"
+    return Finding(name=name, fit=kernel is not None, said=said, needed=False)
 
 
 def _memory() -> Finding:
@@ -92,18 +92,18 @@ def _memory() -> Finding:
         executable = _may_execute(folder)
     except OSError as error:
         return Finding(
-            name="guest memory", fit=False, told=f"{folder}: {error.strerror}; set TMPDIR elsewhere"
+            name="guest memory", fit=False, said=f"{folder}: {error.strerror}; set TMPDIR elsewhere"
         )
     if not executable:
         return Finding(
             name="guest memory",
             fit=False,
-            told=f"{folder} is mounted noexec; remount it, or set TMPDIR to a folder that is not",
+            said=f"{folder} is mounted noexec; remount it, or set TMPDIR to a folder that is not",
         )
     return Finding(
         name="guest memory",
         fit=free >= _GUEST_MEMORY_BYTES,
-        told=f"{free / 1e9:.1f} GB free in {folder}, a guest uses up to {_GUEST_MEMORY_BYTES / 1e9:.1f} GB",
+        said=f"{free / 1e9:.1f} GB free in {folder}, a guest uses up to {_GUEST_MEMORY_BYTES / 1e9:.1f} GB",
     )
 
 

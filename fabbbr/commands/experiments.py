@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from fabbbr import bundled
+from fabbbr.backends.registry import DEFAULT, described
 from fabbbr.commands.terminal import Terminal, tell
 from fabbbr.errors import UsageError
 from fabbbr.plan.opening import read_text
@@ -37,10 +38,10 @@ def _list(*, as_json: bool) -> int:
     from fabbbr.plan.estimate import estimate
     from fabbbr.plan.opening import open_plan
 
-    rows = []
+    rows, place = [], described(DEFAULT, None)
     for name in bundled.names("experiments"):
         quick = open_plan(name, seed=1, profile="quick")
-        cost = estimate(quick.cells)
+        cost = estimate(quick.cells, place)
         rows.append(
             {
                 "name": name,

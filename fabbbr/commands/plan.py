@@ -6,17 +6,19 @@ import argparse
 import json
 import shlex
 from collections.abc import Sequence
+from typing import Any
 
 from rich import box
 from rich.table import Table
 
-from fabbbr.backends.tools import iperf3_version
 from fabbbr.commands.terminal import Terminal
-from fabbbr.job.build import job
+from fabbbr.job.build import prepare
 from fabbbr.job.records import Command, Job
-from fabbbr.laboratory import Request, planned, selected
+from fabbbr.laboratory import Request, place, planned, selected
 from fabbbr.model import Cell
+from fabbbr.physics import end_of
 from fabbbr.plan.estimate import estimate
+from fabbbr.testbed import Testbed
 
 _TABLE_WIDTH = 132
 
@@ -26,6 +28,7 @@ def main(arguments: argparse.Namespace) -> int:
     request = Request(
         experiment=arguments.experiment,
         backend=arguments.backend,
+        clock=arguments.clock,
         profile=arguments.profile,
         seed=arguments.seed,
         repeat=arguments.repeat,
@@ -33,12 +36,12 @@ def main(arguments: argparse.Namespace) -> int:
         only=arguments.only,
     )
     cells = selected(request, planned(request).cells)
-    return print_plan(cells, commands=arguments.commands, as_json=arguments.json)
+    return print_plan(cells, place(request), commands=arguments.commands, as_json=arguments.json)
 
 
-def print_plan(cells: Sequence[Cell], *, commands: bool, as_json: bool) -> int:
-    """Print ``cells`` as a table or as JSON, with every command when asked."""
-    cost = estimate(cells)
+def print_plan(cells: Sequence[Cell], testbed: Testbed, *, commands: bool, as_json: bool) -> int:
+    """Print ``cells`` as a table or as JSON, with every command as on ``testbed`` when asked."""
+    cost = estimate(cells, testbed)
     if as_json:
         print(
             json.dumps(
@@ -46,17 +49,18 @@ def print_plan(cells: Sequence[Cell], *, commands: bool, as_json: bool) -> int:
                     "cells": [
                         {
                             "cell": cell.model_dump(mode="json"),
-                            **({"job": _job(cell).model_dump(mode="json")} if commands else {}),
+                            **({"job": _job_as_json(cell, testbed)} if commands else {}),
                         }
                         for cell in cells
                     ],
                     "estimate": {
                         "cells": cost.cells,
-                        "virtual_s": cost.virtual_s,
+                        "clock_s": cost.clock_s,
                         "bottleneck_bytes": cost.bottleneck_bytes,
                         "bottleneck_packets": cost.bottleneck_packets,
                         "wall_s_on_one_core": cost.wall_s,
                     },
+                    "testbed": testbed.model_dump(mode="json"),
                 }
             )
         )
@@ -66,9 +70,9 @@ def print_plan(cells: Sequence[Cell], *, commands: bool, as_json: bool) -> int:
     Terminal(width=max(console.width, _TABLE_WIDTH)).print(_table(cells))
     if commands:
         for cell in cells:
-            _print_commands(console, cell)
+            _print_commands(console, cell, testbed)
     console.say(
-        f"{cost.cells} cells, {cost.virtual_s:.0f} s of virtual time, "
+        f"{cost.cells} cells, {cost.clock_s:.0f} s of {testbed.clock} time, "
         f"{cost.bottleneck_bytes / 1e9:.2f} GB through the bottleneck, about {cost.wall_s / 60:.1f} min on "
         f"one core"
     )
@@ -80,28 +84,27 @@ def _table(cells: Sequence[Cell]) -> Table:
     for name in ("cell", "bottleneck", "RTT", "buffer", "loss", "flows", "duration"):
         table.add_column(name, no_wrap=True)
     for cell in cells:
-        link = cell.bottleneck
+        queue = cell.bottleneck
         loss = next((entry.loss for entry in cell.links if entry.loss is not None), None)
         table.add_row(
             cell.id,
-            str(link.rate),
+            str(queue.rate),
             ", ".join(dict.fromkeys(str(flow.rtt) for flow in cell.flows)),
-            f"{link.buffer_asked} = {link.buffer_bytes} B",
+            f"{queue.buffer_asked} = {queue.buffer_bytes} B",
             str(loss.rate) if loss else "none",
             ", ".join(dict.fromkeys(flow.cca for flow in cell.flows)) + f" ({len(cell.flows)})",
-            f"{estimate([cell]).virtual_s:g} s",
+            f"{end_of(cell.flows, cell.links).seconds:g} s",
         )
     return table
 
 
-def _job(cell: Cell) -> Job:
-    """As it would run here."""
-    return job(cell, iperf3_version=iperf3_version())
+def _job_as_json(cell: Cell, testbed: Testbed) -> dict[str, Any]:
+    return prepare(cell, testbed).job.model_dump(mode="json")
 
 
-def _print_commands(console: Terminal, cell: Cell) -> None:
+def _print_commands(console: Terminal, cell: Cell, testbed: Testbed) -> None:
     console.rule(cell.id, align="left")
-    for line in command_lines(_job(cell)):
+    for line in command_lines(prepare(cell, testbed).job):
         console.say(line)
 
 

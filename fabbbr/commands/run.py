@@ -18,11 +18,12 @@ from fabbbr.commands.results import opened
 from fabbbr.commands.terminal import Terminal
 from fabbbr.errors import CellsFailedError
 from fabbbr.execute import Event, Summary
-from fabbbr.laboratory import Request, carry_out, planned, selected
+from fabbbr.laboratory import Request, carry_out, place, planned, selected
 from fabbbr.model import Cell
 from fabbbr.physics import end_of
 from fabbbr.plan.estimate import estimate
 from fabbbr.store import RunFolder
+from fabbbr.testbed import Testbed
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -35,7 +36,7 @@ def main(arguments: argparse.Namespace) -> int:
     request = request_of(arguments)
     if arguments.dry_run:
         cells = selected(request, planned(request).cells)
-        return print_plan(cells, commands=True, as_json=arguments.json)
+        return print_plan(cells, place(request), commands=True, as_json=arguments.json)
     console = Terminal(stderr=arguments.json)
     with _Display(console) as display:
         folder, summary = carry_out(request, announce=display.announce, listen=display.listen)
@@ -69,7 +70,7 @@ def request_of(arguments: argparse.Namespace) -> Request:
     return Request(
         experiment=arguments.experiment,
         backend=arguments.backend,
-        real_clock=arguments.clock == "real",
+        clock=arguments.clock,
         profile=arguments.profile,
         seed=arguments.seed,
         repeat=arguments.repeat,
@@ -150,10 +151,10 @@ class _Display:
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
-    def announce(self, folder: RunFolder, cells: Sequence[Cell], jobs: int) -> None:
+    def announce(self, folder: RunFolder, cells: Sequence[Cell], jobs: int, testbed: Testbed) -> None:
         missing = [cell for cell in cells if not folder.has(cell.id)]
         self._total = len(missing)
-        costs = {cell.id: estimate([cell]).wall_s for cell in missing}
+        costs = {cell.id: estimate([cell], testbed).wall_s for cell in missing}
         self._console.say(
             f"{folder.manifest.experiment.get('title', folder.manifest.source_name)}: "
             f"{len(missing)} of {len(cells)} cells to run, {jobs} at a time, about "

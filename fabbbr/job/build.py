@@ -1,45 +1,85 @@
-"""Cell → the whole job: everything that the agent will do, decided beforehand. Pure."""
+"""Cell × testbed → the whole job, and what must be measured when it is carried out. Pure."""
 
 from __future__ import annotations
 
-from fabbbr.job.cabling import lay_cables
-from fabbbr.job.configure import configure_commands, readback_captures, step_commands, window_bytes
-from fabbbr.job.congestion import requirements
-from fabbbr.job.flows import flow_task, has_threads, reports_bytes
-from fabbbr.job.probes import burst, pings
+from fabbbr.job.cabling import Cabling, lay_cables
+from fabbbr.job.configure import (
+    configure_commands,
+    expected_host_settings,
+    expected_offloads,
+    expected_queues,
+    expected_wires,
+    interface_roles,
+    readback_captures,
+    step_commands,
+)
+from fabbbr.job.congestion import controls, requirements
+from fabbbr.job.expected import Expected, Prepared
+from fabbbr.job.flows import flow_task, reports_bytes
+from fabbbr.job.headroom import window_bytes
+from fabbbr.job.probes import burst, burst_probe, pings, round_trips
 from fabbbr.job.records import Job, StepTask
 from fabbbr.model import Cell
+from fabbbr.testbed import Testbed
 from fabbbr.units import NANOSECONDS_PER_SECOND
 
 
-def job(cell: Cell, *, iperf3_version: str | None = None) -> Job:
-    """All that the agent has to do for ``cell``, where this iperf3 runs (None: one without threads)."""
-    cabling = lay_cables(cell)
-    threads = iperf3_version is not None and has_threads(iperf3_version)
-    flows = tuple(flow_task(cell, cabling, flow, threads=threads) for flow in cell.flows)
+def prepare(cell: Cell, testbed: Testbed) -> Prepared:
+    """Decide all of ``cell`` on ``testbed``."""
+    cabling = lay_cables(cell, testbed)
+    return Prepared(
+        cell=cell,
+        testbed=testbed,
+        job=_job(cell, testbed, cabling),
+        expected=_expected(cell, testbed, cabling),
+        roles=interface_roles(cabling),
+    )
+
+
+def _job(cell: Cell, testbed: Testbed, cabling: Cabling) -> Job:
+    flows = tuple(flow_task(cell, testbed, cabling, flow) for flow in cell.flows)
     hosts = dict.fromkeys(name for flow in cell.flows for name in (flow.sender, flow.receiver))
+    steps = step_commands(cell, testbed, cabling)
     return Job(
         nodes=cabling.nodes,
         cables=cabling.cables,
         mtu_bytes=cell.mtu_bytes,
-        bottleneck_bps=cell.bottleneck.rate.bps if cell.bottleneck.rate is not None else 0,
+        bottleneck_bps=cell.bottleneck.rate.bps,
         window_bytes=window_bytes(cell),
         reports_bytes=sum(reports_bytes(flow) for flow in cell.flows),
         requires=requirements(cell),
-        configure=configure_commands(cell, cabling),
+        configure=configure_commands(cell, testbed, cabling),
         readback=readback_captures(cell, cabling),
         pings=pings(cell, cabling),
-        burst=burst(cell, cabling),
+        burst=burst(cell, testbed, cabling),
         settle_ns=_settle_ns(cell),
         flows=flows,
         steps=tuple(
             StepTask(at_ns=step.at.ns, commands=commands)
-            for step, commands in zip(cell.steps, step_commands(cell, cabling), strict=True)
+            for step, commands in zip(cell.steps, steps, strict=True)
         ),
         socket_nodes=tuple(hosts),
         queue_nodes=tuple(node.name for node in cabling.nodes if node.kind != "host"),
         sample_period_ns=cell.sample_period.ns,
         end_ns=max(task.deadline_ns for task in flows),
+    )
+
+
+def _expected(cell: Cell, testbed: Testbed, cabling: Cabling) -> Expected:
+    queues = tuple(expected_queues(cell, testbed, cabling))
+    return Expected(
+        hosts=tuple(expected_host_settings(cell, cabling)),
+        offloads=tuple(expected_offloads(cell, cabling)),
+        queues=queues,
+        wires=tuple(expected_wires(cell, cabling)),
+        round_trips=tuple(round_trips(cell, cabling)),
+        burst=burst_probe(cell, testbed, queues),
+        controls=controls(cell),
+        network_cables=tuple(
+            cable
+            for cable in cabling.cables
+            if testbed.machine_of(cable.a.node) != testbed.machine_of(cable.b.node)
+        ),
     )
 
 

@@ -7,11 +7,13 @@ a sender nor the bottleneck's own queue ever holds the netem qdisc.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from fabbbr.job.records import Cable, Interface, Node
 from fabbbr.model import Cell, CellLink
+from fabbbr.testbed import Testbed
 
 _NETWORK = "10.77"
 PREFIX_LENGTH = 16
@@ -25,7 +27,7 @@ class LinkEnds:
     far: Interface
     """The interface of ``link.b``."""
     queue: Interface
-    """Egress of ``link.a`` in the data direction: the bottleneck queue of a link with a rate."""
+    """Egress of ``link.a`` in the data direction: the bottleneck queue of a link that is one."""
     reverse_queues: tuple[Interface, ...]
     """Egresses that queue the opposite direction, when the link shapes both."""
     wire_forward: Interface | None
@@ -126,14 +128,14 @@ def needs_wire(link: CellLink) -> bool:
     return delays or link.loss is not None or link.ack_aggregation is not None
 
 
-def lay_cables(cell: Cell) -> Cabling:
-    """Lay out the network of ``cell``."""
+def lay_cables(cell: Cell, testbed: Testbed) -> Cabling:
+    """Lay out the network of ``cell``; interfaces that ``testbed`` has already keep their MAC addresses."""
     hosts = [
         Node(name=host.name, kind="host", address=f"{_NETWORK}.{i // 250}.{i % 250 + 1}/{PREFIX_LENGTH}")
         for i, host in enumerate(cell.hosts)
     ]
     switches = [Node(name=switch.name, kind="switch") for switch in cell.switches]
-    ports = _Ports()
+    ports = _Ports(testbed.interfaces)
     wires: list[Node] = []
     laid: list[tuple[CellLink, Cable, Cable | None]] = []
     for link in cell.links:
@@ -150,9 +152,10 @@ def lay_cables(cell: Cell) -> Cabling:
 
 
 class _Ports:
-    """Numbers interfaces per node and gives each a fixed MAC address."""
+    """Numbers interfaces per node and gives each that is not there yet a fixed MAC address."""
 
-    def __init__(self) -> None:
+    def __init__(self, there: Mapping[str, Mapping[str, str]]) -> None:
+        self._there = there
         self._used: Counter[str] = Counter()
         self._serial = 0
 
@@ -163,7 +166,8 @@ class _Ports:
         name = f"{node}-eth{self._used[node]}"
         self._used[node] += 1
         self._serial += 1
-        mac = f"02:00:00:00:{self._serial >> 8:02x}:{self._serial & 255:02x}"
+        made = f"02:00:00:00:{self._serial >> 8:02x}:{self._serial & 255:02x}"
+        mac = self._there.get(node, {}).get(peer, made)
         return Interface(name=name, node=node, peer_node=peer, mac=mac, link=link.name)
 
 
@@ -172,7 +176,7 @@ def _ends(
 ) -> LinkEnds:
     far = second.b if second is not None else first.b
     reverse: tuple[Interface, ...] = ()
-    if link.rate is not None and link.both_directions:
+    if link.bottleneck is not None and link.bottleneck.both_directions:
         # A host must not shape its own sending: the switch at this end then queues towards its other ports.
         at_switch = (side for cable in cables for side in (cable.a, cable.b) if side.node == link.a)
         reverse = (far,) if far.node in switches else tuple(side for side in at_switch if side != first.a)

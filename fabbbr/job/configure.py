@@ -18,104 +18,44 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import groupby
-from math import ceil, log
 
 from fabbbr.job import congestion
 from fabbbr.job.cabling import Cabling, LinkEnds
-from fabbbr.job.records import Capture, Command, Interface
-from fabbbr.model import AckAggregation, Cell, CellLink, Loss, Step
-from fabbbr.physics import burst_bytes, stationary_loss
-from fabbbr.units import ETHERNET_HEADER_BYTES, Duration, Rate, bdp_bytes
+from fabbbr.job.expected import HostSettings, Offloads, Queue, Wire, slots_s
+from fabbbr.job.headroom import Extremes, window_bytes
+from fabbbr.job.records import Capture, Command, Interface, Node
+from fabbbr.model import AckAggregation, Bottleneck, Cell, CellLink, Loss, Step
+from fabbbr.physics import burst_bytes
+from fabbbr.testbed import Testbed
+from fabbbr.units import Duration, Rate
 
-_SMALLEST_FRAME_BYTES = 60
 _OFFLOADS = ("tso", "gso", "gro", "lro")
 _HOST_OFFLOADS = ("tso", "gro", "lro")
-_MINIMUM_WINDOW_BYTES = 4 << 20
-_LARGEST_WINDOW_BYTES = (1 << 31) - 1
 _EPHEMERAL_PORTS = "10000 29999"
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Extremes:
-    """The most that the links and steps of a cell ask for; looked up once, as there may be thousands."""
-
-    step_rate: Rate
-    """Zero without such a step, as are ``step_rtt`` and ``step_buffer_bytes``."""
-    link_rate: Rate
-    step_rtt: Duration
-    flow_rtt: Duration
-    step_buffer_bytes: int
-    link_buffers_bytes: int
-    """Of all links together."""
-    held_ns: int
-    """How long acknowledgements wait, on all links together."""
-
-    @classmethod
-    def of(cls, cell: Cell) -> _Extremes:
-        held = (one.ack_aggregation for one in cell.links)
-        return cls(
-            step_rate=max((step.rate for step in cell.steps if step.rate is not None), default=Rate(0)),
-            link_rate=max(link.rate for link in cell.links if link.rate is not None),
-            step_rtt=max((step.rtt for step in cell.steps if step.rtt is not None), default=Duration(0)),
-            flow_rtt=max(flow.rtt for flow in cell.flows),
-            step_buffer_bytes=max((step.buffer_bytes or 0 for step in cell.steps), default=0),
-            link_buffers_bytes=sum(link.buffer_bytes or 0 for link in cell.links),
-            held_ns=sum(one.most.ns for one in held if one is not None),
-        )
-
-
-def window_bytes(cell: Cell) -> int:
-    """Socket buffer limit of every host, or the largest that the kernel takes.
-
-    Two bytes for each of payload, since Linux counts memory. Payload: 2 BDP and the buffer in
-    flight, and as much again, or a BDP for each time that some packet of a BDP is likely lost
-    again: what arrived waits for it.
-    """
-    most = _Extremes.of(cell)
-    queued = [link for link in cell.links if link.rate is not None]
-    payload = max(_in_flight_and_waiting_bytes(cell, link, most) for link in queued)
-    return min(max(int(2 * payload), _MINIMUM_WINDOW_BYTES), _LARGEST_WINDOW_BYTES)
-
-
-def _in_flight_and_waiting_bytes(cell: Cell, link: CellLink, most: _Extremes) -> float:
-    assert link.rate is not None
-    rate = max(link.rate, most.step_rate)
-    rtt = max(most.flow_rtt, most.step_rtt)
-    bdp = bdp_bytes(rate, Duration(rtt.ns + most.held_ns))
-    in_flight = 2 * bdp + max(link.buffer_bytes or 0, most.step_buffer_bytes)
-    return float(in_flight + max(in_flight, _rounds_to_repair(cell, float(bdp / cell.mtu_bytes)) * bdp))
-
-
-def _rounds_to_repair(cell: Cell, packets: float) -> int:
-    """How often the unluckiest of ``packets`` is lost: packets × p^rounds falls to one."""
-    lossy = [stationary_loss(link.loss) for link in cell.links if link.loss is not None]
-    worst = max((loss for loss in lossy if 0 < loss < 1), default=0.0)
-    return ceil(log(packets) / -log(worst)) if worst and packets > 1 else 0
-
-
-def configure_commands(cell: Cell, cabling: Cabling) -> tuple[Command, ...]:
+def configure_commands(cell: Cell, testbed: Testbed, cabling: Cabling) -> tuple[Command, ...]:
     """Everything to do before the first packet, in order."""
     return (
         *_offload_commands(cell, cabling),
         *_wire_commands(cabling),
-        *_queue_commands(cell, cabling),
+        *_queue_commands(cell, testbed, cabling),
         *_host_commands(cell, cabling),
         *congestion.profile_commands(cell),
         *_switch_commands(cell, cabling),
     )
 
 
-def step_commands(cell: Cell, cabling: Cabling) -> Iterator[tuple[Command, ...]]:
+def step_commands(cell: Cell, testbed: Testbed, cabling: Cabling) -> Iterator[tuple[Command, ...]]:
     """The changes of each step, in the order of the cell's; settings that a step does not name stay."""
     ends_of = {ends.link.name: ends for ends in cabling.ends}
-    most = _Extremes.of(cell)
+    most = Extremes.of(cell)
     for step, link in zip(cell.steps, _links_after(cell), strict=True):
         ends, commands = ends_of[step.link], []
-        if step.rate is not None or step.buffer_bytes is not None:
+        if link.bottleneck is not None and (step.rate is not None or step.buffer_bytes is not None):
             commands += [
-                _tc(interface.node, _tbf_line("change", interface, link))
+                _tc(interface.node, _tbf_line("change", interface, cell, testbed, link.bottleneck))
                 for interface in (ends.queue, *ends.reverse_queues)
             ]
         if step.rtt is not None:
@@ -128,33 +68,99 @@ def readback_captures(cell: Cell, cabling: Cabling) -> tuple[Capture, ...]:
     captures, sysctls = congestion.captures(cell), tuple(_host_sysctls(cell))
     for node in cabling.nodes:
         if node.kind != "host":
-            captures.append(_capture(f"qdisc.{node.name}", node.name, "tc", "-r", "-j", "qdisc", "show"))
+            captures.append(_capture(_qdiscs_of(node.name), node.name, "tc", "-r", "-j", "qdisc", "show"))
         else:
-            captures.append(_capture(f"sysctl.{node.name}", node.name, "sysctl", *sysctls))
+            captures.append(_capture(_sysctls_of(node.name), node.name, "sysctl", *sysctls))
         captures += [
-            _capture(f"offloads.{interface.name}", node.name, "ethtool", "-k", interface.name)
+            _capture(_features_of(interface), node.name, "ethtool", "-k", interface.name)
             for interface in cabling.interfaces(node.name)
         ]
     return tuple(captures)
 
 
-def expected_offloads(cell: Cell, node_kind: str) -> tuple[str, ...]:
-    """The ethtool features that must be off on a node of this kind."""
+def _qdiscs_of(node: str) -> str:
+    return f"qdisc.{node}"
+
+
+def _sysctls_of(node: str) -> str:
+    return f"sysctl.{node}"
+
+
+def _features_of(interface: Interface) -> str:
+    return f"offloads.{interface.name}"
+
+
+def expected_host_settings(cell: Cell, cabling: Cabling) -> Iterator[HostSettings]:
+    """What each host must report."""
+    sysctls = _host_sysctls(cell)
+    for node in cabling.nodes:
+        if node.kind == "host":
+            yield HostSettings(node=node.name, captured=_sysctls_of(node.name), sysctls=sysctls)
+
+
+def expected_offloads(cell: Cell, cabling: Cabling) -> Iterator[Offloads]:
+    """What must be off at every interface, unless the cell wants offloads."""
+    for node in cabling.nodes:
+        off = _offloads_off(cell, node)
+        for interface in cabling.interfaces(node.name):
+            yield Offloads(interface=interface, captured=_features_of(interface), off=off)
+
+
+def _offloads_off(cell: Cell, node: Node) -> tuple[str, ...]:
     if cell.offloads:
         return ()
-    return _HOST_OFFLOADS if node_kind == "host" else _OFFLOADS
+    return _HOST_OFFLOADS if node.kind == "host" else _OFFLOADS
 
 
-def expected_sysctls(cell: Cell) -> dict[str, str]:
-    """Key → value that a host must report."""
-    return _host_sysctls(cell)
+def expected_queues(cell: Cell, testbed: Testbed, cabling: Cabling) -> Iterator[Queue]:
+    """Every bottleneck queue, in the order of the links."""
+    for ends in cabling.ends:
+        queue = ends.link.bottleneck
+        if queue is None:
+            continue
+        for interface in (ends.queue, *ends.reverse_queues):
+            yield Queue(
+                interface=interface,
+                captured=_qdiscs_of(interface.node),
+                link=ends.link.name,
+                rate=queue.rate,
+                buffer_bytes=queue.buffer_bytes,
+                burst_bytes=_burst_bytes(interface, cell, testbed, queue.rate),
+                aqm=queue.aqm,
+                reverse=interface != ends.queue,
+            )
+
+
+def expected_wires(cell: Cell, cabling: Cabling) -> Iterator[Wire]:
+    """Both directions of every wire, in the order of the links."""
+    most = Extremes.of(cell)
+    for ends in cabling.ends:
+        for interface in (ends.wire_forward, ends.wire_backward):
+            if interface is None:
+                continue
+            forward = interface == ends.wire_forward
+            yield Wire(
+                interface=interface,
+                captured=_qdiscs_of(interface.node),
+                link=ends.link.name,
+                delay_s=ends.link.delay.seconds if ends.link.delay is not None else 0.0,
+                limit_packets=most.netem_limit(ends.link),
+                loss=ends.link.loss if forward else None,
+                slots_s=slots_s(None if forward else ends.link.ack_aggregation),
+            )
+
+
+def _burst_bytes(interface: Interface, cell: Cell, testbed: Testbed, rate: Rate) -> int:
+    """Of a TBF at ``interface``: it must hold what it sends between two ticks of its kernel."""
+    hz = testbed.kernel_of(interface.node).timer_hz
+    return burst_bytes(rate, timer_hz=hz, frame_bytes=cell.frame_bytes)
 
 
 def interface_roles(cabling: Cabling) -> dict[str, dict[str, str]]:
     """Interface → link and what its qdisc is for, so that analysis need not know how it was built."""
     roles: dict[str, dict[str, str]] = {}
     for ends in cabling.ends:
-        if ends.link.rate is not None:
+        if ends.link.bottleneck is not None:
             roles[ends.queue.name] = {"link": ends.link.name, "role": "bottleneck"}
             for interface in ends.reverse_queues:
                 roles[interface.name] = {"link": ends.link.name, "role": "bottleneck_reverse"}
@@ -165,25 +171,9 @@ def interface_roles(cabling: Cabling) -> dict[str, dict[str, str]]:
     return roles
 
 
-def netem_limit(cell: Cell, link: CellLink) -> int:
-    """Packets that can stand in the delay line at once, were all of them the smallest: it can never bind.
-
-    A delay line behind no bottleneck of its own is fed at most at the fastest rate of the cell.
-    """
-    return _netem_limit(_Extremes.of(cell), link)
-
-
-def _netem_limit(most: _Extremes, link: CellLink) -> int:
-    fastest = max(most.link_rate, most.step_rate)
-    longest = max(link.delay or Duration(0), most.step_rtt)
-    held_ns = link.ack_aggregation.most.ns if link.ack_aggregation is not None else 0
-    standing = bdp_bytes(fastest, Duration(longest.ns + held_ns)) / _SMALLEST_FRAME_BYTES
-    return 1000 + ceil(standing + most.link_buffers_bytes / _SMALLEST_FRAME_BYTES)
-
-
 def _offload_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
     for node in cabling.nodes:
-        off = expected_offloads(cell, node.kind)
+        off = _offloads_off(cell, node)
         if not off:
             continue
         for interface in cabling.interfaces(node.name):
@@ -205,52 +195,50 @@ def _wire_commands(cabling: Cabling) -> Iterator[Command]:
         yield _tc(node.name, *lines)
 
 
-def _queue_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
-    most = _Extremes.of(cell)
+def _queue_commands(cell: Cell, testbed: Testbed, cabling: Cabling) -> Iterator[Command]:
+    most = Extremes.of(cell)
     for ends in cabling.ends:
-        if ends.link.rate is not None:
+        queue = ends.link.bottleneck
+        if queue is not None:
             for interface in (ends.queue, *ends.reverse_queues):
                 yield _tc(
                     interface.node,
-                    _tbf_line("add", interface, ends.link),
-                    *_aqm_lines(cell, interface, ends.link),
+                    _tbf_line("add", interface, cell, testbed, queue),
+                    *_aqm_lines(cell, interface, queue),
                 )
         yield from _netem_commands("add", most, ends, ends.link)
 
 
-def _tbf_line(verb: str, interface: Interface, link: CellLink) -> str:
-    assert link.rate is not None
+def _tbf_line(verb: str, interface: Interface, cell: Cell, testbed: Testbed, queue: Bottleneck) -> str:
     return (
         f"qdisc {verb} dev {interface.name} root handle 1: tbf "
-        f"rate {link.rate.bps}bit burst {link.burst_bytes} limit {link.buffer_bytes}"
+        f"rate {queue.rate.bps}bit burst {_burst_bytes(interface, cell, testbed, queue.rate)} "
+        f"limit {queue.buffer_bytes}"
     )
 
 
-def _aqm_lines(cell: Cell, interface: Interface, link: CellLink) -> list[str]:
-    if link.aqm == "taildrop":
+def _aqm_lines(cell: Cell, interface: Interface, queue: Bottleneck) -> list[str]:
+    if queue.aqm == "taildrop":
         return []
-    assert link.buffer_bytes is not None
-    assert link.rate is not None
-    frame = cell.mtu_bytes + ETHERNET_HEADER_BYTES
-    packets = max(link.buffer_bytes // frame, 1)
-    ecn = "ecn" if link.ecn else "noecn"
+    packets = max(queue.buffer_bytes // cell.frame_bytes, 1)
+    ecn = "ecn" if queue.ecn else "noecn"
     options = {
         # memory_limit counts kernel memory (truesize), so bytes are kept by counting full frames instead.
-        "fq_codel": f"fq_codel limit {packets} memory_limit {4 * link.buffer_bytes + (1 << 20)} {ecn}",
-        "pie": f"pie limit {packets} {'ecn' if link.ecn else 'noecn'}",
+        "fq_codel": f"fq_codel limit {packets} memory_limit {4 * queue.buffer_bytes + (1 << 20)} {ecn}",
+        "pie": f"pie limit {packets} {ecn}",
         "red": (
-            f"red limit {link.buffer_bytes} avpkt 1000 bandwidth {link.rate.bps}bit adaptive"
-            + (" ecn" if link.ecn else "")
+            f"red limit {queue.buffer_bytes} avpkt 1000 bandwidth {queue.rate.bps}bit adaptive"
+            + (" ecn" if queue.ecn else "")
         ),
-        "cake": f"cake unlimited besteffort memlimit {link.buffer_bytes}",
-    }[link.aqm]
+        "cake": f"cake unlimited besteffort memlimit {queue.buffer_bytes}",
+    }[queue.aqm]
     return [f"qdisc add dev {interface.name} parent 1:1 handle 2: {options}"]
 
 
-def _netem_commands(verb: str, most: _Extremes, ends: LinkEnds, link: CellLink) -> list[Command]:
+def _netem_commands(verb: str, most: Extremes, ends: LinkEnds, link: CellLink) -> list[Command]:
     if ends.wire_forward is None or ends.wire_backward is None:
         return []
-    limit = _netem_limit(most, link)
+    limit = most.netem_limit(link)
     delay = f"delay {_microseconds(link.delay)}" if link.delay is not None and link.delay.ns else ""
     forward, backward = ends.wire_forward.name, ends.wire_backward.name
     slots = _slot_words(link.ack_aggregation)
@@ -351,7 +339,7 @@ def _links_after(cell: Cell) -> list[CellLink]:
     for _, group in groupby(sorted(enumerate(cell.steps), key=_instant), key=_instant):
         at_once = list(group)
         for _, step in at_once:
-            links[step.link] = links[step.link].model_copy(update=_changes(cell, step))
+            links[step.link] = _changed(links[step.link], step)
         for index, step in at_once:
             after[index] = links[step.link]
     return [after[index] for index in range(len(cell.steps))]
@@ -361,18 +349,16 @@ def _instant(numbered: tuple[int, Step]) -> int:
     return numbered[1].at.ns
 
 
-def _changes(cell: Cell, step: Step) -> dict[str, object]:
-    """What a step changes of its link."""
+def _changed(link: CellLink, step: Step) -> CellLink:
+    """``link`` after ``step``."""
+    asked = {"rate": step.rate, "buffer_bytes": step.buffer_bytes}
+    update = {name: value for name, value in asked.items() if value is not None}
     changes: dict[str, object] = {}
-    if step.rate is not None:
-        frame = cell.mtu_bytes + ETHERNET_HEADER_BYTES
-        changes["rate"] = step.rate
-        changes["burst_bytes"] = burst_bytes(step.rate, timer_hz=cell.timer_hz, frame_bytes=frame)
-    if step.buffer_bytes is not None:
-        changes["buffer_bytes"] = step.buffer_bytes
+    if update and link.bottleneck is not None:
+        changes["bottleneck"] = link.bottleneck.model_copy(update=update)
     if step.rtt is not None:
         changes["delay"] = Duration(step.rtt.ns // 2)
-    return changes
+    return link.model_copy(update=changes)
 
 
 def _with_wire(ends: LinkEnds, link: str) -> LinkEnds:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fabbbr.job.expected import Control
 from fabbbr.job.records import Capture, Command, Requirement
 from fabbbr.model import Cell, Flow
 
@@ -79,14 +80,31 @@ def captures(cell: Cell) -> list[Capture]:
     """What to ask about BBR on each sender that runs one."""
     own = dict.fromkeys(flow.sender for flow in own_flows(cell))
     others = dict.fromkeys(flow.sender for flow in cell.flows if kernel_name(flow) == "bbr")
-    return [*map(asked_of_ours, own), *map(asked_of_bbr, others)]
+    return [*map(_asked_of_ours, own), *map(_asked_of_bbr, others)]
 
 
-def asked_of_ours(host: str) -> Capture:
+def controls(cell: Cell) -> tuple[Control, ...]:
+    """What must stand behind each flow's congestion control, and what was asked about it."""
+    return tuple(
+        Control(
+            cca=flow.cca,
+            kernel_name=kernel_name(flow),
+            sender=flow.sender,
+            implementation=flow.implementation,
+            profile=flow.profile,
+            asked_of_ours=_asked_of_ours(flow.sender) if flow.implementation == "fabbbr" else None,
+            asked_of_bbr=_asked_of_bbr(flow.sender) if kernel_name(flow) == "bbr" else None,
+            version=bbr_version(flow),
+        )
+        for flow in cell.flows
+    )
+
+
+def _asked_of_ours(host: str) -> Capture:
     return _capture(f"fab_bbr.{host}", host, "sh", "-c", _ASK)
 
 
-def asked_of_bbr(host: str) -> Capture:
+def _asked_of_bbr(host: str) -> Capture:
     """A module without a version, as mainline's, has no such file."""
     return _capture(f"bbr.version.{host}", host, "cat", BBR_VERSION)
 

@@ -13,6 +13,7 @@ from fabbbr.job.cabling import Cabling
 from fabbbr.job.congestion import kernel_name
 from fabbbr.job.records import FlowTask
 from fabbbr.model import DATA_PORT, PORTS_PER_FLOW, SERVER_PORT, Cell, Flow
+from fabbbr.testbed import Testbed
 from fabbbr.units import NANOSECONDS_PER_SECOND, TCP_IPV4_HEADER_BYTES
 
 _GRACE_S = 30
@@ -39,9 +40,11 @@ def reports_bytes(flow: Flow) -> int:
     return 2 * flow.streams * seconds * _REPORT_BYTES
 
 
-def flow_task(cell: Cell, cabling: Cabling, flow: Flow, *, threads: bool) -> FlowTask:
+def flow_task(cell: Cell, testbed: Testbed, cabling: Cabling, flow: Flow) -> FlowTask:
+    """The two programs of ``flow``, for the iperf3 of its receiver."""
     client, server = (_timed if flow.duration is not None else _sized)(cabling.address(flow.receiver), flow)
-    if threads and flow.duration is not None:
+    version = testbed.tool_of(flow.receiver, "iperf3")
+    if flow.duration is not None and version is not None and has_threads(version):
         client += ("--length", str(block_bytes(cell)))
     return FlowTask(
         index=flow.index,
@@ -62,7 +65,6 @@ def block_bytes(cell: Cell) -> int:
     here, a flow of 1 Mbit/s would be measured in steps of a second. (Without threads it counts what has come,
     and a short block costs four times the CPU time, for it selects and looks at the clock once per block.)
     """
-    assert cell.bottleneck.rate is not None
     segment = cell.mtu_bytes - TCP_IPV4_HEADER_BYTES
     in_a_millisecond = cell.bottleneck.rate.bps // 8000
     return min(max(in_a_millisecond // segment, 1) * segment, _LARGEST_BLOCK_BYTES)
@@ -109,7 +111,5 @@ def _longest_ns(cell: Cell, flow: Flow) -> int:
     if flow.duration is not None:
         return flow.duration.ns + grace
     assert flow.size is not None
-    rate = cell.bottleneck.rate
-    assert rate is not None
-    ideal = flow.size.bytes * 8 * NANOSECONDS_PER_SECOND // rate.bps
+    ideal = flow.size.bytes * 8 * NANOSECONDS_PER_SECOND // cell.bottleneck.rate.bps
     return ideal * _SLOWEST_SHARE * len(cell.flows) + grace

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 
 from fabbbr.job.cabling import Cabling
+from fabbbr.job.expected import BurstProbe, Queue, RoundTrip, slots_s
 from fabbbr.job.records import Burst, Capture, Command
-from fabbbr.model import Cell, CellLink
-from fabbbr.physics import stationary_loss
-from fabbbr.units import ETHERNET_HEADER_BYTES, NANOSECONDS_PER_SECOND
+from fabbbr.model import Cell
+from fabbbr.physics import burst_bytes, stationary_loss
+from fabbbr.testbed import Testbed
+from fabbbr.units import NANOSECONDS_PER_SECOND
 
 _PINGS = 3
+_PING_FRAME_BYTES = 98
 _IP_UDP_HEADER_BYTES = 28
 _PORT = 7
 _SOURCE_PORT = 65_535
@@ -28,7 +32,6 @@ _AFTER_ARRIVAL_NS = 2_000
 
 def pings(cell: Cell, cabling: Cabling) -> tuple[Capture, ...]:
     """One ping per pair of hosts that talk, with small frames: serialisation is then negligible."""
-    pairs = dict.fromkeys((flow.sender, flow.receiver) for flow in cell.flows)
     return tuple(
         Capture(
             name=f"ping.{sender}.{receiver}",
@@ -38,50 +41,78 @@ def pings(cell: Cell, cabling: Cabling) -> tuple[Capture, ...]:
                 timeout_s=120,
             ),
         )
-        for sender, receiver in pairs
+        for sender, receiver in _pairs(cell)
     )
 
 
+def round_trips(cell: Cell, cabling: Cabling) -> Iterator[RoundTrip]:
+    """What each of the :func:`pings` must measure."""
+    propagation_s = {(flow.sender, flow.receiver): flow.rtt.seconds for flow in reversed(cell.flows)}
+    serialisation_s = sum(_PING_FRAME_BYTES * 8 / queue.rate.bps for queue in cell.bottlenecks.values())
+    holding = {link.name: link.ack_aggregation for link in cell.links if link.ack_aggregation is not None}
+    for capture, (sender, receiver) in zip(pings(cell, cabling), _pairs(cell), strict=True):
+        crossed = cabling.links_between(sender, receiver) if holding else ()
+        slots = [slots_s(holding[name]) for name in crossed if name in holding]
+        yield RoundTrip(
+            sender=sender,
+            receiver=receiver,
+            addresses=(cabling.address(sender), cabling.address(receiver)),
+            capture=capture,
+            propagation_s=propagation_s[sender, receiver],
+            held_s=(sum(least for least, _ in slots), sum(most for _, most in slots)),
+            serialisation_s=serialisation_s,
+        )
+
+
+def _pairs(cell: Cell) -> tuple[tuple[str, str], ...]:
+    """Sender and receiver of all flows, each pair once."""
+    return tuple(dict.fromkeys((flow.sender, flow.receiver) for flow in cell.flows))
+
+
 @dataclass(frozen=True, kw_only=True)
-class _Queue:
+class _Standing:
     """A bottleneck in frames of full size."""
 
-    frame_bytes: int
     fits: int
     tokens: int
     """Frames that pass at once before the queue builds."""
     frame_ns: float
 
     @classmethod
-    def of(cls, cell: Cell) -> _Queue:
-        link = cell.bottleneck
-        frame = cell.mtu_bytes + ETHERNET_HEADER_BYTES
+    def of(cls, cell: Cell, testbed: Testbed) -> _Standing:
+        rate, frame = cell.bottleneck.rate, cell.frame_bytes
+        held = burst_bytes(rate, timer_hz=testbed.kernel_of(cell.trunk.a).timer_hz, frame_bytes=frame)
         return cls(
-            frame_bytes=frame,
-            fits=_buffer_bytes(link) // frame,
-            tokens=(link.burst_bytes or 0) // frame,
-            frame_ns=frame * 8 * NANOSECONDS_PER_SECOND / _rate_bps(link),
+            fits=cell.bottleneck.buffer_bytes // frame,
+            tokens=held // frame,
+            frame_ns=frame * 8 * NANOSECONDS_PER_SECOND / rate.bps,
         )
 
 
-def burst_fills_buffer(cell: Cell) -> bool:
-    """Whether the burst overfills the buffer: where that is cheap and tail drop counts bytes."""
-    return cell.bottleneck.aqm == "taildrop" and _Queue.of(cell).fits <= _FILL_PACKETS
+def burst_probe(cell: Cell, testbed: Testbed, queues: Sequence[Queue]) -> BurstProbe:
+    """What the :func:`burst` must measure, at the first bottleneck's queue."""
+    standing = _Standing.of(cell, testbed)
+    fills = _fills_buffer(cell, standing)
+    return BurstProbe(
+        queue=next(queue for queue in queues if queue.link == cell.trunk.name and not queue.reverse),
+        frame_bytes=cell.frame_bytes,
+        tokens=standing.tokens,
+        fills_buffer=fills,
+        departs_whole=cell.bottleneck.aqm == "taildrop" and not fills and not _loss_ahead(cell),
+    )
 
 
-def burst_departs_whole(cell: Cell) -> bool:
-    """Whether all packets of the burst leave the bottleneck: none is lost ahead of it, and all fit."""
-    taildrop = cell.bottleneck.aqm == "taildrop"
-    return taildrop and not burst_fills_buffer(cell) and not _loss_ahead(cell)
+def _fills_buffer(cell: Cell, standing: _Standing) -> bool:
+    return cell.bottleneck.aqm == "taildrop" and standing.fits <= _FILL_PACKETS
 
 
-def burst(cell: Cell, cabling: Cabling) -> Burst:
+def burst(cell: Cell, testbed: Testbed, cabling: Cabling) -> Burst:
     """Packets that reach the bottleneck at one instant, and refills that keep a small queue from running dry.
 
     A refill is as many packets as have left since the last one, so that none of them is dropped and sequence
     numbers behind the bottleneck count departures.
     """
-    queue = _Queue.of(cell)
+    queue = _Standing.of(cell, testbed)
     sender, receiver = _forward_pair(cell)
     ahead_ns, lost_ahead = _delay_ahead_ns(cell, sender), _loss_ahead(cell)
     packets = _first_packets(cell, queue)
@@ -101,14 +132,14 @@ def burst(cell: Cell, cabling: Cabling) -> Burst:
         payload_bytes=cell.mtu_bytes - _IP_UDP_HEADER_BYTES,
         source_port=_SOURCE_PORT,
         port=_PORT,
-        watch_node=cell.bottleneck.a,
+        watch_node=cell.trunk.a,
         watch_ns=ahead_ns + (_AFTER_ARRIVAL_NS if ahead_ns else 0),
         drain_ns=round(packets * queue.frame_ns) + 2 * cell.flows[0].rtt.ns + NANOSECONDS_PER_SECOND // 10,
     )
 
 
-def _first_packets(cell: Cell, queue: _Queue) -> int:
-    if burst_fills_buffer(cell):
+def _first_packets(cell: Cell, queue: _Standing) -> int:
+    if _fills_buffer(cell, queue):
         return queue.fits + 2 * queue.tokens + 20
     packets = queue.tokens + min(_MEASURED_PACKETS, queue.fits)
     if cell.bottleneck.aqm == "taildrop":
@@ -139,15 +170,5 @@ def _delay_ahead_ns(cell: Cell, sender: str) -> int:
 
 def _loss_ahead(cell: Cell) -> float:
     """Share of the burst that is dropped before it reaches the queue."""
-    ahead = [link.loss for link in cell.links if link.loss is not None and link.rate is None]
+    ahead = [link.loss for link in cell.links if link.loss is not None and link.bottleneck is None]
     return max((stationary_loss(loss) for loss in ahead), default=0.0)
-
-
-def _rate_bps(link: CellLink) -> int:
-    assert link.rate is not None
-    return link.rate.bps
-
-
-def _buffer_bytes(link: CellLink) -> int:
-    assert link.buffer_bytes is not None
-    return link.buffer_bytes

@@ -6,7 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from fabbbr.model import JOB_VERSION, Record
+from fabbbr.model import JOB_VERSION
+from fabbbr.record import Record
 
 
 class Command(Record):

@@ -20,7 +20,6 @@ from fabbbr.spec.experiment import Condition, Experiment, SliceChoice
 from fabbbr.topology import Topology
 from fabbbr.units import NANOSECONDS_PER_SECOND, Duration
 
-TIMER_HZ = 1000
 LONGEST_ID = 200
 """Bytes: file systems hold 255, and a partial name is a little longer than the final one."""
 
@@ -30,7 +29,6 @@ def cells(
     topology_of: Callable[[SliceChoice], Topology],
     *,
     seed: int,
-    timer_hz: int = TIMER_HZ,
     traces: Mapping[str, Trace] | None = None,
 ) -> tuple[Cell, ...]:
     """All cells, in the order of execution.
@@ -44,7 +42,7 @@ def cells(
     parts = 0
     for condition in experiment.conditions:
         trace = (traces or {}).get(condition.setup.path.trace or "")
-        conditions.append(_in_condition(experiment, condition, topology_of, timer_hz, trace))
+        conditions.append(_in_condition(experiment, condition, topology_of, trace))
         parts += _parts(conditions[-1]) * experiment.repeat
         if parts > limits.PARTS:
             message = (
@@ -68,7 +66,6 @@ def _in_condition(
     experiment: Experiment,
     condition: Condition,
     topology_of: Callable[[SliceChoice], Topology],
-    timer_hz: int,
     trace: Trace | None,
 ) -> Cell:
     """The cell of a condition, its repetition and seed still to come."""
@@ -76,7 +73,7 @@ def _in_condition(
     name = condition.id or experiment.id
     try:
         topology = topology_of(setup.slice)
-        wiring = wire(setup, topology, timer_hz=timer_hz, trace=trace)
+        wiring = wire(setup, topology, trace=trace)
     except (PlanError, SpecError) as error:
         message = f"{experiment.id}: {f'{condition.id}: ' if condition.id else ''}{error}"
         raise type(error)(message) from error
@@ -98,7 +95,6 @@ def _in_condition(
         ecn=setup.path.ecn,
         sample_period=setup.sample_period,
         warm_up=default_warm_up(wiring.flows, end=end) if setup.warm_up is None else setup.warm_up,
-        timer_hz=timer_hz,
     )
 
 

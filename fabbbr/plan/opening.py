@@ -37,7 +37,6 @@ def open_plan(
     profile: Profile = "default",
     overrides: Sequence[str] = (),
     repeat: int | None = None,
-    timer_hz: int = expand.TIMER_HZ,
 ) -> Planned:
     """Read the experiment of this bundled name or path, with its slices and traces, and plan it.
 
@@ -51,7 +50,6 @@ def open_plan(
         experiment,
         _Slices(path.parent),
         seed=seed,
-        timer_hz=timer_hz,
         traces=_traces(experiment, path.parent),
     )
     return Planned(source_name=name, text=text, experiment=experiment, cells=cells)

@@ -16,8 +16,7 @@ from functools import cached_property
 from fabbbr import limits
 from fabbbr.errors import PlanError
 from fabbbr.foreign import listed, shown
-from fabbbr.model import AckAggregation, CellLink, Flow, Loss, Step
-from fabbbr.physics import burst_bytes
+from fabbbr.model import AckAggregation, Bottleneck, CellLink, Flow, Loss, Step
 from fabbbr.plan.link_traces import Trace
 from fabbbr.spec.contradictions import FASTEST_RATE, SLOWEST_RATE
 from fabbbr.spec.experiment import FlowGroup, Setup, StepSetup
@@ -61,7 +60,6 @@ class _Ground:
     setup: Setup
     topology: Topology
     assigned: tuple[_Assigned, ...]
-    timer_hz: int
 
     @property
     def frame_bytes(self) -> int:
@@ -115,15 +113,10 @@ def round_trip(route: tuple[Link, ...], delays: dict[str, Duration]) -> Duration
     return Duration(2 * sum(delays[link.name].ns for link in route if link.name in delays))
 
 
-def wire(setup: Setup, topology: Topology, *, timer_hz: int, trace: Trace | None = None) -> Wiring:
-    """Resolve ``setup`` on ``topology``; raise PlanError where they do not fit.
-
-    ``timer_hz`` is that of the kernel that shapes: a TBF must hold what it sends between two ticks.
-    """
+def wire(setup: Setup, topology: Topology, *, trace: Trace | None = None) -> Wiring:
+    """Resolve ``setup`` on ``topology``; raise PlanError where they do not fit."""
     _check_link_names(setup, topology)
-    ground = _Ground(
-        setup=setup, topology=topology, assigned=tuple(_assign(setup, topology)), timer_hz=timer_hz
-    )
+    ground = _Ground(setup=setup, topology=topology, assigned=tuple(_assign(setup, topology)))
     delays, rates = _delays(ground), _rates(ground, trace)
     _check_crossings(ground, rates)
     flows = tuple(_flow(ground, index, flow, delays) for index, flow in enumerate(ground.assigned))
@@ -393,36 +386,30 @@ def _links(ground: _Ground, delays: dict[str, Duration], rates: dict[str, Rate])
                 f"send from {link.b} to {link.a}; it needs all data to go from {link.a} to {link.b}"
             )
             raise PlanError(message)
-        bare = CellLink(
+        yield CellLink(
             name=link.name,
             a=link.a,
             b=link.b,
             delay=delays.get(link.name),
             loss=losses.get(link.name),
             ack_aggregation=aggregation,
-            both_directions=link.name in backwards,
+            bottleneck=_bottleneck(ground, link.name, delays, rates[link.name])
+            if link.name in rates
+            else None,
         )
-        yield _queued(ground, bare, delays, rates) if link.name in rates else bare
 
 
-def _queued(
-    ground: _Ground,
-    link: CellLink,
-    delays: dict[str, Duration],
-    rates: dict[str, Rate],
-) -> CellLink:
-    path, own = ground.setup.path, ground.setup.links.get(link.name)
+def _bottleneck(ground: _Ground, link: str, delays: dict[str, Duration], rate: Rate) -> Bottleneck:
+    path, own = ground.setup.path, ground.setup.links.get(link)
     buffer = own.buffer if own is not None and own.buffer is not None else path.buffer
     aqm = own.aqm if own is not None and own.aqm is not None else path.aqm
-    rate, rtt = rates[link.name], ground.longest_rtt(link.name, delays)
-    return link.model_copy(
-        update={
-            "rate": rate,
-            "buffer_bytes": _buffer_bytes(ground, f"link {link.name}", buffer, rate, rtt),
-            "buffer_asked": str(buffer),
-            "bdp_bytes": int(bdp_bytes(rate, rtt)),
-            "burst_bytes": burst_bytes(rate, timer_hz=ground.timer_hz, frame_bytes=ground.frame_bytes),
-            "aqm": aqm,
-            "ecn": path.ecn and aqm != "taildrop",
-        }
+    rtt = ground.longest_rtt(link, delays)
+    return Bottleneck(
+        rate=rate,
+        buffer_bytes=_buffer_bytes(ground, f"link {link}", buffer, rate, rtt),
+        buffer_asked=str(buffer),
+        bdp_bytes=int(bdp_bytes(rate, rtt)),
+        aqm=aqm,
+        ecn=path.ecn and aqm != "taildrop",
+        both_directions=link in ground.backwards,
     )

@@ -12,8 +12,9 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
 
 from fabbbr.foreign import shown
-from fabbbr.model import PORTS_PER_FLOW, AckAggregation, Aqm, BbrProfile, Implementation, Loss, Record
+from fabbbr.model import PORTS_PER_FLOW, AckAggregation, Aqm, BbrProfile, Implementation, Loss
 from fabbbr.quantity import BitRate, Buffer, ByteSize, Span
+from fabbbr.record import FileRecord, Record
 from fabbbr.spec.axes import squeeze
 from fabbbr.suggest import did_you_mean
 from fabbbr.units import Duration, QueueSize
@@ -99,27 +100,37 @@ InjectedLoss = Annotated[Loss, BeforeValidator(_rate_alone)]
 HeldAcks = Annotated[AckAggregation, BeforeValidator(_duration_alone)]
 
 
-class SliceChoice(Record):
+class SliceChoice(FileRecord):
     """A slice definition by name (or ``./file.py``) and the values of its parameters, as written."""
 
     name: Annotated[str, Field(examples=["two_site"])]
+    """A bundled slice, or the path of a slice file beside the experiment file (``./mine.py``)."""
     parameters: dict[str, str] = Field(default_factory=dict)
 
 
-class PathSetup(Record):
-    """The path that all flows share: the bottleneck and the propagation delay."""
+class PathSetup(FileRecord):
+    """What ``path`` says."""
 
     rate: BitRate | None = Field(None, examples=["100 Mbit/s"])
+    """Of every bottleneck of the slice, in bit/s: 8 kbit/s to 1 Tbit/s. Default: that of ``trace``."""
     trace: str | None = Field(None, examples=["lte.up"])
+    """A Mahimahi trace beside the experiment file, which the rate follows. Default: ``rate`` throughout."""
     rtt: RoundTrip = Field(examples=["100 ms"])
+    """Propagation round trip, in s, ms or µs: one for all flows, or one for each sender."""
     buffer: Buffer = Field(QueueSize.parse("1 BDP"), examples=["1 BDP"])
+    """Of every bottleneck, in bytes, packets (MTU + 14 bytes) or BDP."""
     loss: InjectedLoss | None = Field(None, examples=["0.1 %"])
+    """Injected on the data direction alone: a probability, or a mapping. Default: none."""
     ack_aggregation: HeldAcks | None = Field(None, examples=["1 ms"])
+    """How long acknowledgements are held to leave in aggregates, in ms or µs. Default: not at all."""
     aqm: Aqm = "taildrop"
+    """Queue discipline of every bottleneck."""
     ecn: bool = False
+    """Whether hosts negotiate ECN and the AQM marks instead of dropping; refused with tail drop."""
     mtu: Annotated[int, Field(ge=576, le=65_500), _WHOLE] = 1500
     """Bytes of an IP packet."""
     offloads: bool = False
+    """Whether segmentation offloads stay on: only to show the error that they make."""
 
     @property
     def longest_rtt(self) -> Duration:
@@ -127,38 +138,52 @@ class PathSetup(Record):
         return max(self.rtt.values()) if isinstance(self.rtt, dict) else self.rtt
 
 
-class LinkSetup(Record):
+class LinkSetup(FileRecord):
     """What one named link does differently from ``path``."""
 
     rate: BitRate | None = None
+    """In bit/s; makes the link a bottleneck. Default: as in ``path`` if it is one."""
     rtt: Span | None = None
+    """Propagation round trip of this link, in s, ms or µs. Default: its part of that in ``path``."""
     buffer: Buffer | None = None
+    """In bytes, packets or BDP. Default: as in ``path``."""
     loss: InjectedLoss | None = None
+    """Injected on the data direction alone: a probability, or a mapping. Default: as ``path`` places it."""
     aqm: Aqm | None = None
+    """Queue discipline. Default: as in ``path``."""
 
 
-class FlowGroup(Record):
+class FlowGroup(FileRecord):
     """``count`` flows that differ in their start alone."""
 
     cca: Cca = Field(examples=["cubic"])
+    """Congestion control; ``bbr1`` is the ``bbr`` of the mainline kernel."""
     profile: BbrProfile | None = None
-    """Of a BBR; the first of :data:`BBR_PROFILES` unless given."""
+    """Constants of fabbbr's own BBR. Default: ``v1``, ``v2alpha`` or ``v3``, by its version."""
     implementation: Implementation | None = None
-    """Of a BBR; the first of :data:`IMPLEMENTATIONS` unless given."""
+    """Whose BBR. Default: ``mainline`` for ``bbr1``, ``fabbbr`` for ``bbr2`` and ``bbr3``."""
     count: Annotated[int, Field(ge=1, le=400), _WHOLE] = 1
+    """Flows in this group, each with its own iperf3."""
     streams: Annotated[int, Field(ge=1, le=PORTS_PER_FLOW), _WHOLE] = 1
     """Parallel connections of each flow, each from a port of its own."""
     start: Span = Duration(0)
+    """Of the first flow of the group, in s or ms; some group starts at 0 s."""
     stagger: Span = Duration(0)
-    """From the start of one flow of the group to the start of the next."""
+    """From the start of one flow of the group to the start of the next, in s or ms."""
     duration: Span | None = None
+    """Whole seconds, up to 24 h. Default: until ``size`` has arrived."""
     size: ByteSize | None = None
-    """What each flow sends, instead of a duration."""
+    """Bytes that each flow delivers, all its streams together. Default: what ``duration`` allows."""
     pacing: BitRate | None = None
+    """The sender's own rate limit, in bit/s for each connection. Default: none."""
     direction: Literal["forward", "reverse"] = "forward"
+    """``reverse``: the receiver of the slice's pair sends."""
     sender: Name | None = Field(None, alias="from")
+    """Host that sends. Default: the partner of ``to``, or the slice's pairs in turn."""
     receiver: Name | None = Field(None, alias="to")
+    """Host that receives. Default: the partner of ``from``, or the slice's pairs in turn."""
     label: Annotated[str, Field(min_length=1, max_length=40)] | None = None
+    """Name of the group in tables and figures. Default: the CCA, numbered if several groups run it."""
 
     @property
     def whose(self) -> Implementation:
@@ -175,29 +200,40 @@ class FlowGroup(Record):
         return [Duration(self.start.ns + k * self.stagger.ns) for k in range(self.count)]
 
 
-class StepSetup(Record):
+class StepSetup(FileRecord):
     """A change of a link while flows run."""
 
     at: Span = Field(examples=["20 s"])
+    """From the start of the first flow, in s or ms."""
     link: Name | None = None
-    """Default: the bottleneck."""
+    """The link that changes. Default: the first bottleneck."""
     rate: BitRate | None = None
+    """From then on, in bit/s. Default: unchanged."""
     rtt: Span | None = None
+    """Propagation round trip from then on, in s, ms or µs. Default: unchanged."""
     buffer: Buffer | None = None
+    """From then on, in bytes, packets or BDP (of the rate and RTT from then on). Default: unchanged."""
 
 
-class Setup(Record):
+class Setup(FileRecord):
     """One condition: everything that may carry a ``$name``, with none left."""
 
     slice: Annotated[SliceChoice, BeforeValidator(_named_alone)] = Field(examples=["two_site"])
+    """The topology: a name, a mapping of the name and its parameters, or ``./mine.py`` beside this file."""
     path: PathSetup = Field(examples=["{rate: 100 Mbit/s, rtt: 100 ms}"])
+    """The path that all flows share: the bottleneck and the propagation delay."""
     links: dict[Name, LinkSetup] = Field(default_factory=dict)
+    """Link of the slice → what it does differently from ``path``. Default: nothing."""
     flows: Annotated[tuple[FlowGroup, ...], BeforeValidator(_some)] = Field(
         examples=["[{cca: cubic, duration: 60 s}]"]
     )
+    """Groups of flows, one at least."""
     steps: tuple[StepSetup, ...] = ()
+    """Changes of links while flows run."""
     warm_up: Span | None = None
+    """Left out of steady-state metrics. Default: 10 s or 50 RTT, with a BBR 20 s; at most half the run."""
     sample_period: Span = Duration(100_000_000)
+    """How often sockets and queues are read, 1 ms or more."""
 
     @property
     def end(self) -> Duration | None:
@@ -210,15 +246,19 @@ class Setup(Record):
         return Duration(max(ends)) if len(ends) == len(self.flows) else None
 
 
-class Header(Record):
+class Header(FileRecord):
     """What holds for the whole experiment, whatever varies."""
 
     id: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=60, examples=["my_experiment"])]
+    """Name of the experiment: lower case letters, digits and ``_``."""
     title: Annotated[str, Field(min_length=1, examples=["Goodput under random loss"])]
+    """One line for reports."""
     source: str | None = None
-    """What is being repeated: paper and figure."""
+    """What is being repeated: paper and figure. Default: none."""
     repeat: Annotated[int, Field(ge=1, le=1000), _WHOLE] = 5
+    """Repetitions of every condition."""
     claims: tuple[Annotated[str, Field(pattern=r"^[A-Z]+[0-9A-Za-z]*(\.[0-9a-z]+)?$")], ...] = ()
+    """Ids of the published claims that this experiment tests."""
 
 
 class Condition(Record):

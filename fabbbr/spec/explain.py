@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from fabbbr.foreign import listed, shown
-from fabbbr.model import Record
+from fabbbr.record import Record
 from fabbbr.spec.document import Loc
 from fabbbr.suggest import did_you_mean
 

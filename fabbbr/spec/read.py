@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from fabbbr import limits
 from fabbbr.errors import SpecError, UsageError
 from fabbbr.foreign import shown
-from fabbbr.model import Record
+from fabbbr.record import Record
 from fabbbr.spec.axes import Combination, axis_names, axis_nodes, read_axes, replace_axis
 from fabbbr.spec.contradictions import mistakes
 from fabbbr.spec.document import (
@@ -101,7 +101,7 @@ def _said_of(profile: Profile, found: Sequence[Problem], *, known: Sequence[Prob
 def _stray_keys(root: Table) -> Iterator[Problem]:
     axes = axis_names(root.entries.get("vary"))
     for axis in set(axes) & {*KEYS, "zip"}:
-        said = "an experiment key has this name; call the axis otherwise"
+        said = "an experiment key has this name; give the axis another name"
         yield Problem(place=root.places.get("vary", root.place), key=f"vary.{axis}", message=said)
     allowed = tuple(key for key in (*KEYS, *axes) if key not in _NOT_IN_PROFILES)
     for name in PROFILE_KEYS:

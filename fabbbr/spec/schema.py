@@ -1,11 +1,15 @@
-"""The JSON schema of experiment files, for editors that complete and check YAML while it is typed.
+"""The JSON schema of experiment files, for editors that complete, explain and check YAML while it is typed.
 
-The schema knows keys, kinds and ranges; what keys mean together is checked by :mod:`fabbbr.spec.read` alone.
+The schema knows keys, kinds, ranges and defaults; what keys mean together is checked by
+:mod:`fabbbr.spec.read` alone. Descriptions are the docstrings of the records' fields.
 """
 
 from __future__ import annotations
 
+from dataclasses import is_dataclass
 from typing import Any
+
+from pydantic.json_schema import GenerateJsonSchema
 
 from fabbbr.spec.experiment import Header, Setup
 
@@ -16,23 +20,46 @@ _VALUE = {"type": ["string", "number", "boolean"]}
 _AXIS = {"type": "array", "items": _VALUE, "minItems": 1}
 _FACTORS = {
     "type": "object",
-    "properties": {"zip": {"type": "object", "additionalProperties": _AXIS}},
+    "properties": {
+        "zip": {
+            "description": "Axes that advance together. Default: every combination of all axes.",
+            "type": "object",
+            "additionalProperties": _AXIS,
+        }
+    },
     "additionalProperties": _AXIS,
 }
+_DIFFERS = "does differently: keys of this file, and axes with other values. Default: nothing."
 _BY_HAND = {
-    "vary": {"anyOf": [_FACTORS, {"type": "array", "items": _FACTORS}]},
-    "except": {"type": "array", "items": {"type": "object", "additionalProperties": _VALUE}},
-    "quick": {"type": "object"},
-    "full": {"type": "object"},
+    "vary": {
+        "description": "Axis → its values; ``$axis`` stands for them elsewhere. Default: one condition.",
+        "anyOf": [_FACTORS, {"type": "array", "items": _FACTORS}],
+    },
+    "except": {
+        "description": "Combinations of values that are left out. Default: none.",
+        "type": "array",
+        "items": {"type": "object", "additionalProperties": _VALUE},
+    },
+    "quick": {"description": f"What ``--quick`` {_DIFFERS}", "type": "object"},
+    "full": {"description": f"What ``--full`` {_DIFFERS}", "type": "object"},
 }
+_ANNOTATIONS = ("title", "description", "default", "examples")
+"""What is said of a key, whichever form its value has."""
+
+
+class _Generator(GenerateJsonSchema):
+    """Writes the default of a quantity as an experiment file would."""
+
+    def encode_default(self, dft: Any) -> Any:  # noqa: ANN401 - whatever a field has
+        return super().encode_default(str(dft) if is_dataclass(dft) else dft)
 
 
 def json_schema() -> Schema:
     """JSON Schema (2020-12) of an experiment file."""
-    header = Header.model_json_schema(by_alias=True)
-    setup = Setup.model_json_schema(by_alias=True)
+    header = Header.model_json_schema(schema_generator=_Generator)
+    setup = Setup.model_json_schema(schema_generator=_Generator)
     parts = {name: _variable(part) for name, part in setup["$defs"].items()}
-    parts["SliceChoice"] = {"anyOf": [_VALUE, {"type": "object", "required": ["name"]}]}
+    parts["SliceChoice"] = _with_parameters(parts["SliceChoice"])
     for alone in ("Loss", "AckAggregation"):
         parts[alone] = {"anyOf": [_VALUE, parts[alone]]}
     keys = {name: _variable(part) for name, part in setup["properties"].items()}
@@ -47,6 +74,12 @@ def json_schema() -> Schema:
     }
 
 
+def _with_parameters(choice: Schema) -> Schema:
+    """A slice's name alone, or a mapping in which its parameters stand beside the name."""
+    properties = {"name": choice["properties"]["name"]}
+    return {"anyOf": [_VALUE, {**choice, "properties": properties, "additionalProperties": _VALUE}]}
+
+
 def _variable(schema: Any) -> Any:  # noqa: ANN401 - JSON
     """Let ``$name`` stand wherever a scalar may, and refuse null, which no key takes."""
     schema = _without_null(schema)
@@ -59,7 +92,9 @@ def _variable(schema: Any) -> Any:  # noqa: ANN401 - JSON
     for key in schema.keys() & {"anyOf", "oneOf"}:
         schema[key] = [_variable(part) for part in schema[key]]
     if schema.get("type") in ("string", "integer", "number", "boolean"):
-        return {"anyOf": [schema, _REFERENCE, *([{"type": "number"}] if _takes_numbers(schema) else [])]}
+        said = {key: schema.pop(key) for key in _ANNOTATIONS if key in schema}
+        numbers = [{"type": "number"}] if _takes_numbers(schema) else []
+        return {**said, "anyOf": [schema, _REFERENCE, *numbers]}
     return schema
 
 
@@ -69,13 +104,13 @@ def _takes_numbers(schema: Schema) -> bool:
 
 
 def _without_null(schema: Any) -> Any:  # noqa: ANN401 - JSON
-    """Drop null branches, and defaults that are records and not JSON."""
+    """Drop null branches and defaults."""
     if not isinstance(schema, dict):
         return schema
     kept = {
         key: [part for part in value if part != {"type": "null"}] if key == "anyOf" else _without_null(value)
         for key, value in schema.items()
-        if not (key == "default" and (value is None or isinstance(value, dict)))
+        if not (key == "default" and value is None)
     }
     only = kept.get("anyOf", ())
     if len(only) == 1:

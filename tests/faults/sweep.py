@@ -197,7 +197,8 @@ def _prepare(folder: Path) -> None:
     shutil.copy(HERE / "kernel.sh", kernel / "linux")
     described = {
         "folder": "", "release": "0", "package": "none", "package_version": "0", "recipe": recipe_hash(),
-        "config_sha256": "0", "kernel_sha256": "0", "seccomp": True, "build_s": 0.0,
+        "config_sha256": "0", "kernel_sha256": hashlib.sha256((kernel / "linux").read_bytes()).hexdigest(),
+        "seccomp": True, "build_s": 0.0,
     }  # fmt: skip
     (kernel / "kernel.json").write_text(json.dumps(described), encoding="utf-8")
     for name in ("iperf3", "ss", "tc", "ethtool", "ping", "python3"):

@@ -5,12 +5,13 @@ from contextlib import closing
 
 import pytest
 from guest.cells import WALL_LIMIT_S, experiment
+from places import GUEST, place
 
 from fabbbr.backends.base import Task
 from fabbbr.backends.guest import GuestBackend
 from fabbbr.certify.certificate import Evidence, certify
-from fabbbr.job.build import job
-from fabbbr.model import AckAggregation, Loss
+from fabbbr.job.build import prepare
+from fabbbr.model import AckAggregation, Bottleneck, Loss
 from fabbbr.plan.opening import open_plan
 from fabbbr.units import Duration, Rate, Ratio
 
@@ -32,9 +33,12 @@ def cell(tmp_path_factory):
     return one
 
 
-def changed(cell, link="trunk", **changes):
-    """The cell with one link changed."""
-    links = tuple(each.model_copy(update=changes) if each.name == link else each for each in cell.links)
+def changed(cell, **changes):
+    """The cell with its trunk changed, or the bottleneck there."""
+    queue = {key: value for key, value in changes.items() if key in Bottleneck.model_fields}
+    rest = {key: value for key, value in changes.items() if key not in queue}
+    trunk = cell.trunk.model_copy(update={**rest, "bottleneck": cell.bottleneck.model_copy(update=queue)})
+    links = tuple(trunk if each.name == trunk.name else each for each in cell.links)
     return cell.model_copy(update={"links": links})
 
 
@@ -56,16 +60,16 @@ def carry_out(planned, seed, work):
     return Evidence.read(work / "raw")
 
 
-def failed(cell, evidence):
+def failed(cell, evidence, testbed=GUEST):
     """The checks that a cell fails, by name; as one of a hundred: each kind of machine has its own draws."""
-    certificate = certify(cell, evidence, real_clock=False, lossy_cells=100)
+    certificate = certify(prepare(cell, testbed), evidence, lossy_cells=100)
     return {check.name for check in certificate.checks if not check.passed}
 
 
 @pytest.fixture(scope="module")
 def honest(cell, tmp_path_factory):
     """The evidence of the cell as it was asked for."""
-    return carry_out(job(cell), cell.seed, tmp_path_factory.mktemp("honest"))
+    return carry_out(prepare(cell, GUEST).job, cell.seed, tmp_path_factory.mktemp("honest"))
 
 
 def test_what_was_asked_for_passes_every_check(cell, honest):
@@ -79,7 +83,6 @@ def test_what_was_asked_for_passes_every_check(cell, honest):
         ({"rate": Rate.parse("10 Mbit/s")}, {"bottleneck trunk at s1-eth1", "rate"}),
         ({"buffer_bytes": 90_000}, {"bottleneck trunk at s1-eth1", "buffer"}),
         ({"buffer_bytes": 110_000}, {"bottleneck trunk at s1-eth1", "buffer"}),
-        ({"burst_bytes": 30_000}, {"bottleneck trunk at s1-eth1"}),
         ({"delay": Duration.parse("10.1 ms")}, {"wire of trunk at w1-eth0", "wire of trunk at w1-eth1"}),
         ({"loss": Loss(rate=Ratio.parse("3 %"))}, {"wire of trunk at w1-eth1", "injected loss on trunk"}),
         ({"loss": Loss(rate=Ratio.parse("1.1 %"))}, {"wire of trunk at w1-eth1"}),
@@ -89,6 +92,10 @@ def test_what_was_asked_for_passes_every_check(cell, honest):
 )  # fmt: skip
 def test_a_link_that_is_not_what_the_cell_says_is_caught(cell, honest, changes, caught_by):
     assert caught_by <= failed(changed(cell, **changes), honest)
+
+
+def test_a_burst_for_another_timer_is_caught(cell, honest):
+    assert "bottleneck trunk at s1-eth1" in failed(cell, honest, place(timer_hz=100))
 
 
 def test_a_longer_round_trip_than_the_path_has_is_caught_by_the_pings(cell, honest):
@@ -121,21 +128,25 @@ def with_another_setting(planned, asked, instead):
 
 
 def test_offloads_left_on_are_read_back_and_miscount_packets(cell, tmp_path):
-    evidence = carry_out(without_offload_commands(job(cell)), cell.seed, tmp_path)
+    evidence = carry_out(without_offload_commands(prepare(cell, GUEST).job), cell.seed, tmp_path)
     assert {"host settings", "packets of s1"} <= failed(cell, evidence)
 
 
 def test_a_receive_window_that_limits_the_flow_is_caught_by_what_the_flow_did(cell, tmp_path):
     """Even if the setting read back were believed."""
-    window = str(job(cell).window_bytes)
-    small = with_another_setting(job(cell), f"tcp_rmem=4096 {window} {window}", "tcp_rmem=4096 16384 16384")
+    window = str(prepare(cell, GUEST).job.window_bytes)
+    small = with_another_setting(
+        prepare(cell, GUEST).job, f"tcp_rmem=4096 {window} {window}", "tcp_rmem=4096 16384 16384"
+    )
     evidence = carry_out(small, cell.seed, tmp_path)
     assert {"host settings", "not limited by the receive window"} <= failed(cell, evidence)
 
 
 def test_a_send_buffer_that_limits_the_flow_is_caught_by_what_the_flow_did(cell, tmp_path):
-    window = str(job(cell).window_bytes)
-    small = with_another_setting(job(cell), f"tcp_wmem=4096 16384 {window}", "tcp_wmem=4096 16384 16384")
+    window = str(prepare(cell, GUEST).job.window_bytes)
+    small = with_another_setting(
+        prepare(cell, GUEST).job, f"tcp_wmem=4096 16384 {window}", "tcp_wmem=4096 16384 16384"
+    )
     evidence = carry_out(small, cell.seed, tmp_path)
     assert {"host settings", "not limited by the send buffer"} <= failed(cell, evidence)
 
@@ -152,5 +163,5 @@ def test_a_send_buffer_that_limits_the_flow_is_caught_by_what_the_flow_did(cell,
 def test_a_command_that_sets_something_else_is_caught_by_read_back_and_by_physics(
     cell, tmp_path, asked, instead, caught_by
 ):
-    evidence = carry_out(with_another_setting(job(cell), asked, instead), cell.seed, tmp_path)
+    evidence = carry_out(with_another_setting(prepare(cell, GUEST).job, asked, instead), cell.seed, tmp_path)
     assert caught_by <= failed(cell, evidence)

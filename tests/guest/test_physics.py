@@ -383,3 +383,32 @@ def test_a_small_queue_behind_delays_is_measured_at_its_rate(tmp_path):
         flows="{cca: bbr1, count: 2, duration: 2 s}",
     )
     assert run(tmp_path, text).wrong() == {}
+
+
+@pytest.fixture(scope="module")
+def near_and_far(tmp_path_factory):
+    """Flows of 20 and 200 ms: iperf3 needs some round trips before each of them begins."""
+    return run(
+        tmp_path_factory.mktemp("near-and-far"),
+        experiment(
+            "near_and_far",
+            slice_="rtt_pair",
+            path="rate: 20 Mbit/s, rtt: {h1: 20 ms, h2: 200 ms}, buffer: 1 BDP",
+            flows="{cca: cubic, from: h1, duration: 8 s}, {cca: cubic, from: h2, duration: 8 s}",
+        ),
+    )
+
+
+def test_flows_of_different_round_trips_together_get_no_more_than_the_link_carries(near_and_far):
+    assert near_and_far.wrong() == {}
+    (ran,) = near_and_far.set.runs.to_dict("records")
+    assert 0.9 < ran["utilisation"] <= 1.0
+    # In the seconds at either edge of the window each receiver's bytes are taken to arrive evenly.
+    assert ran["goodput_steady_bps"] <= 1.01 * 20e6 * 1448 / 1514
+
+
+def test_a_receivers_zero_is_the_round_trips_that_iperf3_takes_to_begin(near_and_far):
+    """Handshake and cookie, parameters, the stream's handshake and cookie, and the start: four to five."""
+    flows = near_and_far.set.flows
+    trips = (flows["receiver_zero_s"] - flows["start_s"]) / flows["rtt_propagation_s"]
+    assert trips.between(3.5, 6).all()

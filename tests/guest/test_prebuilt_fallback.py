@@ -126,14 +126,12 @@ def test_the_manifest_names_the_prebuilt_kernel_and_its_real_clock(fallback, pac
     assert stored.damage() == []
     manifest, kernel = stored.manifest, package / "linux.uml"
     told = subprocess.run((kernel, "--version"), capture_output=True, text=True, check=True).stdout.strip()
-    assert manifest.provenance.clock == "real"
-    assert (manifest.provenance.kernel_release, manifest.provenance.kernel_sha256) == (
-        told,
-        sha256_of(kernel),
-    )
-    assert manifest.provenance.kernel_config_sha256 is None
+    assert manifest.provenance.testbed.clock == "real"
+    (machine,) = manifest.provenance.testbed.machines.values()
+    assert (machine.kernel.release, machine.kernel.sha256) == (told, sha256_of(kernel))
+    assert machine.kernel.config_sha256 is None
     assert manifest.provenance.options["iperf3_wakeups"] is None
-    assert manifest.cell.timer_hz == 100, "the tick of Debian's package, which bursts must allow for"
+    assert machine.kernel.timer_hz == 100, "the tick of Debian's package, which bursts must allow for"
     # Wall seconds can hardly be fewer than those that a real clock counted.
     assert manifest.wall_s >= 0.95 * manifest.virtual_s > 2
     failed = {check.name for check in manifest.certificate.checks if not check.passed}

@@ -110,8 +110,8 @@ def test_mininet_on_a_machine_that_has_netem_runs_the_same_experiment(inside):
     assert told["failed"] == {}
     (stored,) = RunFolder.open(inside / "run").cells()
     assert stored.damage() == []
-    assert stored.manifest.provenance.backend == "mininet"
-    assert stored.manifest.provenance.clock == "real"
+    assert stored.manifest.provenance.testbed.backend == "mininet"
+    assert stored.manifest.provenance.testbed.clock == "real"
     failed = {check.name for check in stored.manifest.certificate.checks if not check.passed}
     assert failed <= {"RTT h1–h2", "rate", "buffer"}, "only what a real clock decides may miss"
     assert (stored.manifest.status == "certified") == (not failed)
@@ -143,7 +143,7 @@ def test_a_guest_on_a_real_clock_marks_every_result_as_real(tmp_path):
     )
     assert done.returncode in (0, 10), done.stderr
     (stored,) = RunFolder.open(tmp_path / "run").cells()
-    assert stored.manifest.provenance.clock == "real"
+    assert stored.manifest.provenance.testbed.clock == "real"
     assert stored.manifest.provenance.options["iperf3_wakeups"] is None
     # Wall seconds can hardly be fewer than those that a real clock counted.
     assert stored.manifest.virtual_s is not None

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from guest.cells import experiment, run
 
+from fabbbr.physics import burst_bytes
+
 pytestmark = [pytest.mark.guest, pytest.mark.xdist_group("guest-2")]
 
 FRAME_BYTES = 1514
@@ -17,13 +19,13 @@ def wire_bytes(payload_bytes):
     return payload_bytes + -(-payload_bytes // PAYLOAD_BYTES) * HEADER_BYTES
 
 
-def soonest_s(payload_bytes, link, rtt_s):
+def soonest_s(payload_bytes, queue, rtt_s):
     """Handshake, the way there, and what the link cannot send at once: no congestion control is faster.
 
     The acknowledgement that ends the handshake leaves just before the data.
     """
-    at_once = link.burst_bytes
-    return 1.5 * rtt_s + 8 * max(ACK_BYTES + wire_bytes(payload_bytes) - at_once, 0) / link.rate.bps
+    at_once = burst_bytes(queue.rate, timer_hz=1000, frame_bytes=1514)
+    return 1.5 * rtt_s + 8 * max(ACK_BYTES + wire_bytes(payload_bytes) - at_once, 0) / queue.rate.bps
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ import ipaddress
 from collections import Counter
 
 import pytest
+from places import GUEST
 
 from fabbbr.job.cabling import lay_cables
 from fabbbr.plan.opening import open_plan
@@ -19,7 +20,7 @@ def laid(tmp_path):
         file = tmp_path / "made.yaml"
         file.write_text(TEXT.format(slice=slice_, path=path, flows=flows), encoding="utf-8")
         cell = open_plan(str(file), seed=1).cells[0]
-        return cell, lay_cables(cell)
+        return cell, lay_cables(cell, GUEST)
 
     return lay
 
@@ -52,21 +53,11 @@ def test_the_network_is_a_tree_whose_hosts_are_leaves_and_whose_wires_pass_throu
     assert {degree[node.name] for node in cabling.nodes if node.kind == "wire"} <= {2}
 
 
-@pytest.mark.parametrize("slice_", SLICES)
-def test_a_delay_or_a_loss_gets_a_wire_and_nothing_else_does(laid, slice_):
-    cell, cabling = laid(slice_, path="rate: 10 Mbit/s, rtt: 20 ms, loss: 1 %")
-    wires = [node for node in cabling.nodes if node.kind == "wire"]
-    assert len(wires) == sum(link.delay is not None or link.loss is not None for link in cell.links) > 0
-    for ends in cabling.ends:
-        held = ends.link.delay is not None or ends.link.loss is not None
-        assert (ends.wire_forward is not None) == (ends.wire_backward is not None) == held
-
-
 def test_a_reverse_flow_gets_a_queue_of_its_own_and_a_forward_one_none(laid):
     _, cabling = laid("two_site")
-    assert [ends.reverse_queues for ends in cabling.ends if ends.link.rate] == [()]
+    assert [ends.reverse_queues for ends in cabling.ends if ends.link.bottleneck] == [()]
     _, cabling = laid("two_site", flows=FORWARD.replace("}", ", direction: reverse}"))
-    (queues,) = [ends.reverse_queues for ends in cabling.ends if ends.link.rate]
+    (queues,) = [ends.reverse_queues for ends in cabling.ends if ends.link.bottleneck]
     assert [queue.name for queue in queues] == ["s1-eth0"]
 
 
@@ -74,6 +65,8 @@ def test_no_queue_and_no_wire_end_is_on_a_host(laid):
     for flows in (FORWARD, FORWARD.replace("}", ", direction: reverse}")):
         cell, cabling = laid("{name: dumbbell, hosts: 4}", flows=flows)
         hosts = {host.name for host in cell.hosts}
-        queues = [q for ends in cabling.ends if ends.link.rate for q in (ends.queue, *ends.reverse_queues)]
+        queues = [
+            q for ends in cabling.ends if ends.link.bottleneck for q in (ends.queue, *ends.reverse_queues)
+        ]
         assert queues
         assert not {queue.node for queue in queues} & hosts

@@ -1,18 +1,23 @@
 """How a rate is read from arrivals behind a bottleneck, and how much loss is believed."""
 
 import itertools
+from types import SimpleNamespace
 
 import pytest
+from golden_cell import CELL
 from hypothesis import given
 from hypothesis import strategies as st
+from places import GUEST, several
 
-from fabbbr.certify.certificate import _burst, _departure_rate_bps, _loss_check
+from fabbbr.certify.certificate import _burst, _carried_by_network, _clocks, _departure_rate_bps, _loss_check
 from fabbbr.certify.evidence import BurstTold, Counters, NodeCounters, Preflight, QdiscCounters
 from fabbbr.certify.hosts import kept_by_receivers
-from fabbbr.job.cabling import lay_cables
+from fabbbr.job.build import prepare
+from fabbbr.job.records import Cable, Interface
 from fabbbr.model import Loss
 from fabbbr.physics import correlated_spread
 from fabbbr.plan.opening import open_plan
+from fabbbr.testbed import REAL_TIME, VIRTUAL_TIME, MachineClock
 from fabbbr.units import Ratio
 
 FRAME_BYTES = 1514
@@ -108,9 +113,8 @@ def test_a_rate_that_could_not_be_measured_passes_only_where_a_queue_must_run_dr
         kind="tbf", handle="1:", dev="s1-eth1", root=True, packets=4, drops=5, backlog=1514, qlen=1
     )
     told = Preflight(pings={}, burst=BurstTold(sent=40, arrivals=(), queues_at_peak=(queue,)))
-    rate = next(
-        check for check in _burst(cell, lay_cables(cell), told, real_clock=False) if check.name == "rate"
-    )
+    probe = prepare(cell, GUEST).expected.burst
+    rate = next(check for check in _burst(probe, told, VIRTUAL_TIME) if check.name == "rate")
     assert rate.passed is passed
 
 
@@ -132,3 +136,76 @@ def test_packets_that_a_receiver_drops_for_want_of_memory_are_noticed(tmp_path, 
     file.write_text(ONE_FRAME, encoding="utf-8")
     (cell,) = open_plan(str(file), seed=1).cells
     assert kept_by_receivers(cell, counters(7), counters(pruned)).passed is passed
+
+
+def standing_at(device, sent, received):
+    """What ip and tc count of one interface without a shaper."""
+    stats = {"rx": {"packets": received, "dropped": 0}, "tx": {"packets": sent}}
+    return NodeCounters.model_validate(
+        {
+            "links": ({"ifname": device, "stats64": stats},),
+            "qdiscs": (
+                {"kind": "noqueue", "handle": "0:", "dev": device, "root": True, "packets": 0, "drops": 0,
+                 "backlog": 0, "qlen": 0},
+            ),
+            "netstat": "",
+        }
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arrived", "allowed", "passed"),
+    [
+        (1000, 0.0, True),
+        (999, 0.0, False),
+        (999, 0.001, True),
+        (998, 0.001, False),
+        (1001, 0.5, False),
+    ],
+)
+def test_a_cable_of_the_network_may_lose_a_share_and_never_make_packets(arrived, allowed, passed):
+    """Both machines were quiet when they counted: what was sent and did not arrive is lost."""
+    ends = [
+        Interface(name=f"{node}-eth0", node=node, peer_node=peer, mac="02:00:00:00:00:01", link="trunk")
+        for node, peer in (("s1", "h2"), ("h2", "s1"))
+    ]
+    cable = Cable(a=ends[0], b=ends[1])
+    before, after = (
+        Counters("counters.json", {"s1": standing_at("s1-eth0", *s1), "h2": standing_at("h2-eth0", *h2)})
+        for s1, h2 in (((5, 7), (7, 5)), ((1005, 107), (107, 5 + arrived)))
+    )
+    tolerances = REAL_TIME.model_copy(update={"network_loss": allowed})
+    check = _carried_by_network(cable, SimpleNamespace(before=before, after=after), tolerances)
+    assert check.passed is passed
+    assert f"s1-eth0→h2-eth0: {1000 - arrived} of 1000 lost" in check.measured
+    assert "h2-eth0→s1-eth0: 0 of 100 lost" in check.measured
+
+
+def clock(offset_s, bound_s, drift_s=0.0):
+    """A machine's clock before and after the flows."""
+    after = {"offset_s": offset_s + drift_s, "bound_s": bound_s}
+    return MachineClock.model_validate(
+        {"measured": {"flows": {"offset_s": offset_s, "bound_s": bound_s}, "after": after}, "flows_s": 1.0}
+    )
+
+
+@pytest.mark.parametrize(
+    ("clocks", "passed"),
+    [
+        ({"hosts": clock(0.0, 1e-6), "switch": clock(1000.0, 1e-6)}, True),
+        ({"hosts": clock(0.0, 1e-6), "switch": clock(0.0, 1e-6, drift_s=2e-3)}, False),
+        ({"hosts": clock(0.0, 1e-6), "switch": clock(0.0, 6e-4)}, False),
+        ({"hosts": clock(0.0, 1e-6)}, False),
+        ({"hosts": clock(0.0, 1e-6), "switch": MachineClock(measured={}, flows_s=1.0)}, False),
+        ({}, False),
+    ],
+)
+def test_series_of_two_machines_share_an_axis_only_where_both_clocks_are_known(clocks, passed):
+    """A known offset does not matter, however large; bounds and drift do. A millisecond is allowed."""
+    prepared = prepare(CELL, several({"h1": "hosts", "h2": "hosts", "s1": "switch", "w1": "switch"}))
+    (check,) = _clocks(prepared, SimpleNamespace(clocks=clocks))
+    assert check.passed is passed
+
+
+def test_one_machine_has_one_clock():
+    assert list(_clocks(prepare(CELL, GUEST), SimpleNamespace(clocks={}))) == []

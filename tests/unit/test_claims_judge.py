@@ -346,6 +346,11 @@ def test_traces_drawn_like_the_figures_reproduce_them(name, part, value):
     assert finding.value == pytest.approx(value, rel=0.03)
 
 
+@pytest.mark.parametrize("name", ["C6.1", "C7.1"])
+def test_the_runs_of_figs_6_and_7_say_that_they_are_scaled(name):
+    assert "scaled: run at 100 Mbit/s, the paper at 10 Mbit/s" in verdicts(f6())[name].reason
+
+
 def test_cubic_without_a_loss_has_no_occupancy_after_it():
     runs = f6()
     runs.all_sockets["retrans_segments"] = 0.0
@@ -363,7 +368,13 @@ def shares(experiment, *, cubic_flows, **bbr_shares):
         bbr_share = bbr_shares[profile]
         for flow in range(cubic_flows + 1):
             flows.append(
-                {"cell_id": cell_id, "flow": flow, "cca": "cubic" if flow else "bbr1", "start_s": 0.0}
+                {
+                    "cell_id": cell_id,
+                    "flow": flow,
+                    "cca": "cubic" if flow else "bbr1",
+                    "start_s": 0.0,
+                    "receiver_zero_s": 0.0,
+                }
             )
             late = (1 - bbr_share) / cubic_flows if flow else bbr_share
             for second in range(100):

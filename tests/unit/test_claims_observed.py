@@ -24,7 +24,7 @@ class Counted(Runs):
 
 
 def cycles():
-    """A short gate.cycle: three profiles at three RTTs, twice."""
+    """A short gate_cycle: three profiles at three RTTs, twice."""
     conditions = [
         {"ccas": "bbr2", "axis_profile": profile, "rtt_s": rtt, "bdp_bytes": 150_000.0}
         for profile in ("v2alpha", "draft01", "v3")
@@ -70,7 +70,7 @@ def test_a_quantity_is_observed_once_for_all_who_ask():
         measured.append(run["cell_id"])
         return 1.0
 
-    quantity = OfTrace(words="one", experiment="gate.cycle", by=("axis_profile", "rtt_s"), measure=measure)
+    quantity = OfTrace(words="one", experiment="gate_cycle", by=("axis_profile", "rtt_s"), measure=measure)
     observed = Observed(runs, [quantity, quantity])
     assert observed.sample(quantity) is observed.sample(quantity)
     assert sorted(measured) == sorted(runs.certified.cell_id)

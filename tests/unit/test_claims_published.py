@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fabbbr_analysis import models, references
-from fabbbr_analysis.claims import Arithmetic, all_claims
+from fabbbr_analysis.claims import Arithmetic, all_claims, papers
 from fabbbr_analysis.claims.expression import quantities_in
 from fabbbr_analysis.claims.means import Means
 from fabbbr_analysis.claims.sample import Sample, key_of
@@ -317,6 +317,18 @@ def test_a_formula_works_elementwise(name):
             Means(samples=samples, reduce=lambda runs: np.array([1.0, 1.3]) * runs.mean(axis=-1))
         )
         np.testing.assert_allclose(together, alone, rtol=1e-12)
+
+
+def test_a_paper_is_found_by_its_module_and_stands_where_the_register_has_it(tmp_path, monkeypatch):
+    (tmp_path / "made_up.py").write_text(
+        "from fabbbr_analysis.claims.records import Arithmetic, Band, claims\n"
+        'CLAIMS = claims({"F8.1": Arithmetic("one", 1.0, Band(low=1))})\n'
+    )
+    before = all_claims()
+    monkeypatch.setattr(papers, "__path__", [*papers.__path__, str(tmp_path)])
+    with_it = [claim.id for claim in all_claims()]
+    assert [name for name in with_it if name != "F8.1"] == [claim.id for claim in before]
+    assert with_it.index("F5.1") < with_it.index("F8.1") < with_it.index("W1")
 
 
 def test_every_claim_is_in_the_register_and_none_twice():

@@ -74,7 +74,15 @@ def staggered(final):
     flows, intervals = [], []
     for cell_id in certified.cell_id:
         for flow, late in enumerate(final):
-            flows.append({"cell_id": cell_id, "flow": flow, "cca": "bbr1", "start_s": 2.0 * flow})
+            flows.append(
+                {
+                    "cell_id": cell_id,
+                    "flow": flow,
+                    "cca": "bbr1",
+                    "start_s": 2.0 * flow,
+                    "receiver_zero_s": 2.0 * flow,
+                }
+            )
             for second in range(55 - 2 * flow):
                 count = late if second + 2 * flow >= 45 else 1000.0 * flow
                 intervals.append(

@@ -3,12 +3,13 @@
 import itertools
 
 import pytest
+from places import GUEST
 
 from fabbbr.certify import controls
 from fabbbr.certify.evidence import Answer
 from fabbbr.errors import BackendError, SpecError
 from fabbbr.job import congestion
-from fabbbr.job.build import job
+from fabbbr.job.build import prepare
 from fabbbr.job.cabling import lay_cables
 from fabbbr.job.configure import configure_commands, readback_captures
 from fabbbr.plan import definitions, expand
@@ -95,7 +96,7 @@ def told_by_bpf(profile="v2alpha", source=SOURCE):
     ],
 )
 def test_each_congestion_control_is_asked_for_by_its_name_in_the_kernel(flow, name):
-    (task,) = job(cell(flow)).flows
+    (task,) = prepare(cell(flow), GUEST).job.flows
     words = task.client_argv
     assert words[words.index("--congestion") + 1] == name
 
@@ -199,7 +200,7 @@ def test_the_profile_is_set_once_on_every_host_that_sends_with_bbr2_and_on_no_ot
     )
     writes = [
         (command.node, command.argv[-1])
-        for command in configure_commands(one, lay_cables(one))
+        for command in configure_commands(one, GUEST, lay_cables(one, GUEST))
         if f"{PARAMETERS}/profile" in " ".join(command.argv)
     ]
     assert writes == [("h1", "draft01"), ("h2", "draft01")]
@@ -207,13 +208,13 @@ def test_the_profile_is_set_once_on_every_host_that_sends_with_bbr2_and_on_no_ot
 
 def test_nothing_is_asked_of_a_module_that_no_flow_needs():
     one = cell("cca: cubic", "cca: bbr2, implementation: google")
-    asked = [capture.name for capture in readback_captures(one, lay_cables(one))]
+    asked = [capture.name for capture in readback_captures(one, lay_cables(one, GUEST))]
     assert not [name for name in asked if "bbr" in name]
     assert not list(congestion.profile_commands(one))
 
 
 def test_every_sender_must_offer_what_its_flows_run():
-    needed = job(cell("cca: cubic", "cca: bbr2", "cca: bbr1", "cca: cubic, from: h2")).requires
+    needed = prepare(cell("cca: cubic", "cca: bbr2", "cca: bbr1", "cca: cubic, from: h2"), GUEST).job.requires
     assert [(one.node, one.name, one.version) for one in needed] == [
         ("h1", "cubic", None),
         ("h2", "fab_bbr2", None),
@@ -223,7 +224,7 @@ def test_every_sender_must_offer_what_its_flows_run():
 
 
 def test_googles_bbr3_must_have_its_version_because_mainlines_bbr_has_its_name():
-    (needed,) = job(cell("cca: bbr3, implementation: google")).requires
+    (needed,) = prepare(cell("cca: bbr3, implementation: google"), GUEST).job.requires
     assert (needed.name, needed.version) == ("bbr", "3")
 
 
@@ -256,7 +257,7 @@ def test_googles_bbr3_must_have_its_version_because_mainlines_bbr_has_its_name()
     ],
 )
 def test_a_kernel_that_runs_another_bbr_is_not_certified(flow, answers, passed):
-    (check,) = controls.checks(cell(flow), answers)
+    (check,) = controls.checks(congestion.controls(cell(flow)), answers)
     assert check.passed is passed
 
 
@@ -267,7 +268,7 @@ def test_each_sender_is_checked_for_each_of_its_congestion_controls():
         "cca: bbr1, from: h1",
         "cca: bbr1, implementation: fabbbr, from: h1",
     )
-    names = [check.name for check in controls.checks(one, told())]
+    names = [check.name for check in controls.checks(congestion.controls(one), told())]
     assert names == ["fab_bbr2 of h1", "fab_bbr2 of h2", "fab_bbr3 of h1", "fab_bbr1 of h1", "bbr of h1"]
     assert len(set(names)) == len(names)
 
@@ -275,44 +276,45 @@ def test_each_sender_is_checked_for_each_of_its_congestion_controls():
 @pytest.mark.parametrize(("exits", "stderr"), [(1, ""), (0, "")])
 def test_silence_about_the_version_of_bbr_is_not_taken_for_mainlines(exits, stderr):
     answers = {"bbr.version.h1": answer("bbr.version.h1", "h1", "", exits=exits, stderr=stderr)}
-    (check,) = controls.checks(cell("cca: bbr1"), answers)
+    (check,) = controls.checks(congestion.controls(cell("cca: bbr1")), answers)
     assert not check.passed
 
 
 def test_a_question_that_could_not_be_asked_is_an_error():
     answers = {"bbr.version.h1": answer("bbr.version.h1", "h1", "", exits=127, stderr="cat: not found")}
     with pytest.raises(BackendError, match=r"raw/readback.json, from cat: .* status 127: cat: not found"):
-        list(controls.checks(cell("cca: bbr1"), answers))
+        list(controls.checks(congestion.controls(cell("cca: bbr1")), answers))
 
 
 def test_the_provenance_tells_what_the_kernel_told_and_not_what_was_asked():
     one = cell("cca: cubic", "cca: bbr2", "cca: bbr1")
     answers = told(profile="draft01", source="feed" * 4)
-    found = controls.identified(one, answers, kernel_release="6.12.1")
+    found = controls.identified(prepare(one, GUEST), answers)
     assert [
         (each.cca, each.kernel_name, each.implementation, each.profile, each.source) for each in found
     ] == [
-        ("cubic", "cubic", "mainline 6.12.1", None, None),
+        ("cubic", "cubic", "mainline 6.12.57", None, None),
         ("bbr2", "fab_bbr2", "fabbbr", "draft01", "feed" * 4),
-        ("bbr1", "bbr", "mainline 6.12.1", None, None),
+        ("bbr1", "bbr", "mainline 6.12.57", None, None),
     ]
 
 
 def test_hosts_with_different_modules_are_told_apart_in_the_provenance():
     answers = told(hosts=("h1",)) | told(hosts=("h2",), source="beef" * 4)
-    found = controls.identified(cell("cca: bbr2, count: 2"), answers, kernel_release="6.12.1")
+    found = controls.identified(prepare(cell("cca: bbr2, count: 2"), GUEST), answers)
     assert [each.source for each in found] == [SOURCE, "beef" * 4]
 
 
 @pytest.mark.parametrize("ccas", list(itertools.permutations(("cubic", "bbr2", "bbr1"))))
 def test_equal_flows_are_one_line_of_provenance(ccas):
     found = controls.identified(
-        cell(*(f"cca: {cca}, from: h1, count: 3" for cca in ccas)), told(), kernel_release="6.12.1"
+        prepare(cell(*(f"cca: {cca}, from: h1, count: 3" for cca in ccas)), GUEST),
+        told(),
     )
     assert [each.cca for each in found] == list(ccas)
 
 
 @pytest.mark.parametrize(("answers", "form"), [(told(), "module"), (told_by_bpf(), "bpf")])
 def test_the_provenance_tells_in_which_form_ours_was_loaded(answers, form):
-    (found,) = controls.identified(cell("cca: bbr2"), answers, kernel_release="6.12.1")
+    (found,) = controls.identified(prepare(cell("cca: bbr2"), GUEST), answers)
     assert (found.form, found.profile, found.source) == (form, "v2alpha", SOURCE)

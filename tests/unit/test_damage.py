@@ -12,6 +12,7 @@ from pathlib import Path
 import corruptions
 import pytest
 import recorded_run
+from older_shape import as_in_format_2
 
 from fabbbr import cli
 from fabbbr.errors import StoreError
@@ -187,8 +188,7 @@ def test_pages_say_what_was_left_out_and_whole_ones_give_the_digest(fabbbr, copy
 
 def as_format_1(folder):
     for file in (folder / "run.json", *folder.glob("cells/*/manifest.json")):
-        record = json.loads(file.read_text())
-        del record["digest"]
+        record = as_in_format_2(json.loads(file.read_text()))
         record.pop("experiment_sha256", None)
         file.write_text(json.dumps(record | {"format_version": 1}, indent=1))
     shutil.rmtree(folder / "tables")

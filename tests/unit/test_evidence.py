@@ -11,14 +11,17 @@ from pathlib import Path
 
 import pytest
 from golden_cell import CELL, RAW
+from places import GUEST
 from recorded_run import create
 
-from fabbbr.backends.base import Identity, Report
+from fabbbr.backends.base import Report
 from fabbbr.certify.certificate import certify
 from fabbbr.certify.evidence import Evidence
 from fabbbr.errors import BackendError
 from fabbbr.execute import execute
+from fabbbr.job.build import prepare
 
+PREPARED = prepare(CELL, GUEST)
 NO_EVIDENCE = {
     "console.log": "words for whoever looks for a cause",
     "queues.s1.json": "samples for the tables, whose reader says what is wrong with them",
@@ -46,7 +49,7 @@ FILES = sorted(path.name for path in RAW.iterdir() if path.name not in NO_EVIDEN
 def outcome(raw):
     """``certified``, ``uncertified`` or ``failed``: nothing else may come of any evidence."""
     try:
-        certificate = certify(CELL, Evidence.read(raw), real_clock=False, lossy_cells=1)
+        certificate = certify(PREPARED, Evidence.read(raw), lossy_cells=1)
     except BackendError:
         return "failed"
     return "certified" if certificate.passed else "uncertified"
@@ -241,11 +244,7 @@ class Replay:
     def __init__(self, spoil):
         self.spoil = spoil
 
-    def identity(self):
-        return Identity(
-            name="guest", clock="virtual", kernel_release="0", kernel_config_sha256=None,
-            kernel_sha256=None, timer_hz=1000, tools={},
-        )  # fmt: skip
+    testbed = GUEST
 
     def execute(self, task):
         shutil.copytree(RAW, task.work / "raw", dirs_exist_ok=True)

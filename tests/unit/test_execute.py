@@ -5,14 +5,15 @@ import threading
 from types import SimpleNamespace
 
 import pytest
+from places import GUEST, place
 from synthetic import CARDWELL_F10, run_set
 
 from fabbbr import bundled
 from fabbbr import execute as loop
-from fabbbr.backends.base import CancelledError, Identity, Report
+from fabbbr.backends.base import CancelledError, Report
 from fabbbr.errors import BackendError, EnvironmentUnfitError, GuestError, StoreError
 from fabbbr.execute import execute
-from fabbbr.job.build import job
+from fabbbr.job.build import prepare
 from fabbbr.model import Certificate, Check
 from fabbbr.physics import end_of
 from fabbbr.plan.opening import open_plan
@@ -30,11 +31,7 @@ class StandIn:
         self.at_once = self.most = 0
         self.lock = threading.Lock()
 
-    def identity(self):
-        return Identity(
-            name="guest", clock="virtual", kernel_release="0", kernel_config_sha256=None,
-            kernel_sha256=None, timer_hz=1000, tools={},
-        )  # fmt: skip
+    testbed = GUEST
 
     def execute(self, task):
         with self.lock:
@@ -242,9 +239,9 @@ def test_every_bundled_experiment_could_finish_in_real_time(name):
     """Its flows, and a minute for boot, set-up and probes."""
     for cell in {one.condition: one for one in open_plan(name, seed=1).cells}.values():
         flows_s = end_of(cell.flows, cell.links).seconds
-        assert loop.wall_limit_s(cell, job(cell), "real") >= flows_s + 60
+        assert loop.wall_limit_s(prepare(cell, place("real"))) >= flows_s + 60
 
 
 def test_a_guest_in_virtual_time_is_not_waited_for_as_long_as_its_flows_last():
     (cell, *_) = open_plan("cardwell_f12", seed=1).cells
-    assert loop.wall_limit_s(cell, job(cell), "virtual") < end_of(cell.flows, cell.links).seconds
+    assert loop.wall_limit_s(prepare(cell, GUEST)) < end_of(cell.flows, cell.links).seconds

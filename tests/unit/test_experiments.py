@@ -1,13 +1,13 @@
 """The published experiments: they plan in every profile, are affordable, and keep what the papers fixed."""
 
 import pytest
+from places import GUEST
 
 from fabbbr import bundled
 from fabbbr.plan import opening
-from fabbbr.plan.estimate import PACKETS_PER_S, estimate
+from fabbbr.plan.estimate import estimate
 from fabbbr.units import Rate, Ratio
 from fabbbr_analysis.claims import all_claims
-from fabbbr_analysis.claims.observed import experiment_id
 
 NAMES = bundled.names("experiments")
 PUBLISHED = {
@@ -16,7 +16,7 @@ PUBLISHED = {
     "knit6_e6",
     "ware_1v1", "ware_1v16", "ware_cap",
 }  # fmt: skip
-FIGURES_OF_THE_SAME_RUNS = {"cardwell_f6": ("cardwell.f7",)}
+FIGURES_OF_THE_SAME_RUNS = {"cardwell_f6": ("cardwell_f7",)}
 SHORT_IN_THE_PAPER = {"cardwell_f6", "cardwell_f8"}
 
 
@@ -40,7 +40,7 @@ def test_each_experiment_plans_in_each_profile(name, profile):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_quick_profile_costs_at_most_five_minutes_of_packets_on_one_core(name):
-    assert estimate(planned(name, "quick").cells).bottleneck_packets / PACKETS_PER_S <= 300
+    assert estimate(planned(name, "quick").cells, GUEST).bottleneck_packets / GUEST.pace.packets_per_s <= 300
 
 
 @pytest.mark.parametrize("profile", ["default", "quick", "full"])
@@ -86,4 +86,4 @@ def test_every_claim_that_an_experiment_names_is_judged_on_that_experiment():
     for name in NAMES:
         experiment = planned(name).experiment
         for claim in experiment.claims:
-            assert about[claim] in (experiment_id(name), *FIGURES_OF_THE_SAME_RUNS.get(name, ()))
+            assert about[claim] in (name, *FIGURES_OF_THE_SAME_RUNS.get(name, ()))

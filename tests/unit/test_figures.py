@@ -367,7 +367,7 @@ def test_flows_that_share_a_congestion_control_are_told_apart(f10):
     flows = f10.flows[f10.flows["cell_id"] == cell_id]
     both = synthetic.changed(
         f10,
-        flows=pd.concat([flows, flows.assign(flow=1, start_s=20.0)]),
+        flows=pd.concat([flows, flows.assign(flow=1, receiver_zero_s=20.0)]),
         intervals=pd.concat([own, own.assign(flow=1)]),
     )
     figure = timeline.over_time(both, [cell_id], palette=catalogue.palette_of(f10))

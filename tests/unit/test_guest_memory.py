@@ -1,9 +1,10 @@
 """A guest has room for what stands in its sockets and for the reports that iperf3 holds until the end."""
 
 import pytest
+from places import GUEST
 
 from fabbbr.backends.guest import memory_bytes
-from fabbbr.job.build import job
+from fabbbr.job.build import prepare
 from fabbbr.plan.opening import open_plan
 
 GIB = 1 << 30
@@ -18,7 +19,7 @@ def memory(tmp_path):
             f"[{{cca: cubic, {flow}}}]\nrepeat: 1\n"
         )
         file.write_text(text, encoding="utf-8")
-        return memory_bytes(job(open_plan(str(file), seed=1).cells[0]))
+        return memory_bytes(prepare(open_plan(str(file), seed=1).cells[0], GUEST).job)
 
     return of
 

@@ -1,8 +1,9 @@
 """Flows → commands: what iperf3 is asked for, by what its version needs."""
 
 import pytest
+from places import place
 
-from fabbbr.job.build import job
+from fabbbr.job.build import prepare
 from fabbbr.job.flows import block_bytes, has_threads
 from fabbbr.plan.opening import open_plan
 
@@ -50,6 +51,7 @@ def test_a_block_is_never_larger_than_iperf3s_own(cell):
 
 @pytest.mark.parametrize(("version", "asked"), [(None, False), (OLD, False), (NEW, True)])
 def test_only_an_iperf3_with_threads_gets_short_blocks(cell, version, asked):
-    timed, sized = job(cell(), iperf3_version=version).flows
+    tools = {} if version is None else {"iperf3": version}
+    timed, sized = prepare(cell(), place(tools=tools)).job.flows
     assert (timed.client_argv[-2:] == ("--length", "1448")) is asked
     assert "--length" not in sized.client_argv

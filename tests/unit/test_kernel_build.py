@@ -7,8 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from fabbbr.backends.guest.kernel.build import _compile, cache_folder, cached_kernel, recipe_hash
+from fabbbr.backends.guest import GuestBackend
+from fabbbr.backends.guest.kernel.build import (
+    _compile,
+    cache_folder,
+    cached_kernel,
+    recipe_hash,
+    require_unaltered,
+)
 from fabbbr.errors import EnvironmentUnfitError
+from fabbbr.files import sha256_of
 
 LONG_S = 1000
 MAKEFILE = f"""\
@@ -54,16 +62,51 @@ def test_a_user_without_a_home_folder_is_told_what_to_set(monkeypatch):
         cache_folder()
 
 
-def test_a_kernel_is_found_where_it_is_and_not_where_it_was_copied_from(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    folder = tmp_path / "fabbbr" / "kernels" / "copied"
-    folder.mkdir(parents=True)
-    (folder / "linux").touch()
-    described = {
-        "folder": "/root/somebody/elses", "release": "7.0", "package": "p", "package_version": "1",
-        "recipe": recipe_hash(), "config_sha256": "0", "kernel_sha256": "0", "seccomp": True, "build_s": 1.0,
-    }  # fmt: skip
-    (folder / "kernel.json").write_text(json.dumps(described), encoding="utf-8")
+@pytest.fixture
+def cached(tmp_path, monkeypatch):
+    """Put a kernel of these properties into an empty cache; return its folder."""
+
+    def put(**properties):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        folder = tmp_path / "fabbbr" / "kernels" / "copied"
+        folder.mkdir(parents=True)
+        (folder / "linux").write_bytes(b"a kernel")
+        described = {
+            "folder": "/somebody/elses", "release": "7.0", "package": "p", "package_version": "1",
+            "recipe": recipe_hash(), "config_sha256": "0", "kernel_sha256": sha256_of(folder / "linux"),
+            "seccomp": True, "build_s": 1.0,
+        }  # fmt: skip
+        (folder / "kernel.json").write_text(json.dumps(described | properties), encoding="utf-8")
+        return folder
+
+    return put
+
+
+def test_a_kernel_is_found_where_it_is_and_not_where_it_was_copied_from(cached):
+    folder = cached()
     found = cached_kernel()
     assert found is not None
     assert found.binary == folder / "linux"
+
+
+@pytest.mark.parametrize("key", ["folder", "release", "recipe", "kernel_sha256", "seccomp", "build_s"])
+@pytest.mark.parametrize("value", [5, "x", None, [], {}])
+def test_a_description_of_a_kernel_that_is_none_is_no_kernel_and_no_traceback(cached, key, value):
+    cached(**{key: value})
+    found = cached_kernel()
+    assert found is None or isinstance(getattr(found, key), type(value) | float)
+
+
+def test_a_kernel_that_was_altered_since_it_was_built_is_refused_with_its_name(cached):
+    folder = cached()
+    require_unaltered(cached_kernel())
+    (folder / "linux").write_bytes(b"another kernel")
+    with pytest.raises(EnvironmentUnfitError, match=r"linux is not the one that was built .* build it anew"):
+        GuestBackend()
+
+
+def test_a_kernel_that_cannot_be_read_is_refused_with_its_name(cached, monkeypatch):
+    kernel = cached() and cached_kernel()
+    kernel.binary.unlink()
+    with pytest.raises(EnvironmentUnfitError, match=r"linux: No such file or directory; build it anew"):
+        require_unaltered(kernel)

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from places import GUEST
 
 from fabbbr.errors import EnvironmentUnfitError, PlanError, SpecError, StoreError, UsageError
 from fabbbr.laboratory import Request, carry_out, open_or_create, planned, run_folder_path, selected
@@ -35,7 +36,7 @@ def ask(tmp_path, monkeypatch):
     [
         ({}, "runs/small"),
         ({"profile": "quick"}, "runs/small-quick"),
-        ({"real_clock": True}, "runs/small-guest-real"),
+        ({"clock": "real"}, "runs/small-guest-real"),
         ({"backend": "mininet"}, "runs/small-mininet-real"),
         ({"backend": "mininet", "profile": "full"}, "runs/small-full-mininet-real"),
         ({"out": Path("mine")}, "mine"),
@@ -86,7 +87,7 @@ def test_nothing_is_added_to_a_folder_with_a_damaged_cell(ask, tmp_path):
     [
         ({"seed": 2}, "seed"),
         ({"backend": "mininet"}, "backend"),
-        ({"real_clock": True}, "clock"),
+        ({"clock": "real"}, "clock"),
         ({"overrides": ("path.rate=20 Mbit/s",)}, "cell loss="),
     ],
 )  # fmt: skip
@@ -101,18 +102,12 @@ def test_a_folder_refuses_what_would_mix_and_stays_as_it_was(ask, tmp_path, more
 @pytest.mark.parametrize("jobs", [0, -1])
 def test_less_than_one_cell_at_a_time_is_refused_before_anything_is_written(ask, tmp_path, jobs, monkeypatch):
     class Nowhere:
-        def identity(self):
-            from fabbbr.backends.base import Identity
-
-            return Identity(
-                name="guest", clock="virtual", kernel_release="0", kernel_config_sha256=None,
-                kernel_sha256=None, timer_hz=1000, tools={},
-            )  # fmt: skip
+        testbed = GUEST
 
         def close(self):
             pass
 
-    monkeypatch.setattr("fabbbr.laboratory.make_backend", lambda _: Nowhere())
+    monkeypatch.setattr("fabbbr.laboratory.open_backend", lambda *_: Nowhere())
     with pytest.raises(UsageError, match="--jobs"):
         carry_out(ask(jobs=jobs), announce=lambda *_: None, listen=lambda _: None)
     assert not (tmp_path / "run").exists()

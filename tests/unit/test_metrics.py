@@ -31,8 +31,10 @@ def cell(flows=1, steps=(), warm_up="2 s", rate="8 Mbit/s"):
         switches=(model.Switch(name="s1"),),
         links=(
             model.CellLink(
-                name="trunk", a="s1", b="h2", rate=Rate.parse(rate), delay=Duration.parse("20 ms"),
-                buffer_bytes=80_000, bdp_bytes=40_000,
+                name="trunk", a="s1", b="h2", delay=Duration.parse("20 ms"),
+                bottleneck=model.Bottleneck(
+                    rate=Rate.parse(rate), buffer_bytes=80_000, buffer_asked="2 BDP", bdp_bytes=40_000
+                ),
             ),
         ),
         flows=tuple(
@@ -43,7 +45,7 @@ def cell(flows=1, steps=(), warm_up="2 s", rate="8 Mbit/s"):
             )
             for i in range(flows)
         ),
-        steps=steps, sample_period=Duration.parse("100 ms"), warm_up=Duration.parse(warm_up), timer_hz=1000,
+        steps=steps, sample_period=Duration.parse("100 ms"), warm_up=Duration.parse(warm_up),
     )  # fmt: skip
 
 
@@ -56,6 +58,7 @@ def flow_rows(*goodputs, starts=None, groups=None, seconds=10.0, **columns):
             "group": groups or ["g"] * n,
             "cca": ["bbr1"] * n,
             "start_s": starts or [0.0] * n,
+            "receiver_zero_s": [NAN] * n,
             "sent_bytes": received * 1.25,
             "received_bytes": received,
             "sender_s": seconds,
@@ -353,8 +356,7 @@ def test_all_metrics_are_finite_or_none(rates, seconds):
 
 def test_utilisation_is_unknown_when_each_direction_has_a_queue():
     one_way = cell()
-    links = tuple(
-        link.model_copy(update={"both_directions": link.rate is not None}) for link in one_way.links
-    )
+    both_ways = one_way.bottleneck.model_copy(update={"both_directions": True})
+    links = (one_way.trunk.model_copy(update={"bottleneck": both_ways}),)
     found = of(flow_rows(3e6), of_cell=one_way.model_copy(update={"links": links}))
     assert found["utilisation"] is None

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from places import GUEST
 
 from fabbbr.errors import AnalysisError
+from fabbbr.plan import opening
+from fabbbr.plan.estimate import estimate
 from fabbbr_analysis import models, references
 
 PRINTED_DIGITS = 6e-5
@@ -20,6 +23,16 @@ def test_cubic_agrees_with_the_grid():
     rate = models.cubic_bps(mss_bytes=grid.mss_bytes, rtt_s=grid.rtt_ms / 1000, loss=grid.loss_prob)
     np.testing.assert_allclose(window, grid.avg_window_pkt, atol=6e-4)
     np.testing.assert_allclose(rate / 1e6, grid.throughput_mbps, rtol=1e-6, atol=PRINTED_DIGITS)
+
+
+def test_a_plan_expects_of_cubic_what_claims_compare_it_with():
+    cells = opening.open_plan("cardwell_f10", seed=1).cells
+    lossy = [cell for cell in cells if cell.flows[0].cca == "cubic" and cell.axes["loss"] in ("1 %", "10 %")]
+    assert len(lossy) > 1
+    for cell in lossy:
+        seconds, loss = cell.flows[0].duration.seconds, float(cell.axes["loss"].removesuffix(" %")) / 100
+        expected = models.cubic_bps(mss_bytes=1448, rtt_s=cell.flows[0].rtt.seconds, loss=loss)
+        assert 8 * estimate([cell], GUEST).bottleneck_bytes / seconds == expected
 
 
 def test_ware_agrees_with_the_grid_and_refuses_shallow_buffers():

@@ -43,14 +43,6 @@ def test_repeat_and_overrides_reach_the_plan(mine):
     assert [cell.mtu_bytes for cell in planned.cells] == [9000] * 3
 
 
-def test_the_timer_of_the_shaping_kernel_decides_the_burst():
-    bursts = [
-        opening.open_plan("knit6_e6", seed=1, timer_hz=hz).cells[0].bottleneck.burst_bytes
-        for hz in (1000, 250)
-    ]
-    assert bursts == [125_000, 500_000]
-
-
 @pytest.mark.parametrize(
     ("name", "kind", "said"),
     [

@@ -6,6 +6,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from places import GUEST
 
 from fabbbr.errors import PlanError, SpecError
 from fabbbr.physics import burst_bytes, end_of
@@ -80,8 +81,11 @@ def test_every_hop_of_a_parking_lot_has_rate_rtt_and_a_buffer_for_the_longest_pa
     one = cell("{name: parking_lot, hops: 2}", flows=flows)
     assert [flow.rtt.ns // MS for flow in one.flows] == [80, 40, 40]
     for name in ("hop1", "hop2"):
-        assert (link(one, name).rate, link(one, name).delay) == (Rate(10_000_000), Duration(20 * MS))
-        assert link(one, name).buffer_bytes == 100_000
+        assert (link(one, name).bottleneck.rate, link(one, name).delay) == (
+            Rate(10_000_000),
+            Duration(20 * MS),
+        )
+        assert link(one, name).bottleneck.buffer_bytes == 100_000
 
 
 @pytest.mark.parametrize(
@@ -101,7 +105,7 @@ def test_loss_lies_behind_the_queue_or_before_it_as_asked():
 
 
 def test_no_loss_is_none_and_not_zero():
-    assert cell(path="loss: 0 %").bottleneck.loss is None
+    assert cell(path="loss: 0 %").trunk.loss is None
 
 
 @pytest.mark.parametrize(
@@ -113,7 +117,7 @@ def test_acknowledgements_are_aggregated_on_the_bottlenecks(asked, held):
     for each in one.links:
         aggregation = each.ack_aggregation
         told = None if aggregation is None else (aggregation.least.ns, aggregation.most.ns)
-        assert told == (held if each.rate is not None else None)
+        assert told == (held if each.bottleneck is not None else None)
 
 
 def test_a_link_may_differ_from_the_path():
@@ -121,9 +125,10 @@ def test_a_link_may_differ_from_the_path():
     with pytest.raises(PlanError, match="its sending end h1 is a host; only a switch shapes"):
         cell(more=more)
     one = cell("dumbbell", more=more.replace("access", "out1"))
-    assert link(one, "out1").rate == Rate(20_000_000)
-    assert (link(one, "out1").buffer_bytes, link(one, "out1").aqm) == (30_000, "taildrop")
-    assert (link(one, "trunk").aqm, one.flows[0].rtt.ns // MS) == ("fq_codel", 50)
+    assert link(one, "out1").bottleneck.rate == Rate(20_000_000)
+    near = link(one, "out1").bottleneck
+    assert (near.buffer_bytes, near.aqm) == (30_000, "taildrop")
+    assert (link(one, "trunk").bottleneck.aqm, one.flows[0].rtt.ns // MS) == ("fq_codel", 50)
 
 
 def test_flows_take_the_pairs_in_turn_and_named_hosts_do_not_take_a_turn():
@@ -146,8 +151,8 @@ def test_flows_take_the_pairs_in_turn_and_named_hosts_do_not_take_a_turn():
 def test_a_reverse_flow_sends_from_the_receiver_and_shapes_both_directions():
     forward, reverse = cell(), cell(flows="{cca: cubic, duration: 60 s, direction: reverse}")
     assert (reverse.flows[0].sender, reverse.flows[0].receiver) == ("h2", "h1")
-    assert link(reverse, "trunk").both_directions
-    assert not link(forward, "trunk").both_directions
+    assert link(reverse, "trunk").bottleneck.both_directions
+    assert not link(forward, "trunk").bottleneck.both_directions
     assert reverse.flows[0].rtt == forward.flows[0].rtt
 
 
@@ -344,22 +349,22 @@ def test_a_trace_needs_one_bottleneck_of_its_own_and_an_end(slice_, more, flows,
 
 def test_an_estimate_is_the_capacity_of_the_bottleneck_while_flows_run():
     cells = planned(more="steps: [{at: 20 s, rate: 20 Mbit/s}, {at: 40 s, rate: 10 Mbit/s}]")
-    total = estimate(cells)
-    assert (total.cells, total.virtual_s) == (2, 120)
+    total = estimate(cells, GUEST)
+    assert (total.cells, total.clock_s) == (2, 120)
     assert total.bottleneck_bytes == 2 * (40 * 10e6 + 20 * 20e6) / 8
     assert total.bottleneck_packets == total.bottleneck_bytes / 1514
 
 
 def test_an_estimate_knows_that_loss_pacing_and_size_hold_flows_back():
-    capacity = estimate([cell()]).bottleneck_bytes
-    heavy = estimate([cell(path="loss: 5 %")]).bottleneck_bytes
-    bbr = estimate([cell(path="loss: 5 %", flows="{cca: bbr1, duration: 60 s}")]).bottleneck_bytes
-    paced = estimate([cell(flows="{cca: cubic, duration: 60 s, pacing: 1 Mbit/s}")]).bottleneck_bytes
-    sized = estimate([cell(flows="{cca: cubic, size: 1 MB}")])
+    capacity = estimate([cell()], GUEST).bottleneck_bytes
+    heavy = estimate([cell(path="loss: 5 %")], GUEST).bottleneck_bytes
+    bbr = estimate([cell(path="loss: 5 %", flows="{cca: bbr1, duration: 60 s}")], GUEST).bottleneck_bytes
+    paced = estimate([cell(flows="{cca: cubic, duration: 60 s, pacing: 1 Mbit/s}")], GUEST).bottleneck_bytes
+    sized = estimate([cell(flows="{cca: cubic, size: 1 MB}")], GUEST)
     assert heavy < capacity / 5
     assert bbr == capacity
     assert paced == 60 * 1e6 / 8
-    assert (sized.bottleneck_bytes, sized.virtual_s) == (1e6, 0.8)
+    assert (sized.bottleneck_bytes, sized.clock_s) == (1e6, 0.8)
 
 
 def test_a_flow_under_loss_is_expected_at_the_published_response_functions():
@@ -370,7 +375,7 @@ def test_a_flow_under_loss_is_expected_at_the_published_response_functions():
         expand.cells(experiment, definitions.load, seed=1),
         cell(rtt="100 ms", path="loss: 1 %"),
     )
-    windows = [estimate([one]).bottleneck_bytes / 60 * 0.1 / 1448 for one in (cubic, reno)]
+    windows = [estimate([one], GUEST).bottleneck_bytes / 60 * 0.1 / 1448 for one in (cubic, reno)]
     assert windows == pytest.approx([10e9 * 0.1 / 8 / 1500, (1.5 / 0.01) ** 0.5], rel=0.01)
 
 

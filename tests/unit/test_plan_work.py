@@ -2,8 +2,9 @@
 
 import pytest
 from counted_work import work
+from places import GUEST
 
-from fabbbr.job.build import job
+from fabbbr.job.build import prepare
 from fabbbr.plan.estimate import estimate
 from fabbbr.plan.opening import open_plan
 
@@ -71,10 +72,10 @@ def test_twice_the_hosts_flows_or_steps_are_at_most_twice_the_work_to_plan(tmp_p
 @pytest.mark.parametrize("shape", SHAPES)
 def test_twice_the_hosts_flows_or_steps_are_at_most_twice_the_work_to_estimate(tmp_path, shape):
     cells = {n: planned_in(tmp_path / "e.yaml", shape(n)) for n in (20, 40, 80)}
-    assert growth(tmp_path, lambda n: estimate(cells[n])) < 2.2
+    assert growth(tmp_path, lambda n: estimate(cells[n], GUEST)) < 2.2
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_twice_the_hosts_flows_or_steps_are_at_most_twice_the_work_to_command(tmp_path, shape):
     cells = {n: planned_in(tmp_path / "e.yaml", shape(n)) for n in (20, 40, 80)}
-    assert growth(tmp_path, lambda n: job(cells[n][0])) < 2.2
+    assert growth(tmp_path, lambda n: prepare(cells[n][0], GUEST)) < 2.2

@@ -1,12 +1,16 @@
 """The published numbers: unaltered, and in our units when drawn."""
 
 import json
+import re
 from importlib import resources
 
 import pytest
 
+from fabbbr import bundled
 from fabbbr.errors import AnalysisError
+from fabbbr.units import Rate
 from fabbbr_analysis import references
+from fabbbr_analysis.claims import _quantities, all_claims
 from fabbbr_analysis.references.published import _SERIES
 from fabbbr_analysis.references.registry import check
 
@@ -43,6 +47,19 @@ def test_the_registry_is_the_form_that_json_writes():
     assert json.dumps(json.loads(text), indent=1) + "\n" == text
 
 
+def test_an_experiment_has_one_id_in_files_registers_series_and_claims():
+    registers = {
+        *references.load("experiments")["id"],
+        *references.load("claims")["experiment"],
+        *references.load("gate")["experiment"],
+    }
+    named = {experiment for experiment, _ in _SERIES} | {claim.experiment for claim in all_claims()}
+    named |= {each.experiment for claim in all_claims() for each in _quantities(claim)}
+    assert set(bundled.names("experiments")) <= registers
+    assert named <= registers
+    assert {name for name in registers if not re.fullmatch(r"[a-z][a-z0-9_]*", name)} == set()
+
+
 @pytest.mark.parametrize(("experiment", "metric"), sorted(_SERIES))
 def test_every_series_is_complete_and_says_how_it_was_read(experiment, metric):
     series = references.published_series(experiment, metric)
@@ -57,17 +74,17 @@ def test_every_series_is_complete_and_says_how_it_was_read(experiment, metric):
 @pytest.mark.parametrize(
     ("experiment", "metric", "cca", "x", "y"),
     [
-        ("cardwell.f10", "goodput_bps", "bbr1", 0.05, 86.7e6),
+        ("cardwell_f10", "goodput_bps", "bbr1", 0.05, 86.7e6),
         ("cardwell_f10", "goodput_bps", "cubic", 0.0001, 32.6e6),
-        ("hm.figure8", "link_rate_bps", "bbr1", 0.4, 57.89e6),
-        ("knit6.e1", "throughput_bps", "bbr1", 0.113, 7.942e9),
-        ("knit6.e1", "retransmits", "bbr1", 0.006, 1257232),
-        ("knit6.e1", "throughput_bps", "cubic", 0.044, 0.227e9),
-        ("knit6.e3", "jain_flows", "bbr2", 0.1, 0.9991),
-        ("knit6.e5", "throughput_bps", "bbr2", 0.01, 2.53e9),
-        ("knit6.e6", "queue_median_bdp", "bbr1", 4.0, 1.386),
-        ("knit6.e6", "queue_median_bytes", "cubic", 4.0, 221.9e6),
-        ("kfoury.5.4", "goodput_bps", "bbr1", 1e-5, 945.0866e6),
+        ("hm_figure8", "link_rate_bps", "bbr1", 0.4, 57.89e6),
+        ("knit6_e1", "throughput_bps", "bbr1", 0.113, 7.942e9),
+        ("knit6_e1", "retransmits", "bbr1", 0.006, 1257232),
+        ("knit6_e1", "throughput_bps", "cubic", 0.044, 0.227e9),
+        ("knit6_e3", "jain_flows", "bbr2", 0.1, 0.9991),
+        ("knit6_e5", "throughput_bps", "bbr2", 0.01, 2.53e9),
+        ("knit6_e6", "queue_median_bdp", "bbr1", 4.0, 1.386),
+        ("knit6_e6", "queue_median_bytes", "cubic", 4.0, 221.9e6),
+        ("kfoury_5_4", "goodput_bps", "bbr1", 1e-5, 945.0866e6),
     ],
 )
 def test_series_are_in_base_units(experiment, metric, cca, x, y):
@@ -77,17 +94,38 @@ def test_series_are_in_base_units(experiment, metric, cca, x, y):
 
 
 def test_the_share_of_the_long_flow_comes_from_both_throughputs():
-    series = references.published_series("knit6.e3", "long_flow_share")
+    series = references.published_series("knit6_e3", "long_flow_share")
     at = series[(series["cca"] == "bbr1") & (series["x"] == 2) & series["label"].str.contains("taildrop")]
     assert at["y"].tolist() == [pytest.approx(6.819 / (6.819 + 2.218))]
 
 
 def test_utilisation_of_a_full_link_is_one():
-    series = references.published_series("knit6.e1", "utilisation")
+    series = references.published_series("knit6_e1", "utilisation")
     assert series["y"].max() == pytest.approx(1.0, abs=1e-3)
 
 
 def test_what_was_not_published_is_an_empty_series():
-    series = references.published_series("cardwell.f10", "rtt_median_s")
+    series = references.published_series("cardwell_f10", "rtt_median_s")
     assert series.empty
     assert list(series.columns) == references.SERIES_COLUMNS
+
+
+@pytest.mark.parametrize(
+    ("experiment", "rate"),
+    [
+        ("cardwell_f12", "128 kbit/s"),
+        ("hm_figure8", "100 Mbit/s"),
+        ("knit6_e1", "10 Gbit/s"),
+        ("kfoury_5_4", "1 Gbit/s"),
+        ("ware_cap", "10 Mbit/s"),
+    ],
+)
+def test_the_rate_of_a_paper_is_that_of_its_bottleneck(experiment, rate):
+    assert references.paper_rate(experiment) == Rate.parse(rate)
+
+
+@pytest.mark.parametrize(
+    "experiment", ["cardwell_f5", "cardwell_f9", "hm_experiment1", "knit6_e4", "ware_model", "gate_cycle"]
+)
+def test_a_paper_with_several_rates_or_none_has_no_rate(experiment):
+    assert references.paper_rate(experiment) is None

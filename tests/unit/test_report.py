@@ -22,7 +22,7 @@ from fabbbr.units import Duration
 from fabbbr_analysis.claims import RULES_VERSION
 from fabbbr_analysis.figures.catalogue import palette_of
 from fabbbr_analysis.report import write_comparison, write_report
-from fabbbr_analysis.report.bands import Band, drawing
+from fabbbr_analysis.report.bands import drawing
 from fabbbr_analysis.report.certificates import collect
 from fabbbr_analysis.report.diagram import buffers, in_words, spread
 from fabbbr_analysis.report.diagram import drawing as path_drawing
@@ -152,7 +152,7 @@ def test_every_drawing_says_in_words_what_it_shows(page):
 
 def test_the_scoreboard_counts_each_claim_once(runs, page, report):
     with (report.parent / "claims.csv").open(encoding="utf-8") as file:
-        verdicts = [row for row in csv.DictReader(file) if row["experiment"] in ("cardwell.f10", "knit6.e1")]
+        verdicts = [row for row in csv.DictReader(file) if row["experiment"] in ("cardwell_f10", "knit6_e1")]
     total, said = re.search(r"Of (\d+) published claims: ([^.]*)\.", page.text).groups()
     assert int(total) == len(verdicts) == sum(int(count) for count in re.findall(r"(\d+) ", said))
 
@@ -407,18 +407,18 @@ def test_a_drawn_interval_stands_to_its_band_as_the_numbers_do(ends, sides):
     assume(min(abs(a - b) for a in ends for b in ends if a != b) > 1)
     edge, other = sorted(ends[:2])
     low, value, high = sorted(ends[2:])
-    band = Band(low=None if sides == "high" else edge, high=None if sides == "low" else other)
-    text = str(drawing(band, value, low, high, label="x"))
+    least, most = (None if sides == "high" else edge, None if sides == "low" else other)
+    text = str(drawing((least, most), value, (low, high), label="x"))
     rect = re.search(r'class="inside" x="([-\d.]+)" y="4" width="([\d.]+)"', text)
     left, right = float(rect[1]), float(rect[1]) + float(rect[2])
     start, end = (float(x) for x in re.search(r'class="whisker" d="M([\d.]+) \S+H([\d.]+)M', text).groups())
     point = float(re.search(r'cx="([\d.]+)"', text)[1])
     near = 0.21  # two coordinates, each rounded to a tenth of a pixel
     assert start - near <= point <= end + near
-    if band.low is not None:
-        assert (low >= band.low) == (start >= left - near) or abs(start - left) <= near
-    if band.high is not None:
-        assert (high <= band.high) == (end <= right + near) or abs(end - right) <= near
+    if least is not None:
+        assert (low >= least) == (start >= left - near) or abs(start - left) <= near
+    if most is not None:
+        assert (high <= most) == (end <= right + near) or abs(end - right) <= near
 
 
 def test_the_path_shows_every_node_and_what_the_bottleneck_was_asked(runs):
@@ -490,11 +490,11 @@ def test_the_command_to_run_again_asks_for_the_clock_that_was_used(runs):
 
 def test_buffers_are_told_from_the_smallest_whatever_the_order_of_the_plan(runs):
     trunk = runs[0].manifest.cells[0].bottleneck
-    links = [
+    queues = [
         trunk.model_copy(update={"buffer_asked": f"{bdp:g} BDP", "buffer_bytes": int(bdp * trunk.bdp_bytes)})
         for bdp in (10, 0.5, 100, 1)
     ]
-    assert buffers(links) == ["0.5 BDP", "1 BDP", "10 BDP", "100 BDP"]
+    assert buffers(queues) == ["0.5 BDP", "1 BDP", "10 BDP", "100 BDP"]
 
 
 def test_competing_groups_of_flows_are_series_of_the_page(runs, tmp_path):

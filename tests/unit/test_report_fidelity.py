@@ -3,14 +3,14 @@
 from dataclasses import replace
 
 from fabbbr_analysis.claims import judge
-from fabbbr_analysis.claims.records import Band, Finding
+from fabbbr_analysis.claims.records import Band, PartVerdict
 from fabbbr_analysis.report.fidelity import gate
 
 NOT_RUN = {verdict.id: verdict for verdict in judge([])}
 
 
 def finding(quantity, value, verdict):
-    return Finding(
+    return PartVerdict(
         quantity=quantity,
         verdict=verdict,
         value=value,

@@ -27,6 +27,13 @@ def test_a_run_set_knows_what_it_is(run_set, path):
     assert (run_set.path, run_set.experiment, run_set.manifest.source_name) == (path, "rivals", "rivals")
 
 
+def test_a_run_set_names_the_files_that_its_folder_has(run_set, path):
+    assert {"run.json", "experiment.yaml", "tables/runs.parquet", "tables/sockets.parquet"} <= set(
+        run_set.files
+    )
+    assert all((path / name).is_file() for name in run_set.files)
+
+
 @pytest.mark.parametrize("table", ["cells", "flows", "intervals", "runs"])
 def test_tables_are_read_once(run_set, table):
     frame = getattr(run_set, table)

@@ -1,13 +1,18 @@
 """The JSON schema: it takes what the reader takes, as an editor's YAML parser would hand it over."""
 
 import copy
+from typing import Annotated
 
 import pytest
 import yaml
+from pydantic import TypeAdapter
+from pydantic_core import PydanticUndefined
 
 jsonschema = pytest.importorskip("jsonschema")
 
-from fabbbr import bundled
+from fabbbr import bundled, quantity
+from fabbbr.model import Loss
+from fabbbr.spec.experiment import FlowGroup, Header, PathSetup, Setup
 from fabbbr.spec.schema import json_schema
 
 VALIDATOR = jsonschema.Draft202012Validator(json_schema())
@@ -72,3 +77,75 @@ def changed(key, value):
         inner = inner[part]
     inner[key[-1]] = value
     return data
+
+
+def properties(schema, at=""):
+    """Every key of the schema with what is said of it, and whether it is required."""
+    if isinstance(schema, list):
+        for place, part in enumerate(schema):
+            yield from properties(part, f"{at}[{place}]")
+    elif isinstance(schema, dict):
+        for name, part in schema.get("properties", {}).items():
+            yield f"{at}.{name}", part, name in schema.get("required", ())
+        for name, part in schema.items():
+            yield from properties(part, f"{at}/{name}")
+
+
+def test_every_key_is_described_with_its_default():
+    keys = list(properties(json_schema()))
+    assert {at for at, part, _ in keys if not part.get("description")} == set()
+    silent = {
+        at
+        for at, part, required in keys
+        if not required and "default" not in part and "default: " not in part["description"].lower()
+    }
+    assert silent == set()
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (quantity.BitRate, ("bit/s",)),
+        (quantity.Span, (" s", " ms", " seconds")),
+        (quantity.ByteSize, ("bytes", "Bytes")),
+        (quantity.Buffer, ("bytes",)),
+        (quantity.Share, ("robability",)),
+    ],
+)
+def test_every_quantity_is_described_with_its_unit(kind, words):
+    pattern = TypeAdapter(kind).json_schema()["pattern"]
+    taking = {at: part for at, part, _ in properties(json_schema()) if pattern in patterns(part)}
+    assert len(taking) > 0
+    assert {
+        at for at, part in taking.items() if not any(word in part["description"] for word in words)
+    } == set()
+
+
+def patterns(part):
+    return {form.get("pattern") for form in part.get("anyOf", ())}
+
+
+def test_two_keys_have_two_descriptions():
+    said = {}
+    for at, part, _ in properties(json_schema()):
+        said.setdefault(part["description"], set()).add(at.rpartition(".")[2])
+    assert {text: keys for text, keys in said.items() if len(keys) > 1} == {}
+
+
+@pytest.mark.parametrize("record", [Header, Setup, PathSetup, FlowGroup, Loss])
+def test_a_default_of_the_schema_is_what_the_reader_takes(record):
+    place = "" if record in (Header, Setup) else f"/$defs/{record.__name__}"
+    said = {
+        at.rpartition(".")[2]: part["default"]
+        for at, part, _ in properties(json_schema())
+        if at.removesuffix(at[at.rindex(".") :]).removesuffix("/anyOf[1]") == place and "default" in part
+    }
+    taken = {
+        field.alias or name: (field, field.default)
+        for name, field in record.model_fields.items()
+        if field.default is not None and field.default is not PydanticUndefined
+    }
+    assert len(taken) > 0
+    for key, (field, default) in taken.items():
+        reader = TypeAdapter(Annotated[field.annotation, field])
+        assert reader.validate_python(said[key]) == default

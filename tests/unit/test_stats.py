@@ -33,28 +33,19 @@ def test_t_interval_covers_a_normal_mean_at_its_confidence(n):
 
 @pytest.mark.parametrize("n", [5, 10])
 def test_expanded_percentiles_cover_where_plain_ones_fall_short(n):
-    def interval(method):
-        return lambda values: stats.bootstrap_interval(
-            values, generator=generator(), statistic=stats.mean, method=method
-        )
+    def plain(values):
+        draws = stats.resamples(values, generator()).mean(axis=-1)
+        low, high = np.quantile(draws, [0.025, 0.975])
+        return stats.Interval(value=float(values.mean()), low=low, high=high, n=n, method="percentile")
+
+    def expanded(values):
+        return stats.bootstrap_interval(values, generator=generator())
 
     def draw(rng):
         return rng.normal(10, 1, n)
 
-    expanded = coverage(interval("expanded percentile"), 10, draw)
-    plain = coverage(interval("percentile"), 10, draw)
-    assert 0.91 <= expanded <= 0.99
-    assert plain < expanded
-
-
-def test_bca_covers_the_mean_of_a_skewed_distribution():
-    rate = coverage(
-        lambda values: stats.bootstrap_interval(values, generator=generator(), statistic=stats.mean),
-        1.0,
-        lambda rng: rng.exponential(1.0, 40),
-        trials=60,
-    )
-    assert rate >= 0.85
+    assert 0.91 <= coverage(expanded, 10, draw) <= 0.99
+    assert coverage(plain, 10, draw) < coverage(expanded, 10, draw)
 
 
 def test_ratio_interval_covers_the_ratio_of_means():
@@ -88,14 +79,9 @@ def test_one_run_gives_a_value_and_no_interval(interval):
     assert (interval.value, interval.low, interval.high, interval.n) == (4.0, None, None, 1)
 
 
-@pytest.mark.parametrize("method", ["percentile", "expanded percentile", "BCa"])
-def test_equal_runs_give_an_interval_of_no_width(method):
-    interval = stats.bootstrap_interval([3.0] * 5, generator=generator(), method=method)
+def test_equal_runs_give_an_interval_of_no_width():
+    interval = stats.bootstrap_interval([3.0] * 5, generator=generator())
     assert (interval.low, interval.value, interval.high) == (3.0, 3.0, 3.0)
-
-
-def test_bca_that_degenerates_says_that_it_is_a_percentile_interval():
-    assert stats.bootstrap_interval([3.0] * 5, generator=generator(), method="BCa").method == "percentile"
 
 
 @given(values=runs, shift=st.floats(-1e6, 1e6), scale=st.floats(0.1, 100))
@@ -109,11 +95,9 @@ def test_t_interval_moves_with_its_runs(values, shift, scale):
 
 @given(values=runs)
 def test_bootstrap_intervals_stay_within_the_runs(values):
-    for method in ("percentile", "expanded percentile"):
-        interval = stats.bootstrap_interval(
-            values, generator=generator(), statistic=stats.median, method=method
-        )
-        assert min(values) <= interval.low <= interval.high <= max(values)
+    interval = stats.bootstrap_interval(values, generator=generator())
+    rounding = 1e-12 * max(map(abs, values))
+    assert min(values) - rounding <= interval.low <= interval.high <= max(values) + rounding
 
 
 @given(values=runs)

@@ -8,6 +8,7 @@ from synthetic import CARDWELL_F10, manifest_of, run_set
 
 from fabbbr.errors import StoreError
 from fabbbr.files import write_atomically
+from fabbbr.model import FORMAT_VERSION
 from fabbbr.seal import opened, sealed
 from fabbbr.store import RunFolder, hashes_of_raw_files, only_writer
 
@@ -94,7 +95,11 @@ def edit(file, old, new, *, seal=sealed):
 
 
 def test_a_manifest_from_a_newer_format_is_refused(folder):
-    edit(folder.path / "run.json", '"format_version": 2', '"format_version": 99, "unheard_of": 1')
+    edit(
+        folder.path / "run.json",
+        f'"format_version": {FORMAT_VERSION}',
+        '"format_version": 99, "unheard_of": 1',
+    )
     with pytest.raises(StoreError, match="newer fabbbr"):
         RunFolder.open(folder.path)
 

@@ -11,7 +11,8 @@ import recorded_run
 from fabbbr.errors import ParseError
 from fabbbr.model import DATA_PORT, PORTS_PER_FLOW, SERVER_PORT
 from fabbbr_analysis.tables.cell import as_frames, read_cell
-from fabbbr_analysis.tables.columns import FLOWS, INTERVALS, QUEUES, SOCKETS
+from fabbbr_analysis.tables.columns import FLOWS, INTERVALS
+from fabbbr_analysis.tables.sampled import sampled_tables
 
 
 @pytest.fixture
@@ -33,8 +34,7 @@ def test_columns_are_those_of_the_documented_run_folder(tables):
     for name, schema in {
         "flows": FLOWS,
         "intervals": INTERVALS,
-        "sockets": SOCKETS,
-        "queues": QUEUES,
+        **{name: table.schema for name, table in sampled_tables().items()},
     }.items():
         assert list(getattr(tables, name).columns) == schema.names
 
@@ -92,7 +92,7 @@ def test_a_cell_row_says_which_bbr2_it_has_and_a_flow_row_whose_it_is(tables_of,
 
 
 def test_a_cell_without_any_rate_has_no_bottleneck(tables_of):
-    links = [link.model_dump() | {"rate": None} for link in recorded_run.cell().links]
+    links = [link.model_dump() | {"bottleneck": None} for link in recorded_run.cell().links]
     (row,) = tables_of(recorded_run.cell(links=links)).cells.to_dict("records")
     assert all(pd.isna(row[key]) for key in ("rate_bps", "buffer_bytes", "bdp_bytes", "buffer_bdp", "aqm"))
 
@@ -144,6 +144,23 @@ def test_only_a_flow_of_given_size_has_a_completion_time(tables, tables_of):
     assert tables.flows["completion_s"].isna().all()
     row = sized_flow(tables_of)
     assert (row["received_bytes"], row["completion_s"], row["receiver_s"]) == (1_000_000, 2.0, 2.0)
+
+
+def test_a_flow_of_given_size_between_two_machines_is_timed_by_what_their_clocks_show_at_one_instant(
+    tables_of,
+):
+    flow = recorded_run.cell().flows[0].model_dump() | {"duration": None, "size": "1 MB"}
+    ahead_s = 7000.0
+    samples = [{"at_s": 102.5 + ahead_s, "bytes": 1_000_000}]
+    files = {
+        "flow-0.client.json": sized("send"),
+        "flow-0.server.json": sized("receive", ended_s=102.0 + ahead_s, samples=samples),
+        "flows.json": json.dumps(
+            [{"flow": 0, "started_s": 0.0, "epoch_s": 99.75, "server_epoch_s": 99.75 + ahead_s}]
+        ).encode(),
+    }
+    (row,) = tables_of(recorded_run.cell(flows=[flow]), files=files).flows.to_dict("records")
+    assert (row["start_s"], row["completion_s"], row["receiver_s"]) == (0.25, 2.0, 2.0)
 
 
 def test_a_flow_of_given_size_starts_with_its_first_syn(tables_of):
@@ -234,7 +251,9 @@ def queue(kind: str, interface: str) -> dict:
     ],
 )
 def test_the_role_goes_to_one_qdisc_of_the_interface(tables_of, aqm, kinds, role, chosen):
-    links = [link.model_dump() | {"aqm": aqm} for link in recorded_run.cell().links]
+    trunk = recorded_run.cell().trunk
+    queue_there = trunk.bottleneck.model_copy(update={"aqm": aqm})
+    links = [trunk.model_copy(update={"bottleneck": queue_there})]
     files = {
         "queues.s1.json": json.dumps([queue(kind, "s1-eth1") for kind in kinds]).encode(),
         "queues.s1.times": b"0.5\n",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from places import GUEST
 from rich.progress import Progress, TextColumn
 from rich.table import Table
 
@@ -97,7 +98,7 @@ def announced(folder, title="t"):
     request = Request(experiment=str(file), out=folder / "out")
     plan = planned(request)
     with run_command._Display(Terminal()) as display:
-        display.announce(open_or_create(request, plan), plan.cells, 1)
+        display.announce(open_or_create(request, plan), plan.cells, 1, GUEST)
         yield display, plan.cells[0]
 
 
@@ -149,7 +150,7 @@ def test_a_path_is_printed_as_it_is_called_by_every_command(fabbbr, tmp_path, na
 
 
 def test_findings_of_the_doctor_are_text(monkeypatch, fabbbr):
-    monkeypatch.setattr(doctor, "_findings", lambda: [Finding(name="[/s]", fit=True, told="[red]\x1b[2J")])
+    monkeypatch.setattr(doctor, "_findings", lambda: [Finding(name="[/s]", fit=True, said="[red]\x1b[2J")])
     assert fabbbr("doctor") == (0, "yes  [/s]: [red]\\x1b[2J\n")
 
 

@@ -11,17 +11,18 @@ from typing import get_args
 
 from fabbbr.model import BbrProfile
 from fabbbr.units import Rate
+from fabbbr_analysis import references
 from fabbbr_analysis.claims.expression import quantities_in
 from fabbbr_analysis.claims.means import Means
-from fabbbr_analysis.claims.observed import Evidence, Observable, Observed, RunSet, experiment_id
-from fabbbr_analysis.claims.papers import cardwell, gate, hsiao, kfoury, knit6, ware
+from fabbbr_analysis.claims.observed import Observable, Observations, Observed, RunSet
+from fabbbr_analysis.claims.papers import all_claims
 from fabbbr_analysis.claims.quantities import BBR2_BY_DEFAULT, bbr2_variants
 from fabbbr_analysis.claims.records import (
     Arithmetic,
     Band,
     Claim,
-    Finding,
     Part,
+    PartVerdict,
     Verdict,
     VerdictText,
 )
@@ -33,45 +34,16 @@ __all__ = [
     "Arithmetic",
     "Band",
     "Claim",
-    "Finding",
     "Means",
     "MissingConditionError",
     "Part",
+    "PartVerdict",
     "Sample",
     "Verdict",
     "VerdictText",
     "all_claims",
     "judge",
 ]
-
-_SERVED_BY = {"cardwell.f7": "cardwell.f6"}
-"""Experiments whose runs are those of another: Figs. 6 and 7 draw the same two runs."""
-
-_PAPER_RATE = {
-    "cardwell.f10": Rate.parse("100 Mbit/s"),
-    "hm.figure8": Rate.parse("100 Mbit/s"),
-    "knit6.e1": Rate.parse("10 Gbit/s"),
-    "knit6.e2": Rate.parse("10 Gbit/s"),
-    "knit6.e3": Rate.parse("10 Gbit/s"),
-    "knit6.e5": Rate.parse("10 Gbit/s"),
-    "knit6.e6": Rate.parse("10 Gbit/s"),
-    **dict.fromkeys(("kfoury.5.2", "kfoury.5.4", "kfoury.5.5a", "kfoury.5.6"), Rate.parse("1 Gbit/s")),
-    "ware.1v1": Rate.parse("10 Mbit/s"),
-    "ware.1v16": Rate.parse("10 Mbit/s"),
-    "ware.cap": Rate.parse("10 Mbit/s"),
-}
-
-
-def all_claims() -> tuple[Claim, ...]:
-    """Every claim that is code, paper by paper, and the gate of our own BBRv2 and BBRv3."""
-    return (
-        *cardwell.CLAIMS,
-        *hsiao.CLAIMS,
-        *knit6.CLAIMS,
-        *kfoury.CLAIMS,
-        *ware.CLAIMS,
-        *gate.CLAIMS,
-    )
 
 
 def judge(run_sets: Sequence[RunSet], *, seed: int = 1) -> list[Verdict]:
@@ -90,15 +62,21 @@ def _quantities(claim: Claim) -> list[Observable]:
     return [each for part in claim.parts if isinstance(part, Part) for each in quantities_in(part.formula)]
 
 
+def _experiment_of_runs(claim: Claim) -> str:
+    """Name the experiment whose runs a claim is judged on; Cardwell's Fig. 7 draws those of Fig. 6."""
+    asked = [each.experiment for each in _quantities(claim)]
+    return claim.experiment if claim.experiment in asked or not asked else asked[0]
+
+
 def _judge_one(claim: Claim, observed: Sequence[Observed], seed: int) -> list[Verdict]:
-    experiment = _SERVED_BY.get(claim.experiment, claim.experiment)
-    own = [each for each in observed if experiment_id(each.run_set.experiment) == experiment]
+    experiment = _experiment_of_runs(claim)
+    own = [each for each in observed if each.run_set.experiment == experiment]
     if not own:
-        return [judge_claim(claim, _evidence(observed), seed=seed)]
+        return [judge_claim(claim, _by_experiment(observed), seed=seed)]
     return [
         judge_claim(
             claim,
-            _evidence([each, *observed]),
+            _by_experiment([each, *observed]),
             seed=seed,
             remarks=[*_scaling(each.run_set, experiment), *_variants(claim, each.run_set)],
         )
@@ -106,12 +84,12 @@ def _judge_one(claim: Claim, observed: Sequence[Observed], seed: int) -> list[Ve
     ]
 
 
-def _evidence(observed: Sequence[Observed]) -> Evidence:
+def _by_experiment(observed: Sequence[Observed]) -> Observations:
     """Take the first run set of each experiment."""
-    evidence = Evidence()
+    observations = Observations()
     for each in observed:
-        evidence.setdefault(experiment_id(each.run_set.experiment), each)
-    return evidence
+        observations.setdefault(each.run_set.experiment, each)
+    return observations
 
 
 def _variants(claim: Claim, run_set: RunSet) -> list[str]:
@@ -125,7 +103,7 @@ def _variants(claim: Claim, run_set: RunSet) -> list[str]:
 
 def _scaling(run_set: RunSet, experiment: str) -> list[str]:
     """Remark on runs whose rate is not the paper's."""
-    paper, runs = _PAPER_RATE.get(experiment), run_set.certified
+    paper, runs = references.paper_rate(experiment), run_set.certified
     if paper is None or runs.empty:
         return []
     others = sorted({int(rate) for rate in runs["rate_bps"].dropna()} - {paper.bps})

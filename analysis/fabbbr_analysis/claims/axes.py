@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
-class Axis:
+class AxisWords:
     """A numeric column by which conditions are told apart, as a sentence says it."""
 
     noun: str
@@ -22,18 +22,18 @@ class Axis:
 
 
 _AXES = {
-    "loss_ratio": Axis(noun="loss", scale=100.0, unit="%"),
-    "rtt_s": Axis(noun="RTT", scale=1000.0, unit="ms", smallest="shortest", largest="longest"),
-    "buffer_bdp": Axis(noun="buffer", unit="BDP"),
-    "buffer_bytes": Axis(noun="buffer", scale=1e-3, unit="kB"),
-    "counted_bdp": Axis(noun="buffer", unit="BDP"),
-    "n_flows": Axis(noun="flows"),
+    "loss_ratio": AxisWords(noun="loss", scale=100.0, unit="%"),
+    "rtt_s": AxisWords(noun="RTT", scale=1000.0, unit="ms", smallest="shortest", largest="longest"),
+    "buffer_bdp": AxisWords(noun="buffer", unit="BDP"),
+    "buffer_bytes": AxisWords(noun="buffer", scale=1e-3, unit="kB"),
+    "counted_bdp": AxisWords(noun="buffer", unit="BDP"),
+    "n_flows": AxisWords(noun="flows"),
 }
 
 
-def axis(column: str) -> Axis:
+def axis(column: str) -> AxisWords:
     """Words for a column; one that has none is named as it is."""
-    return _AXES.get(column, Axis(noun=column))
+    return _AXES.get(column, AxisWords(noun=column))
 
 
 def coordinate(column: str, value: str | float) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fabbbr_analysis.claims.observed import Trace
+from fabbbr_analysis.claims.observed import SocketTrace
 from fabbbr_analysis.claims.sample import Array
 from fabbbr_analysis.claims.traces import column_of
 
@@ -40,28 +40,28 @@ def phases(times: Array, holds: NDArray[np.bool_]) -> Phases:
     return [(float(times[start]), float(times[end])) for start, end in zip(starts, ends, strict=False)]
 
 
-def _probe_rtts(trace: Trace) -> Phases:
+def _probe_rtts(trace: SocketTrace) -> Phases:
     return phases(column_of(trace, "t_s"), column_of(trace, "bbr_cwnd_gain") == _PROBE_RTT_CWND_GAIN)
 
 
-def _probes(trace: Trace) -> Phases:
+def _probes(trace: SocketTrace) -> Phases:
     return phases(column_of(trace, "t_s"), column_of(trace, "bbr_pacing_gain") == _UP_PACING_GAIN)
 
 
-def time_between_probe_rtts(trace: Trace, _run: pd.Series) -> float:
+def time_between_probe_rtts(trace: SocketTrace, _run: pd.Series) -> float:
     """Mean time from the end of a ProbeRTT to the start of the next, in s."""
     episodes = _probe_rtts(trace)
     gaps = [after[0] - before[1] for before, after in pairwise(episodes)]
     return float(np.mean(gaps)) if gaps else np.nan
 
 
-def time_in_probe_rtt(trace: Trace, _run: pd.Series) -> float:
+def time_in_probe_rtt(trace: SocketTrace, _run: pd.Series) -> float:
     """Mean length of a ProbeRTT, in s."""
     lengths = [end - start for start, end in _probe_rtts(trace)]
     return float(np.mean(lengths)) if lengths else np.nan
 
 
-def inflight_in_probe_rtt(trace: Trace, run: pd.Series) -> float:
+def inflight_in_probe_rtt(trace: SocketTrace, run: pd.Series) -> float:
     """Median of what was in flight in the second halves of ProbeRTT, in BDP."""
     times, packets = column_of(trace, "t_s"), column_of(trace, "unacked_segments")
     inside = np.zeros(len(times), dtype=bool)
@@ -72,7 +72,7 @@ def inflight_in_probe_rtt(trace: Trace, run: pd.Series) -> float:
     return float(np.median(known)) * frame_bytes / float(run["bdp_bytes"]) if len(known) else np.nan
 
 
-def _waits_of(trace: Trace) -> Phases:
+def _waits_of(trace: SocketTrace) -> Phases:
     """From the end of each ProbeRTT, where the clock of probing starts anew, to the first UP after it."""
     probes = [start for start, _ in _probes(trace)]
     episodes = _probe_rtts(trace)
@@ -84,7 +84,7 @@ def _waits_of(trace: Trace) -> Phases:
     return waits
 
 
-def wait_before_probe(trace: Trace, run: pd.Series) -> float:
+def wait_before_probe(trace: SocketTrace, run: pd.Series) -> float:
     """Mean time from ProbeRTT to the next REFILL, in s.
 
     REFILL has CRUISE's gain, lasts one round trip, and UP follows.
@@ -93,7 +93,7 @@ def wait_before_probe(trace: Trace, run: pd.Series) -> float:
     return float(np.mean(lengths)) if lengths else np.nan
 
 
-def rounds_before_probe(trace: Trace, _run: pd.Series) -> float:
+def rounds_before_probe(trace: SocketTrace, _run: pd.Series) -> float:
     """The same in round trips, each as long as the smoothed RTT was at that time."""
     # A new connection has no smoothed RTT yet.
     times, rtts = column_of(trace, "t_s"), column_of(trace.assign(rtt_s=trace["rtt_s"].bfill()), "rtt_s")

@@ -39,12 +39,12 @@ class Expression(ABC):
         """List what it is made of, in the order of reading."""
         return ()
 
-    def conditions(self) -> Iterator[Condition]:
+    def conditions(self) -> Iterator[InCondition]:
         """All conditions in it, in the order of reading."""
         for operand in self.operands():
             yield from operand.conditions()
 
-    def open_conditions(self) -> Iterator[Condition]:
+    def open_conditions(self) -> Iterator[InCondition]:
         """Conditions whose levels are left to be bound from outside."""
         for operand in self.operands():
             yield from operand.open_conditions()
@@ -80,7 +80,7 @@ class Variable(Expression):
     axis: str
 
     @abstractmethod
-    def levels(self, condition: Condition, means: Means, bound: Bound) -> tuple[str | float, ...]:
+    def levels(self, condition: InCondition, means: Means, bound: Bound) -> tuple[str | float, ...]:
         """List the levels that were run where ``condition`` speaks of them; note what a reader must know.
 
         Raises
@@ -97,7 +97,7 @@ class Variable(Expression):
         """Axes that it asks for besides its own."""
         return ()
 
-    def place(self, condition: Condition, bound: Bound) -> str:
+    def place(self, condition: InCondition, bound: Bound) -> str:
         """Name the conditions among which the levels are looked for."""
         return condition.phrase(bound)
 
@@ -129,7 +129,7 @@ def as_expression(operand: Operand) -> Expression:
 
 
 @dataclass(frozen=True)
-class Condition(Expression):
+class InCondition(Expression):
     """A quantity in one condition, or in each of those that its levels speak of."""
 
     quantity: Observable
@@ -166,11 +166,11 @@ class Condition(Expression):
             raise ValueError(message)
         return levels[0]
 
-    def conditions(self) -> Iterator[Condition]:
+    def conditions(self) -> Iterator[InCondition]:
         """Itself."""
         yield self
 
-    def open_conditions(self) -> Iterator[Condition]:
+    def open_conditions(self) -> Iterator[InCondition]:
         """Itself, when it speaks of levels."""
         if any(isinstance(each, Variable) for each in self.coordinates):
             yield self

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from fabbbr_analysis.claims.axes import axis, coordinate
-from fabbbr_analysis.claims.expression import Bound, Condition, Variable
+from fabbbr_analysis.claims.expression import Bound, InCondition, Variable
 from fabbbr_analysis.claims.means import Means
 from fabbbr_analysis.claims.sample import Array, Key, MissingConditionError, key_of
 
@@ -53,7 +53,7 @@ class Span:
         return ""
 
 
-class Check(ABC):
+class LevelCheck(ABC):
     """What a claim needs of the levels that were run, or what its reader must know of them."""
 
     @abstractmethod
@@ -62,7 +62,7 @@ class Check(ABC):
 
 
 @dataclass(frozen=True)
-class Count(Check):
+class Count(LevelCheck):
     """Needs so many levels."""
 
     least: int
@@ -74,7 +74,7 @@ class Count(Check):
 
 
 @dataclass(frozen=True)
-class OneWithin(Check):
+class OneWithin(LevelCheck):
     """Needs a level in a range."""
 
     span: Span
@@ -87,7 +87,7 @@ class OneWithin(Check):
 
 
 @dataclass(frozen=True)
-class Expected(Check):
+class Expected(LevelCheck):
     """Remarks on levels of the paper that are missing."""
 
     expected: tuple[float, ...]
@@ -100,7 +100,7 @@ class Expected(Check):
 
 
 @dataclass(frozen=True)
-class PapersEnd(Check):
+class PapersEnd(LevelCheck):
     """Remarks on levels that stop before the paper's do."""
 
     end: Literal["smallest", "largest"]
@@ -120,7 +120,7 @@ class PapersEnd(Check):
 
 
 @dataclass(frozen=True)
-class Several(Check):
+class Several(LevelCheck):
     """Remarks when there is a single level."""
 
     def __call__(self, found: _Found, levels: Levels, place: str, means: Means) -> None:
@@ -137,7 +137,7 @@ class Levels(Variable):
     named: tuple[float, ...] = ()
     """Levels that are read whether they were run or not: without them the claim is not judged."""
     given: tuple[tuple[str, str | float], ...] | None = None
-    checks: tuple[Check, ...] = ()
+    checks: tuple[LevelCheck, ...] = ()
     end: Literal["smallest", "largest"] | None = None
     """The one at this end alone."""
 
@@ -197,7 +197,7 @@ class Levels(Variable):
         """Remark when there is one alone."""
         return self._with(Several())
 
-    def _with(self, check: Check) -> Levels:
+    def _with(self, check: LevelCheck) -> Levels:
         return replace(self, checks=(*self.checks, check))
 
     def asked(self) -> tuple[str, ...]:
@@ -211,7 +211,7 @@ class Levels(Variable):
             raise ValueError(message)
         return np.asarray((bound or {})[self], dtype=np.float64)
 
-    def levels(self, condition: Condition, means: Means, bound: Bound) -> tuple[str | float, ...]:
+    def levels(self, condition: InCondition, means: Means, bound: Bound) -> tuple[str | float, ...]:
         """List them, ascending."""
         pattern = condition.pattern(bound) if self.given is None else dict(self.given)
         run = _run(means.keys(condition.quantity), condition.quantity.by, self.axis, pattern)
@@ -229,7 +229,7 @@ class Levels(Variable):
         )
         return " and ".join(part for part in (self.span.phrase(self.axis), named) if part)
 
-    def place(self, condition: Condition, bound: Bound) -> str:
+    def place(self, condition: InCondition, bound: Bound) -> str:
         """Name the conditions among which the levels are looked for."""
         if self.given is None:
             return condition.phrase(bound)
@@ -262,7 +262,7 @@ class OneOf(Variable):
         message = f"{self} is no number"
         raise TypeError(message)
 
-    def levels(self, condition: Condition, means: Means, bound: Bound) -> tuple[str | float, ...]:
+    def levels(self, condition: InCondition, means: Means, bound: Bound) -> tuple[str | float, ...]:
         """List them in the order of the candidates, and remark on the others; raise when none was run."""
         run = _run(means.keys(condition.quantity), condition.quantity.by, self.axis, dict(self.given))
         found = tuple(name for name in self.candidates if name in run)
@@ -278,7 +278,7 @@ class OneOf(Variable):
         """Name them."""
         return " or ".join(self.candidates)
 
-    def place(self, condition: Condition, bound: Bound) -> str:  # noqa: ARG002
+    def place(self, condition: InCondition, bound: Bound) -> str:  # noqa: ARG002
         """Name them and where they would have to be run."""
         return " at ".join((self.phrase(), *(coordinate(*each) for each in self.given)))
 
@@ -294,7 +294,7 @@ class Names(Variable):
         message = f"{self} is no number"
         raise TypeError(message)
 
-    def levels(self, condition: Condition, means: Means, bound: Bound) -> tuple[str | float, ...]:
+    def levels(self, condition: InCondition, means: Means, bound: Bound) -> tuple[str | float, ...]:
         """List them by name."""
         run = _run(means.keys(condition.quantity), condition.quantity.by, self.axis, condition.pattern(bound))
         return tuple(sorted(str(name) for name in run))

@@ -40,16 +40,7 @@ class RunSet(Protocol):
     ) -> pd.DataFrame: ...
 
 
-def experiment_id(name: str) -> str:
-    """Turn the name of a file into the id of an experiment.
-
-    >>> experiment_id("kfoury_5_4")
-    'kfoury.5.4'
-    """
-    return name.replace("_", ".")
-
-
-Trace: TypeAlias = pd.DataFrame
+SocketTrace: TypeAlias = pd.DataFrame
 """Samples of one run's sending sockets by time; ``t_s`` from the first flow's start."""
 
 
@@ -58,7 +49,7 @@ class TraceMeasure:
     """One number of a run's trace: ``measure(trace, run)``, NaN when the trace does not hold it."""
 
     columns: tuple[str, ...]
-    measure: Callable[[Trace, pd.Series], float]
+    measure: Callable[[SocketTrace, pd.Series], float]
 
 
 class Observable(Protocol):
@@ -81,8 +72,7 @@ class Observed:
 
     def __init__(self, run_set: RunSet, wanted: Iterable[Observable]) -> None:
         self.run_set = run_set
-        experiment = experiment_id(run_set.experiment)
-        measures = (each.trace_measure for each in wanted if each.experiment == experiment)
+        measures = (each.trace_measure for each in wanted if each.experiment == run_set.experiment)
         self._measures = tuple(dict.fromkeys(each for each in measures if each is not None))
         self._kept: dict[Hashable, Any] = {}
 
@@ -110,17 +100,16 @@ class Observed:
                 found[each][run["cell_id"]] = each.measure(trace, run)
         return found
 
-    def _trace(self, cell_id: str, columns: Sequence[str]) -> Trace:
+    def _trace(self, cell_id: str, columns: Sequence[str]) -> SocketTrace:
         sockets = self.run_set.sockets(columns=["cell_id", "t_s", "side", *columns], cell_ids=[cell_id])
         return sockets[sockets["side"] == "sender"].sort_values("t_s", kind="stable")
 
 
-class Evidence(dict[str, Observed]):
+class Observations(dict[str, Observed]):
     """Run sets by experiment id; asking for one that is not there says how to get it."""
 
     def __missing__(self, experiment: str) -> Observed:
-        name = experiment.replace(".", "_")
-        message = f"experiment {experiment} was not run; start it with: fabbbr run {name}"
+        message = f"experiment {experiment} was not run; start it with: fabbbr run {experiment}"
         raise MissingConditionError(message)
 
 

@@ -17,8 +17,8 @@ from typing_extensions import Self
 
 from fabbbr.units import TCP_IPV4_HEADER_BYTES
 from fabbbr_analysis import models
-from fabbbr_analysis.claims.expression import Condition, Coordinate
-from fabbbr_analysis.claims.observed import Observed, RunSet, Trace, TraceMeasure, at_cells
+from fabbbr_analysis.claims.expression import Coordinate, InCondition
+from fabbbr_analysis.claims.observed import Observed, RunSet, SocketTrace, TraceMeasure, at_cells
 from fabbbr_analysis.claims.sample import MissingConditionError, Sample, sample_of
 from fabbbr_analysis.metrics import progress_of_flows, received_between
 
@@ -69,8 +69,8 @@ class Quantity(ABC):
     by: tuple[str, ...]
     runs_of: RunsOf = certified
 
-    def __getitem__(self, coordinates: Coordinate | tuple[Coordinate, ...]) -> Condition:
-        return Condition(self, coordinates if isinstance(coordinates, tuple) else (coordinates,))
+    def __getitem__(self, coordinates: Coordinate | tuple[Coordinate, ...]) -> InCondition:
+        return InCondition(self, coordinates if isinstance(coordinates, tuple) else (coordinates,))
 
     @property
     def trace_measure(self) -> TraceMeasure | None:
@@ -166,7 +166,7 @@ class OfTrace(PerRun):
     """Measured on the socket samples of each run's senders."""
 
     columns: tuple[str, ...] = ("rtt_s",)
-    measure: Callable[[Trace, pd.Series], float]
+    measure: Callable[[SocketTrace, pd.Series], float]
 
     @property
     def trace_measure(self) -> TraceMeasure:

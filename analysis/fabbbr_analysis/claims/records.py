@@ -120,6 +120,11 @@ class Claim:
         """What the paper printed or drew."""
         return self._text("published_value")
 
+    @property
+    def row(self) -> int:
+        """Its place in the register, in which the claims of a paper stand together."""
+        return list(_register()).index(self.id)
+
     def _text(self, column: str) -> str:
         return str(_register()[self.id][column])
 
@@ -138,7 +143,7 @@ def _register() -> Mapping[str, Mapping[str, object]]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class PartVerdict:
     """The verdict on one part of a claim."""
 
     quantity: str
@@ -174,5 +179,5 @@ class Verdict:
     reason: str
     rules_version: int
     """Version of the rules by which it was judged."""
-    details: tuple[Finding, ...] = ()
+    details: tuple[PartVerdict, ...] = ()
     """All parts, when there are several."""

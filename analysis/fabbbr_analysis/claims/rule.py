@@ -10,13 +10,13 @@ import numpy as np
 
 from fabbbr_analysis.claims.expression import quantities_in
 from fabbbr_analysis.claims.means import Means
-from fabbbr_analysis.claims.observed import Evidence, Observable
+from fabbbr_analysis.claims.observed import Observable, Observations
 from fabbbr_analysis.claims.records import (
     Arithmetic,
     Band,
     Claim,
-    Finding,
     Part,
+    PartVerdict,
     Verdict,
     VerdictText,
 )
@@ -61,24 +61,26 @@ def _misses(band: Band, low: float, high: float) -> bool:
     return below or above
 
 
-def find(part: Part | Arithmetic, evidence: Evidence, generator: np.random.Generator) -> Finding:
+def judge_part(
+    part: Part | Arithmetic, observations: Observations, generator: np.random.Generator
+) -> PartVerdict:
     """Judge one part of a claim."""
     if isinstance(part, Arithmetic):
         return _calculated(part)
     remarks: tuple[str, ...] = ()
     try:
-        samples = {each: evidence[each.experiment].sample(each) for each in quantities_in(part.formula)}
+        samples = {each: observations[each.experiment].sample(each) for each in quantities_in(part.formula)}
         remarks = tuple(dict.fromkeys(each for sample in samples.values() for each in sample.remarks))
         return _measured(part, samples, remarks, generator)
     except MissingConditionError as error:
         return _not_run(part, "; ".join([str(error), *remarks]), None)
 
 
-def _calculated(part: Arithmetic) -> Finding:
+def _calculated(part: Arithmetic) -> PartVerdict:
     value = part.value
     verdict: VerdictText = "reproduced" if part.band.holds(value) else "not reproduced"
     reason = f"{part.quantity}: {value:.4g} by calculation, {_WHY[verdict].format(band=part.band)}"
-    return Finding(
+    return PartVerdict(
         quantity=part.quantity, verdict=verdict, value=value, low=None, high=None, n=None, band=part.band,
         reason=reason,
     )  # fmt: skip
@@ -86,7 +88,7 @@ def _calculated(part: Arithmetic) -> Finding:
 
 def _measured(
     part: Part, samples: Mapping[Observable, Sample], remarks: Sequence[str], generator: np.random.Generator
-) -> Finding:
+) -> PartVerdict:
     means = Means(samples=samples)
     with np.errstate(divide="ignore", invalid="ignore"):
         value = float(part.formula.of(means))
@@ -102,36 +104,38 @@ def _measured(
         f"{part.quantity}: {value:.3g}, 95 % interval {low:.3g} to {high:.3g}, "
         f"{_WHY[verdict].format(band=part.band)}"
     )
-    return Finding(
+    return PartVerdict(
         quantity=part.quantity, verdict=verdict, value=value, low=low, high=high, n=n, band=part.band,
         reason=reason, remarks=(*remarks, *means.remarks),
     )  # fmt: skip
 
 
-def _not_run(part: Part, reason: str, n: int | None) -> Finding:
-    return Finding(
+def _not_run(part: Part, reason: str, n: int | None) -> PartVerdict:
+    return PartVerdict(
         quantity=part.quantity, verdict="not run", value=None, low=None, high=None, n=n, band=part.band,
         reason=reason,
     )  # fmt: skip
 
 
-def judge_claim(claim: Claim, evidence: Evidence, *, seed: int, remarks: Sequence[str] = ()) -> Verdict:
+def judge_claim(
+    claim: Claim, observations: Observations, *, seed: int, remarks: Sequence[str] = ()
+) -> Verdict:
     """Judge all parts of a claim; the worst decides, because a claim says all of them.
 
     The resamples depend on ``seed`` and the claim alone, so that judging other claims too changes nothing.
     """
     generator = np.random.default_rng([seed, zlib.crc32(claim.id.encode())])
-    found = [(part, find(part, evidence, generator)) for part in claim.parts]
-    kept = [finding for part, finding in found if not _left_out(part, finding)]
+    found = [(part, judge_part(part, observations, generator)) for part in claim.parts]
+    kept = [judged for part, judged in found if not _left_out(part, judged)]
     left_out = [
-        f"not tested: {finding.quantity} ({finding.reason})"
-        for part, finding in found
-        if _left_out(part, finding)
+        f"not tested: {judged.quantity} ({judged.reason})"
+        for part, judged in found
+        if _left_out(part, judged)
     ]
-    deciding = min(kept, key=lambda finding: _WORST_FIRST.index(finding.verdict))
+    deciding = min(kept, key=lambda judged: _WORST_FIRST.index(judged.verdict))
     if deciding.verdict == "not run":
         left_out = []
-    notes = dict.fromkeys([note for finding in kept for note in finding.remarks] + left_out + list(remarks))
+    notes = dict.fromkeys([note for judged in kept for note in judged.remarks] + left_out + list(remarks))
     return Verdict(
         id=claim.id,
         experiment=claim.experiment,
@@ -153,5 +157,5 @@ def judge_claim(claim: Claim, evidence: Evidence, *, seed: int, remarks: Sequenc
     )
 
 
-def _left_out(part: Part | Arithmetic, finding: Finding) -> bool:
-    return isinstance(part, Part) and part.optional and finding.verdict == "not run"
+def _left_out(part: Part | Arithmetic, judged: PartVerdict) -> bool:
+    return isinstance(part, Part) and part.optional and judged.verdict == "not run"

@@ -45,22 +45,23 @@ def _steps(run_set: RunSet) -> pd.DataFrame:
 
 def steps_of(queues: pd.DataFrame, cell: Cell) -> list[dict[str, float]]:
     """``step`` (from 0), ``buffer_bdp`` and median queue, in BDP and in buffers, of each constant buffer."""
-    link = cell.bottleneck
-    if queues.empty or link.buffer_bytes is None or not link.bdp_bytes:
+    link, bottleneck = cell.trunk, cell.bottleneck
+    if queues.empty or not bottleneck.bdp_bytes:
         return []
     changes = [
         (step.at.seconds, step.buffer_bytes)
         for step in cell.steps
         if step.buffer_bytes and step.link == link.name
     ]
-    starts = [(0.0, link.buffer_bytes), *sorted(changes)]
+    starts = [(0.0, bottleneck.buffer_bytes), *sorted(changes)]
     ends = [at for at, _ in starts[1:]] + [_end_s(cell)]
     queue = queue_of(queues, link)
     found: list[dict[str, float]] = []
     for number, ((start, buffer_bytes), end) in enumerate(zip(starts, ends, strict=True)):
         inside = (queue["t_s"] >= start + _SETTLE_S) & (queue["t_s"] <= end - _MARGIN_S)
         backlog = float(queue.loc[inside, "backlog_bytes"].median())
-        in_bdp = {"buffer_bdp": buffer_bytes / link.bdp_bytes, "queue_bdp": backlog / link.bdp_bytes}
+        bdp = bottleneck.bdp_bytes
+        in_bdp = {"buffer_bdp": buffer_bytes / bdp, "queue_bdp": backlog / bdp}
         found.append({"step": number, **in_bdp, "queue_buffers": backlog / buffer_bytes})
     return found
 

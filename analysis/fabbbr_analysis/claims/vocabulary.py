@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import rankdata
 
-from fabbbr_analysis.claims.expression import Bound, Condition, Expression, Function, bindings
+from fabbbr_analysis.claims.expression import Bound, Expression, Function, InCondition, bindings
 from fabbbr_analysis.claims.levels import Levels
 from fabbbr_analysis.claims.means import Means
 from fabbbr_analysis.claims.sample import Array, MissingConditionError
@@ -35,7 +35,7 @@ _OVER_CONDITIONS: dict[str, Callable[[Array], Array]] = {
 class Closed(Expression):
     """An expression that binds all levels which its operands speak of."""
 
-    def open_conditions(self) -> Iterator[Condition]:
+    def open_conditions(self) -> Iterator[InCondition]:
         """None are left."""
         return iter(())
 

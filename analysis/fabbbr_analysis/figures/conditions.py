@@ -12,7 +12,7 @@ import pandas as pd
 
 from fabbbr.errors import UnitError
 from fabbbr.units import Duration, QueueSize, Rate, Ratio
-from fabbbr_analysis.figures.measures import CONDITIONS, Condition
+from fabbbr_analysis.figures.measures import CONDITIONS, ConditionColumn
 
 _PREFIX = "axis_"
 _BDP_IS_WHOLE_BYTES = 1e-3
@@ -31,7 +31,7 @@ class Axis:
     """The values as written in the experiment file."""
     shown: tuple[float, ...] | None
     """The same in ``unit``; None when they are names, not numbers."""
-    condition: Condition | None
+    condition: ConditionColumn | None
     """The column of table ``runs`` that holds the value, when there is one."""
 
     @property
@@ -107,7 +107,7 @@ def _axis(runs: pd.DataFrame, column: str) -> Axis:
     )
 
 
-def _numeric(key: str, condition: Condition, values: Mapping[str, float]) -> Axis:
+def _numeric(key: str, condition: ConditionColumn, values: Mapping[str, float]) -> Axis:
     texts = tuple(sorted(values, key=lambda text: values[text]))
     return Axis(
         key=key,
@@ -120,7 +120,7 @@ def _numeric(key: str, condition: Condition, values: Mapping[str, float]) -> Axi
     )
 
 
-def _values_of(runs: pd.DataFrame, column: str, condition: Condition) -> dict[str, float] | None:
+def _values_of(runs: pd.DataFrame, column: str, condition: ConditionColumn) -> dict[str, float] | None:
     """Map text to value when the column of ``condition`` says the same as the text in every run."""
     if condition.column not in runs.columns:
         return None
@@ -135,7 +135,7 @@ def _values_of(runs: pd.DataFrame, column: str, condition: Condition) -> dict[st
     return values
 
 
-def _parse(text: str, condition: Condition) -> float | None:
+def _parse(text: str, condition: ConditionColumn) -> float | None:
     """Return the value of ``text`` in the base unit of the condition's column; None when it has none."""
     try:
         return _PARSERS.get(condition.column, float)(text)

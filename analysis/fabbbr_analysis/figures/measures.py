@@ -134,7 +134,7 @@ ADDITIVE = frozenset({"goodput_bps", "goodput_steady_bps", "throughput_bps", "re
 
 
 @dataclass(frozen=True, kw_only=True)
-class Condition:
+class ConditionColumn:
     """A numeric condition: a column of table ``runs`` that an experiment can vary."""
 
     column: str
@@ -146,16 +146,18 @@ class Condition:
     """Whether its axis is logarithmic when all its values are positive."""
 
 
-CONDITIONS: tuple[Condition, ...] = (
-    Condition(column="loss_ratio", slug="loss", title="Random loss", unit="%", factor=100, log=True),
-    Condition(column="rtt_s", slug="rtt", title="Propagation RTT", unit="ms", factor=1e3, log=False),
-    Condition(column="buffer_bdp", slug="buffer", title="Buffer", unit="BDP", factor=1, log=True),
-    Condition(column="buffer_bytes", slug="buffer", title="Buffer", unit="kB", factor=1e-3, log=True),
-    Condition(
+CONDITIONS: tuple[ConditionColumn, ...] = (
+    ConditionColumn(column="loss_ratio", slug="loss", title="Random loss", unit="%", factor=100, log=True),
+    ConditionColumn(column="rtt_s", slug="rtt", title="Propagation RTT", unit="ms", factor=1e3, log=False),
+    ConditionColumn(column="buffer_bdp", slug="buffer", title="Buffer", unit="BDP", factor=1, log=True),
+    ConditionColumn(column="buffer_bytes", slug="buffer", title="Buffer", unit="kB", factor=1e-3, log=True),
+    ConditionColumn(
         column="ack_aggregation_s", slug="acks", title="ACK aggregation", unit="ms", factor=1e3, log=True
     ),
-    Condition(column="rate_bps", slug="rate", title="Bottleneck rate", unit="Mbit/s", factor=1e-6, log=True),
-    Condition(column="n_flows", slug="flows", title="Flows", unit="", factor=1, log=False),
-    Condition(column="mtu_bytes", slug="mtu", title="MTU", unit="bytes", factor=1, log=False),
-    Condition(column="duration_s", slug="duration", title="Duration", unit="s", factor=1, log=False),
+    ConditionColumn(
+        column="rate_bps", slug="rate", title="Bottleneck rate", unit="Mbit/s", factor=1e-6, log=True
+    ),
+    ConditionColumn(column="n_flows", slug="flows", title="Flows", unit="", factor=1, log=False),
+    ConditionColumn(column="mtu_bytes", slug="mtu", title="MTU", unit="bytes", factor=1, log=False),
+    ConditionColumn(column="duration_s", slug="duration", title="Duration", unit="s", factor=1, log=False),
 )

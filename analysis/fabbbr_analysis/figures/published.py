@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
 
 _SAME_RATE = 0.01
-_ONE_RATE = re.compile(r"[\d.]+ [kMG]?bit/s(?!.*bit/s)")
-"""A bottleneck described by one rate, whatever words follow it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,18 +64,7 @@ def _rate_of(run_set: RunSet) -> Rate:
 
 def _scale(run_set: RunSet) -> float | None:
     """Return our bottleneck rate over the paper's; None when either is not one number."""
-    paper = _paper_rate_bps(run_set.experiment)
+    paper = references.paper_rate(run_set.experiment)
     if run_set.runs["rate_bps"].nunique() != 1:
         return None
-    return 1.0 if paper is None else _rate_of(run_set).bps / paper
-
-
-def _paper_rate_bps(experiment: str) -> int | None:
-    """Return the bottleneck rate that the paper states, when it is a single one."""
-    table = references.load("experiments")
-    # Papers number with dots (knit6.e1), files cannot: knit6_e1.
-    rows = table[table["id"].str.replace(".", "_", regex=False) == experiment]
-    if rows.empty:
-        return None
-    stated = _ONE_RATE.match(str(rows["bottleneck"].iloc[0]))
-    return None if stated is None else Rate.parse(stated[0]).bps
+    return 1.0 if paper is None else _rate_of(run_set).bps / paper.bps

@@ -14,6 +14,7 @@ from plotly.subplots import make_subplots
 from fabbbr_analysis.figures import canvas
 from fabbbr_analysis.figures.sampling import POINTS_PER_TRACE, FloatArray, compact, keep_extremes
 from fabbbr_analysis.figures.style import Look, Palette, flow_dash, shade
+from fabbbr_analysis.metrics import zeros_s
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
@@ -120,10 +121,10 @@ def _goodput(run_set: RunSet, flows: pd.DataFrame) -> pd.DataFrame:
     )
     summed = by_interval.agg({"throughput_bps": "sum", "start_s": "mean", "end_s": "mean"})
     timed: pd.DataFrame = summed.merge(
-        flows[["cell_id", "flow", "start_s"]].rename(columns={"start_s": "flow_start_s"}),
+        flows[["cell_id", "flow"]].assign(zero_s=zeros_s(flows)),
         on=["cell_id", "flow"],
     )
-    middle = timed["flow_start_s"] + (timed["start_s"] + timed["end_s"]) / 2
+    middle = timed["zero_s"] + (timed["start_s"] + timed["end_s"]) / 2
     return timed.assign(t_s=middle, y=timed["throughput_bps"] * 1e-6)
 
 

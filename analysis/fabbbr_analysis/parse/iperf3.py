@@ -120,7 +120,7 @@ class Transferred:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class EndReport:
     """What one end of a flow says. Receivers know neither retransmissions nor RTT: those are None there."""
 
     outcome: Outcome
@@ -142,21 +142,21 @@ class Report:
     max_cwnd_bytes: int | None = None
     intervals: pa.Table
     """Of :data:`INTERVALS`; times count from the flow's own start, omitted seconds included."""
-    server: Report | None = None
+    server: EndReport | None = None
     """The other end, when the client was asked to fetch its output."""
 
 
-def parse_iperf3(text: bytes, *, source: str) -> Report:
+def parse_iperf3(text: bytes, *, source: str) -> EndReport:
     """Read the standard output of one iperf3; raise ParseError naming ``source`` and the place."""
     if not text.strip():
-        return Report(outcome="no_output", intervals=INTERVALS.empty_table())
+        return EndReport(outcome="no_output", intervals=INTERVALS.empty_table())
     try:
         document, whole = _read(text)
     except (ValueError, RecursionError) as error:
         words = re.match(rb"\s*(iperf3: .*)", text)
         if words:
             said = words[1].decode("utf-8", errors="replace").strip()
-            return Report(outcome="error", error=said, intervals=INTERVALS.empty_table())
+            return EndReport(outcome="error", error=said, intervals=INTERVALS.empty_table())
         message = f"{source}: not the JSON of iperf3 ({error}); run the cell again"
         raise ParseError(message) from None
     return _report(document, whole=whole)
@@ -238,7 +238,7 @@ def _after_comma(characters: str, position: int) -> int:
 # Document → report
 
 
-def _report(document: _Document, *, whole: bool) -> Report:
+def _report(document: _Document, *, whole: bool) -> EndReport:
     intervals = _intervals(document)
     outcome = _outcome(document, whole=whole)
     sent = _transferred(document.end.sum_sent, intervals, "sender", outcome)
@@ -246,7 +246,7 @@ def _report(document: _Document, *, whole: bool) -> Report:
     ends = [stream.sender for stream in document.end.streams]
     rtts = [end.mean_rtt for end in ends if end.mean_rtt]
     server = document.server_output_json
-    return Report(
+    return EndReport(
         outcome=outcome,
         error=document.error,
         version=document.start.version,

@@ -139,7 +139,7 @@ _PREFIX = {"K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class FieldPlace:
     """Where a value stands: the ordinal of its number in the line, of its fraction, and its unit prefix."""
 
     whole: int
@@ -154,7 +154,7 @@ class Layout:
     state: str
     cca: str | None = None
     app_limited: bool = False
-    places: dict[int, Place] = field(default_factory=dict)
+    places: dict[int, FieldPlace] = field(default_factory=dict)
     """Index in :data:`COLUMNS` → place."""
     unparsed_fields: int = 0
 
@@ -181,7 +181,7 @@ def layout_of(skeleton: str) -> Layout | None:
 def _put(layout: Layout, column: Column, skeleton: str, span: tuple[int, int]) -> None:
     text = skeleton[slice(*span)]
     before = skeleton.count(NUMBER, 0, span[0])
-    layout.places[_INDEX[column.name]] = Place(
+    layout.places[_INDEX[column.name]] = FieldPlace(
         whole=before,
         fraction=before + 1 if "." in text else None,
         factor=_PREFIX.get(text[-1], 1),

@@ -13,7 +13,7 @@ import msgspec
 import pyarrow as pa
 
 from fabbbr.errors import ParseError
-from fabbbr_analysis.parse.iperf3 import INTERVALS, Report, Side, Transferred
+from fabbbr_analysis.parse.iperf3 import INTERVALS, EndReport, Side, Transferred
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 
@@ -47,12 +47,16 @@ class _Document(msgspec.Struct, frozen=True):
 class Ends:
     """What the two ends of a flow say."""
 
-    sender: Report
-    receiver: Report
+    sender: EndReport
+    receiver: EndReport
 
 
-def parse_transfer(sender: bytes, receiver: bytes, *, sources: tuple[str, str]) -> Ends:
+def parse_transfer(
+    sender: bytes, receiver: bytes, *, sources: tuple[str, str], receiver_ahead_s: float = 0.0
+) -> Ends:
     """Read both documents; raise ParseError naming that of ``sources`` which cannot be read.
+
+    ``receiver_ahead_s`` is what the receiver's clock shows more than the sender's, on two machines.
 
     An end that said nothing is data, outcome ``no_output``. Without the sender's document the flow's start is
     unknown, and with it every time.
@@ -61,7 +65,9 @@ def parse_transfer(sender: bytes, receiver: bytes, *, sources: tuple[str, str]) 
     start_s = sent.started_s if sent is not None else None
     return Ends(
         sender=_report(sent, start_s, "sender", sources[0]),
-        receiver=_report(received, start_s, "receiver", sources[1]),
+        receiver=_report(
+            received, None if start_s is None else start_s + receiver_ahead_s, "receiver", sources[1]
+        ),
     )
 
 
@@ -79,9 +85,9 @@ def _document(text: bytes, side: str, source: str) -> _Document | None:
     return document
 
 
-def _report(document: _Document | None, start_s: float | None, side: Side, source: str) -> Report:
+def _report(document: _Document | None, start_s: float | None, side: Side, source: str) -> EndReport:
     if document is None:
-        return Report(outcome="no_output", intervals=INTERVALS.empty_table())
+        return EndReport(outcome="no_output", intervals=INTERVALS.empty_table())
     streams = sorted(document.streams, key=lambda stream: stream.port)
     samples = [sample for stream in streams for sample in stream.samples]
     rtts = [sample.rtt_us / 1e6 for sample in samples if sample.rtt_us]
@@ -89,7 +95,7 @@ def _report(document: _Document | None, start_s: float | None, side: Side, sourc
     retransmits = [count for count in last if count is not None]
     total = None if start_s is None else _total(streams, start_s)
     moved = total is not None and total.bytes > 0
-    return Report(
+    return EndReport(
         outcome="completed" if document.error is None else ("interrupted" if moved else "error"),
         start_clock_s=document.started_s,
         error=document.error,

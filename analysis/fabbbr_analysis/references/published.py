@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 
 import pandas as pd
 
-from fabbbr.units import goodput_ceiling
+from fabbbr.units import Rate, goodput_ceiling
 from fabbbr_analysis.references.registry import Reading, load
 
 SERIES_COLUMNS = ["x", "y", "label", "cca", "reading"]
@@ -15,8 +16,22 @@ SERIES_COLUMNS = ["x", "y", "label", "cca", "reading"]
 _READINGS: dict[Reading, str] = {"exact": "exact", "vec": "vector", "ras": "raster"}
 _GIGA, _MEGA = 1e9, 1e6
 
+_ONE_RATE = re.compile(r"\(?([\d.]+ [kMG]?bit/s)(?!.*bit/s)")
+"""A bottleneck described by one rate, whatever words follow it."""
+
 _SALT_FIU_AXIS_MS, _SALT_FIU_TABLE_MS = 40.0, 44.0
 """One site pair, two RTTs: the axis of FABRIC23 Fig 3 says 40 ms, the table of the talk 44 ms."""
+
+
+def paper_rate(experiment: str) -> Rate | None:
+    """Look up the bottleneck's rate in the paper; None when it has several, or there is no paper.
+
+    >>> str(paper_rate("kfoury_5_4")), paper_rate("cardwell_f5")
+    ('1 Gbit/s', None)
+    """
+    rows = load("experiments").set_index("id")["bottleneck"]
+    stated = _ONE_RATE.match(str(rows.get(experiment, "")))
+    return None if stated is None else Rate.parse(stated[1])
 
 
 def published_series(experiment: str, metric: str) -> pd.DataFrame:
@@ -29,11 +44,11 @@ def published_series(experiment: str, metric: str) -> pd.DataFrame:
         the metric column, ``label`` for a legend, ``cca``, and ``reading``: ``exact``, ``vector`` (about
         0.5 % of the axis) or ``raster`` (about 1 %). Empty when nothing was published.
 
-    >>> series = published_series("cardwell.f10", "goodput_bps")
+    >>> series = published_series("cardwell_f10", "goodput_bps")
     >>> float(series.loc[(series["cca"] == "cubic") & (series["x"] == 0.001), "y"].iloc[0])
     6600000.0
     """
-    source = _SERIES.get((experiment.replace("_", "."), metric))
+    source = _SERIES.get((experiment, metric))
     if source is None:
         return pd.DataFrame({"x": [], "y": []}, dtype=float).reindex(columns=SERIES_COLUMNS)
     return source().sort_values(["label", "x"], kind="stable", ignore_index=True)
@@ -158,20 +173,20 @@ _PER_10_GBPS = 1 / 10 / goodput_ceiling(1500)
 
 # Gomez and Kfoury report what iperf3's sender counted; it is the nearest they have to our goodput.
 _SERIES: dict[tuple[str, str], Callable[[], pd.DataFrame]] = {
-    ("cardwell.f10", "goodput_bps"): partial(_f10, scale=_MEGA),
-    ("cardwell.f10", "utilisation"): partial(_f10, scale=1 / 100 / goodput_ceiling(1500)),
-    ("hm.figure8", "link_rate_bps"): _hm_figure8,
-    ("knit6.e1", "throughput_bps"): partial(_e1, y_name="throughput_gbps", scale=_GIGA),
-    ("knit6.e1", "goodput_bps"): partial(_e1, y_name="throughput_gbps", scale=_GIGA),
-    ("knit6.e1", "utilisation"): partial(_e1, y_name="throughput_gbps", scale=_PER_10_GBPS),
-    ("knit6.e1", "retransmits"): partial(_e1, y_name="retransmissions_pkts", scale=1.0),
-    ("knit6.e3", "jain_flows"): partial(_e3, metric="jain_flows"),
-    ("knit6.e3", "long_flow_share"): partial(_e3, metric="long_flow_share"),
-    ("knit6.e5", "throughput_bps"): partial(_e5, scale=_GIGA),
-    ("knit6.e5", "goodput_bps"): partial(_e5, scale=_GIGA),
-    ("knit6.e5", "utilisation"): partial(_e5, scale=_PER_10_GBPS),
-    ("knit6.e6", "queue_median_bytes"): partial(_e6, column="median_queue_MB", scale=_MEGA),
-    ("knit6.e6", "queue_median_bdp"): partial(_e6, column="median_bdp", scale=1.0),
-    ("kfoury.5.4", "throughput_bps"): _kfoury_loss,
-    ("kfoury.5.4", "goodput_bps"): _kfoury_loss,
+    ("cardwell_f10", "goodput_bps"): partial(_f10, scale=_MEGA),
+    ("cardwell_f10", "utilisation"): partial(_f10, scale=1 / 100 / goodput_ceiling(1500)),
+    ("hm_figure8", "link_rate_bps"): _hm_figure8,
+    ("knit6_e1", "throughput_bps"): partial(_e1, y_name="throughput_gbps", scale=_GIGA),
+    ("knit6_e1", "goodput_bps"): partial(_e1, y_name="throughput_gbps", scale=_GIGA),
+    ("knit6_e1", "utilisation"): partial(_e1, y_name="throughput_gbps", scale=_PER_10_GBPS),
+    ("knit6_e1", "retransmits"): partial(_e1, y_name="retransmissions_pkts", scale=1.0),
+    ("knit6_e3", "jain_flows"): partial(_e3, metric="jain_flows"),
+    ("knit6_e3", "long_flow_share"): partial(_e3, metric="long_flow_share"),
+    ("knit6_e5", "throughput_bps"): partial(_e5, scale=_GIGA),
+    ("knit6_e5", "goodput_bps"): partial(_e5, scale=_GIGA),
+    ("knit6_e5", "utilisation"): partial(_e5, scale=_PER_10_GBPS),
+    ("knit6_e6", "queue_median_bytes"): partial(_e6, column="median_queue_MB", scale=_MEGA),
+    ("knit6_e6", "queue_median_bdp"): partial(_e6, column="median_bdp", scale=1.0),
+    ("kfoury_5_4", "throughput_bps"): _kfoury_loss,
+    ("kfoury_5_4", "goodput_bps"): _kfoury_loss,
 }

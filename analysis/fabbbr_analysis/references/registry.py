@@ -16,7 +16,7 @@ from fabbbr.errors import AnalysisError
 Reading = Literal["exact", "vec", "ras", "text", "derived"]
 
 
-class Entry(BaseModel):
+class Reference(BaseModel):
     """What is known of one reference file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -28,10 +28,10 @@ class Entry(BaseModel):
 
 
 @cache
-def registry() -> dict[str, Entry]:
+def registry() -> dict[str, Reference]:
     """File name → entry, as in ``registry.json``."""
     text = (resources.files(__package__) / "registry.json").read_bytes()
-    return TypeAdapter(dict[str, Entry]).validate_json(text)
+    return TypeAdapter(dict[str, Reference]).validate_json(text)
 
 
 def load(name: str) -> pd.DataFrame:
@@ -61,7 +61,7 @@ def _read(name: str) -> pd.DataFrame:
     return pd.read_csv(io.BytesIO(content))
 
 
-def check(content: bytes, entry: Entry, file_name: str) -> None:
+def check(content: bytes, entry: Reference, file_name: str) -> None:
     """Raise AnalysisError unless ``content`` has the registered sha256."""
     if hashlib.sha256(content).hexdigest() != entry.sha256:
         message = f"references/{file_name} does not match its sha256 in registry.json; reinstall fabbbr"

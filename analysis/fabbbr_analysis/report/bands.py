@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from markupsafe import Markup
 
 _WIDTH, _HEIGHT, _EDGE = 180, 26, 8
 
 
-@dataclass(frozen=True, kw_only=True)
-class Band:
-    """What a claim allows; None is an open side."""
-
-    low: float | None
-    high: float | None
+Range = tuple[float | None, float | None]
+"""From, to; None is an open side."""
 
 
-def drawing(band: Band, value: float, low: float | None, high: float | None, *, label: str) -> Markup:
+def drawing(band: Range, value: float, interval: Range, *, label: str) -> Markup:
     """Draw the band as a bar, the interval as a whisker, on one linear scale; ``label`` says it in words."""
-    ends = [end for end in (band.low, band.high, value, low, high) if end is not None and math.isfinite(end)]
+    (least, most), (low, high) = band, interval
+    ends = [end for end in (least, most, value, low, high) if end is not None and math.isfinite(end)]
     start, stop = min(ends), max(ends)
     margin = (stop - start or abs(stop) or 1.0) * 0.15
     # An open side of the band runs to the edge of the drawing.
@@ -29,8 +25,8 @@ def drawing(band: Band, value: float, low: float | None, high: float | None, *, 
     def place(number: float) -> float:
         return round(_EDGE + (number - start) / (stop - start) * (_WIDTH - 2 * _EDGE), 1)
 
-    left = 0 if band.low is None else place(band.low)
-    right = _WIDTH if band.high is None else place(band.high)
+    left = 0 if least is None else place(least)
+    right = _WIDTH if most is None else place(most)
     middle = _HEIGHT / 2
     whisker = Markup("")
     if low is not None and high is not None:

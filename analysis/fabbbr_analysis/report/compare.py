@@ -55,7 +55,7 @@ class Difference:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class ComparedRow:
     """One metric at one condition, as text."""
 
     condition: str
@@ -75,7 +75,7 @@ class Comparison:
     counts: dict[str, int]
     differences: tuple[Difference, ...]
     figures: tuple[Slot, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[ComparedRow, ...]
     alone: tuple[tuple[str, str], ...]
     """Condition and the side that has it."""
 
@@ -155,10 +155,10 @@ def _facts(run_set: RunSet) -> dict[str, str]:
     return {fact.name: fact.value for fact in facts}
 
 
-def _row(row: Mapping[Hashable, Any]) -> Row:
+def _row(row: Mapping[Hashable, Any]) -> ComparedRow:
     measure = BY_COLUMN.get(str(row["metric"]))
     factor, unit = (measure.factor, measure.unit) if measure else (1.0, "")
-    return Row(
+    return ComparedRow(
         condition=str(row["condition"]),
         metric=measure.title if measure else str(row["metric"]),
         verdict=str(row["verdict"]),

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from fabbbr.model import Cell, CellLink
-from fabbbr.units import Size
+from fabbbr.model import Bottleneck, Cell, CellLink
 from fabbbr_analysis.report.wording import counted, distinct, listing
 
 _COLUMN, _ROW, _TOP, _LEFT = 250, 76, 34, 46
@@ -123,7 +122,7 @@ def _link(link: CellLink, cells: Sequence[Cell], a: _Spot, b: _Spot) -> Markup:
         Markup('<path class="link" d="M{0} {1}L{2} {3}"/>').format(start, a.y, end - _ARROW, b.y),
         Markup('<path class="arrow" d="M{0} {1}l-{2} -5v10z"/>').format(end, b.y, _ARROW),
     ]
-    if link.rate is not None:
+    if link.bottleneck is not None:
         parts.append(_queue(start + 10, a.y))
     middle, slope = (start + end) // 2, (b.y - a.y) // 2
     for line, label in enumerate(_labels(link.name, cells)):
@@ -155,9 +154,10 @@ def _more(left_out: int, height: int) -> Markup:
 def _labels(name: str, cells: Sequence[Cell]) -> list[str]:
     links = [link for cell in cells for link in cell.links if link.name == name]
     labels = []
-    if rates := sorted({link.rate for link in links if link.rate is not None}):
+    queues = [link.bottleneck for link in links if link.bottleneck is not None]
+    if rates := sorted({queue.rate for queue in queues}):
         labels.append(spread([str(rate) for rate in rates]))
-    if sizes := buffers(links):
+    if sizes := buffers(queues):
         labels.append(f"buffer {spread(sizes)}")
     if delays := sorted({link.delay for link in links if link.delay is not None}):
         labels.append(f"{spread([str(delay) for delay in delays])} each way")
@@ -168,13 +168,10 @@ def _labels(name: str, cells: Sequence[Cell]) -> list[str]:
     return labels
 
 
-def buffers(links: Sequence[CellLink]) -> list[str]:
+def buffers(queues: Sequence[Bottleneck]) -> list[str]:
     """Return the buffers as asked, smallest first: those in BDP by their multiple, others by their bytes."""
     sizes: dict[str, float] = {}
-    for link in links:
-        if link.buffer_bytes is None:
-            continue
-        text = link.buffer_asked or str(Size(link.buffer_bytes))
-        unit = link.bdp_bytes if text.endswith("BDP") and link.bdp_bytes else 1
-        sizes[text] = link.buffer_bytes / unit
+    for queue in queues:
+        unit = queue.bdp_bytes if queue.buffer_asked.endswith("BDP") and queue.bdp_bytes else 1
+        sizes[queue.buffer_asked] = queue.buffer_bytes / unit
     return sorted(sizes, key=lambda text: sizes[text])

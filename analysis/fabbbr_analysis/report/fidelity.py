@@ -16,7 +16,7 @@ _CHECK = re.compile(r"G([A-Z])\.(\w+)")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell:
+class GateCell:
     """What one profile measured."""
 
     value: str
@@ -24,7 +24,7 @@ class Cell:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class GateRow:
     """One quantity of one check."""
 
     check: str
@@ -33,7 +33,7 @@ class Row:
     """What the drafts or the papers promise."""
     quantity: str
     band: str
-    cells: tuple[Cell | None, ...]
+    cells: tuple[GateCell | None, ...]
     """One per profile, in the order of the gate; None where the check has no such profile."""
 
 
@@ -42,7 +42,7 @@ class Gate:
     """The whole table; false when nothing of it was run."""
 
     profiles: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[GateRow, ...]
 
     def __bool__(self) -> bool:
         return bool(self.rows)
@@ -52,7 +52,7 @@ def gate(verdicts: Sequence[Verdict]) -> Gate:
     """Arrange the gate's verdicts; checks of which nothing was run are left out."""
     found = [(match, verdict) for verdict in verdicts if (match := _CHECK.fullmatch(verdict.id))]
     profiles = tuple(distinct(match[2] for match, _ in found))
-    rows: list[Row] = []
+    rows: list[GateRow] = []
     for check in distinct(match[1] for match, _ in found):
         own = {match[2]: verdict for match, verdict in found if match[1] == check}
         if any(verdict.verdict != "not run" for verdict in own.values()):
@@ -60,10 +60,10 @@ def gate(verdicts: Sequence[Verdict]) -> Gate:
     return Gate(profiles=profiles, rows=tuple(rows))
 
 
-def _rows(check: str, own: dict[str, Verdict], profiles: Sequence[str]) -> Iterator[Row]:
+def _rows(check: str, own: dict[str, Verdict], profiles: Sequence[str]) -> Iterator[GateRow]:
     parts = {profile: list(_parts(verdict)) for profile, verdict in own.items()}
     for number, (quantity, band, _) in enumerate(next(iter(parts.values()))):
-        yield Row(
+        yield GateRow(
             check=check,
             promise=next(iter(own.values())).predicate.split(": ", 1)[-1],
             quantity=quantity,
@@ -72,7 +72,7 @@ def _rows(check: str, own: dict[str, Verdict], profiles: Sequence[str]) -> Itera
         )
 
 
-def _parts(verdict: Verdict) -> Iterator[tuple[str, str, Cell]]:
+def _parts(verdict: Verdict) -> Iterator[tuple[str, str, GateCell]]:
     for part in verdict.details or (verdict,):
         value = interval(part.value, part.low, part.high)
-        yield part.quantity, str(part.band), Cell(value=value, verdict=part.verdict)
+        yield part.quantity, str(part.band), GateCell(value=value, verdict=part.verdict)

@@ -42,7 +42,7 @@ class ClaimRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Experiment:
+class ExperimentSection:
     """The section of one run set."""
 
     slug: str
@@ -82,7 +82,7 @@ class Page:
     """The whole report."""
 
     title: str
-    experiments: tuple[Experiment, ...]
+    experiments: tuple[ExperimentSection, ...]
     claims: tuple[ClaimRow, ...]
     """Those that these runs are about."""
     other_claims: tuple[ClaimRow, ...]
@@ -163,25 +163,25 @@ def page(
     )
 
 
-def _is_about(verdict: Verdict, asked: set[str], experiments: Sequence[Experiment]) -> bool:
+def _is_about(verdict: Verdict, asked: set[str], experiments: Sequence[ExperimentSection]) -> bool:
     """Whether a claim is judged on these runs; ``n`` is None where it needs none."""
     judged = verdict.verdict != "not run" and verdict.n is not None
-    own = verdict.experiment.replace(".", "_") in {experiment.id for experiment in experiments}
+    own = verdict.experiment in {experiment.id for experiment in experiments}
     return judged or own or verdict.id in asked
 
 
-def _title(experiments: Sequence[Experiment]) -> str:
+def _title(experiments: Sequence[ExperimentSection]) -> str:
     titles = distinct(experiment.title for experiment in experiments)
     return listing(titles) if len(titles) <= 2 else f"{titles[0]} and {len(titles) - 1} more experiments"
 
 
 def _experiment(
     place: int, run_set: RunSet, summary: pd.DataFrame, palette: Palette, folder: Path
-) -> Experiment:
+) -> ExperimentSection:
     manifest: RunManifest = run_set.manifest
     manifests = run_set.cell_manifests()
     slug = f"e{place}-{run_set.experiment}"
-    return Experiment(
+    return ExperimentSection(
         slug=slug,
         id=run_set.experiment,
         title=str(manifest.experiment.get("title") or run_set.experiment),
@@ -207,27 +207,23 @@ def _experiment(
         digest=run_set.found.digest if run_set.found is not None else None,
         clock=_clock(manifests),
         rerun=provenance.rerun_command(manifest, manifests),
-        downloads=_downloads(run_set.path, folder),
+        downloads=_downloads(run_set, folder),
     )
 
 
 def _clock(manifests: Sequence[CellManifest]) -> str:
-    clocks = distinct(sorted(manifest.provenance.clock for manifest in manifests))
+    clocks = distinct(sorted(manifest.provenance.testbed.clock for manifest in manifests))
     return listing(clocks) if clocks else "none"
 
 
-def _downloads(run: Path, folder: Path) -> tuple[Download, ...]:
-    names = {
-        "run.json": "the plan",
-        "experiment.yaml": "the experiment file",
-        **{
-            f"tables/{path.name}": f"table {path.stem}" for path in sorted((run / "tables").glob("*.parquet"))
-        },
-    }
+def _downloads(run_set: RunSet, folder: Path) -> tuple[Download, ...]:
+    words = {"run.json": "the plan", "experiment.yaml": "the experiment file"}
     return tuple(
-        Download(href=Path(os.path.relpath(run / name, folder)).as_posix(), what=what)
-        for name, what in names.items()
-        if (run / name).exists()
+        Download(
+            href=Path(os.path.relpath(run_set.path / name, folder)).as_posix(),
+            what=words.get(name, f"table {Path(name).stem}"),
+        )
+        for name in run_set.files
     )
 
 
@@ -239,6 +235,5 @@ def _claim(verdict: Verdict) -> ClaimRow:
 def _drawing(verdict: Verdict, text: str) -> Markup | None:
     if verdict.value is None or (verdict.band_low is None and verdict.band_high is None):
         return None
-    band = bands.Band(low=verdict.band_low, high=verdict.band_high)
-    label = f"{text} against the band {verdict.band}"
-    return bands.drawing(band, verdict.value, verdict.low, verdict.high, label=label)
+    band, measured = (verdict.band_low, verdict.band_high), (verdict.low, verdict.high)
+    return bands.drawing(band, verdict.value, measured, label=f"{text} against the band {verdict.band}")

@@ -112,19 +112,21 @@ def _length(flow: Flow) -> str:
 def facts(manifest: RunManifest, manifests: Sequence[CellManifest]) -> tuple[Fact, ...]:
     """Return what produced the cells; a property in which they differ shows every value."""
     origins = [each.provenance for each in manifests]
-    tools = sorted({name for origin in origins for name in origin.tools})
+    places = [origin.testbed for origin in origins]
+    machines = [machine for place in places for machine in place.machines.values()]
+    tools = sorted({name for machine in machines for name in machine.tools})
     rows: list[tuple[str, list[str]]] = [
         ("fabbbr", [origin.fabbbr_version for origin in origins]),
-        ("Backend", [origin.backend for origin in origins]),
-        ("Clock", [_CLOCKS[origin.clock] for origin in origins]),
-        ("Kernel", [origin.kernel_release for origin in origins]),
+        ("Backend", [place.backend for place in places]),
+        ("Clock", [_CLOCKS[place.clock] for place in places]),
+        ("Kernel", [machine.kernel.release for machine in machines]),
         (
             "Congestion controls",
             [_stands_for(each) for origin in origins for each in origin.congestion_controls],
         ),
-        ("Kernel configuration", _hashes(origin.kernel_config_sha256 for origin in origins)),
-        ("Kernel image", _hashes(origin.kernel_sha256 for origin in origins)),
-        *((tool, [origin.tools[tool] for origin in origins if tool in origin.tools]) for tool in tools),
+        ("Kernel configuration", _hashes(machine.kernel.config_sha256 for machine in machines)),
+        ("Kernel image", _hashes(machine.kernel.sha256 for machine in machines)),
+        *((tool, [one.tools[tool] for one in machines if tool in one.tools]) for tool in tools),
         ("Seed of the run", [str(manifest.seed)]),
         ("Profile", [manifest.profile]),
         ("Started", [manifest.created]),
@@ -159,7 +161,7 @@ def rerun_command(manifest: RunManifest, manifests: Sequence[CellManifest]) -> s
     argv = ["fabbbr", "run", manifest.source_name, *profile]
     argv += ["--repeat", str(max(cell.repetition for cell in manifest.cells))]
     argv += ["--backend", manifest.backend]
-    if manifest.backend == "guest" and any(each.provenance.clock == "real" for each in manifests):
+    if any(each.provenance.testbed.clock == "real" for each in manifests):
         argv += ["--clock", "real"]
     for override in manifest.overrides:
         argv += ["--set", override]

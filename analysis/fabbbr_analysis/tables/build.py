@@ -26,20 +26,16 @@ from fabbbr_analysis.tables.cell import CellTables, as_frames, read_cell
 from fabbbr_analysis.tables.columns import (
     FLOWS,
     INTERVALS,
-    QUEUES,
-    SOCKETS,
     TABLES_VERSION,
     cells_schema,
     runs_schema,
 )
+from fabbbr_analysis.tables.sampled import sampled_tables
 
 __all__ = ["CellTables", "Progress", "build_tables", "table_path"]
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the number of cells read so far and the number of all."""
-
-_STREAMED = {"flows": FLOWS, "intervals": INTERVALS, "sockets": SOCKETS, "queues": QUEUES}
-"""Written cell by cell; ``cells`` and ``runs`` have one row per cell and are written at the end."""
 
 
 def table_path(run: Path, name: str) -> Path:
@@ -108,7 +104,7 @@ def _write(folder: RunFolder, whole: Mapping[str, str], work: Path, progress: Pr
     cells: list[dict[str, Any]] = []
     runs: list[dict[str, Any]] = []
     with ExitStack() as stack:
-        writers = {name: _writer(work / f"{name}.parquet", schema) for name, schema in _STREAMED.items()}
+        writers = {name: _writer(work / f"{name}.parquet", schema) for name, schema in _streamed().items()}
         for writer in writers.values():
             stack.enter_context(writer)
         for done, cell_id in enumerate(whole, start=1):
@@ -127,6 +123,12 @@ def _write(folder: RunFolder, whole: Mapping[str, str], work: Path, progress: Pr
     metric_names = [name for name in (runs[0] if runs else {}) if name not in cells[0]]
     _write_rows(work / "cells.parquet", cells, schema)
     _write_rows(work / "runs.parquet", runs, runs_schema(schema, metric_names))
+
+
+def _streamed() -> dict[str, pa.Schema]:
+    """Tables that are written cell by cell; ``cells`` and ``runs``, one row per cell, come last."""
+    sampled = {name: table.schema for name, table in sampled_tables().items()}
+    return {"flows": FLOWS, "intervals": INTERVALS, **sampled}
 
 
 def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:

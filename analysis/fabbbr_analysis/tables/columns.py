@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from fabbbr_analysis.parse import iperf3, ss
+from fabbbr_analysis.parse import iperf3
 
-TABLES_VERSION = 3
+TABLES_VERSION = 4
 """Raised when the same raw files give other tables: a parser was mended, a column changed."""
 
 CELLS = pa.schema(
@@ -55,6 +55,7 @@ FLOWS = pa.schema(
         ("receiver", pa.string()),
         ("streams", pa.int64()),
         ("start_s", pa.float64()),
+        ("receiver_zero_s", pa.float64()),
         ("rtt_propagation_s", pa.float64()),
         ("outcome", pa.string()),
         ("error", pa.string()),
@@ -77,42 +78,6 @@ FLOWS = pa.schema(
 
 INTERVALS = pa.schema([pa.field("cell_id", pa.string()), pa.field("flow", pa.int64()), *iperf3.INTERVALS])
 
-_SOCKET_VALUES = [field for field in ss.SCHEMA if field.name not in ("state", "cca")]
-SOCKETS = pa.schema(
-    [
-        pa.field("cell_id", pa.string()),
-        pa.field("host", pa.string()),
-        pa.field("t_s", pa.float64()),
-        pa.field("flow", pa.int64()),
-        pa.field("side", pa.string()),
-        pa.field("state", pa.string()),
-        pa.field("cca", pa.string()),
-        *_SOCKET_VALUES,
-    ]
-)
-
-QUEUES = pa.schema(
-    [
-        ("cell_id", pa.string()),
-        ("node", pa.string()),
-        ("interface", pa.string()),
-        ("kind", pa.string()),
-        ("handle", pa.string()),
-        ("parent", pa.string()),
-        ("t_s", pa.float64()),
-        ("backlog_bytes", pa.int64()),
-        ("backlog_packets", pa.int64()),
-        ("sent_bytes", pa.int64()),
-        ("sent_packets", pa.int64()),
-        ("drops", pa.int64()),
-        ("overlimits", pa.int64()),
-        ("requeues", pa.int64()),
-        ("ecn_marks", pa.int64()),
-        ("role", pa.string()),
-        ("link", pa.string()),
-    ]
-)
-
 _COUNTED_METRICS = frozenset({"retransmits", "queue_drops", "injected_drops"})
 
 
@@ -130,3 +95,14 @@ def runs_schema(cells: pa.Schema, metrics: Iterable[str]) -> pa.Schema:
     """Columns of ``runs``: those of ``cells``, then the metrics."""
     types = {name: pa.int64() if name in _COUNTED_METRICS else pa.float64() for name in metrics}
     return pa.schema([*cells, *(pa.field(name, kind) for name, kind in types.items())])
+
+
+def tagged(table: pa.Table, schema: pa.Schema, **constants: str | int) -> pa.Table:
+    """Bring ``table`` into ``schema``, with some columns the same in every row."""
+    columns = [
+        pa.repeat(pa.scalar(constants[field.name], field.type), len(table))
+        if field.name in constants
+        else table[field.name].cast(field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)

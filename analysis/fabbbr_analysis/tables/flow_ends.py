@@ -9,8 +9,9 @@ import msgspec
 from fabbbr.errors import ParseError
 from fabbbr.model import Flow
 from fabbbr.store import StoredCell
-from fabbbr_analysis.parse.iperf3 import Report, Transferred, parse_iperf3
+from fabbbr_analysis.parse.iperf3 import EndReport, Transferred, parse_iperf3
 from fabbbr_analysis.parse.transfer import parse_transfer
+from fabbbr_analysis.tables.raw import read_raw, source_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,8 +21,8 @@ class FlowEnds:
     flow: Flow
     started_s: float | None
     """On the cell's clock."""
-    client: Report
-    server: Report
+    client: EndReport
+    server: EndReport
     words: str | None
     """What the sender said on standard error."""
 
@@ -59,18 +60,7 @@ class FlowEnds:
         return self.client.error or self.words or self.server.error
 
 
-def source_of(stored: StoredCell, name: str) -> str:
-    """Name a raw file in a message."""
-    return f"cell {stored.id}, {name}"
-
-
-def read_raw(stored: StoredCell, name: str) -> bytes:
-    """Return the content of a raw file; a file that is not there says nothing."""
-    path = stored.raw(name)
-    return path.read_bytes() if path.exists() else b""
-
-
-def _timed(stored: StoredCell, flow: Flow) -> tuple[Report, Report]:
+def _timed(stored: StoredCell, flow: Flow) -> tuple[EndReport, EndReport]:
     client, server = (
         parse_iperf3(read_raw(stored, name), source=source_of(stored, name)) for name in _names(flow)
     )
@@ -79,12 +69,13 @@ def _timed(stored: StoredCell, flow: Flow) -> tuple[Report, Report]:
     return client, server
 
 
-def _sized(stored: StoredCell, flow: Flow) -> tuple[Report, Report]:
+def _sized(stored: StoredCell, flow: Flow) -> tuple[EndReport, EndReport]:
     sender, receiver = _names(flow)
     ends = parse_transfer(
         read_raw(stored, sender),
         read_raw(stored, receiver),
         sources=(source_of(stored, sender), source_of(stored, receiver)),
+        receiver_ahead_s=_receiver_ahead_s(stored, flow),
     )
     return ends.sender, ends.receiver
 
@@ -100,10 +91,29 @@ class _Record(msgspec.Struct, frozen=True):
     started_s: float | None = None
     epoch_s: float | None = None
     """Zero of the cell's clock, on the clock that the sender of a sized flow reads."""
+    server_epoch_s: float | None = None
+    """The same on the receiver's clock, where that is another machine's."""
 
 
-def _started_s(stored: StoredCell, flow: Flow, client: Report) -> float | None:
+def _started_s(stored: StoredCell, flow: Flow, client: EndReport) -> float | None:
     """When the flow began, else when its client was started."""
+    record = _record(stored, flow)
+    if record is None:
+        return None
+    if client.start_clock_s is None or record.epoch_s is None:
+        return record.started_s
+    return client.start_clock_s - record.epoch_s
+
+
+def _receiver_ahead_s(stored: StoredCell, flow: Flow) -> float:
+    """What the receiver's clock shows more than the sender's: nothing on one machine."""
+    record = _record(stored, flow)
+    if record is None or record.epoch_s is None or record.server_epoch_s is None:
+        return 0.0
+    return record.server_epoch_s - record.epoch_s
+
+
+def _record(stored: StoredCell, flow: Flow) -> _Record | None:
     text = read_raw(stored, "flows.json")
     if not text:
         return None
@@ -112,9 +122,4 @@ def _started_s(stored: StoredCell, flow: Flow, client: Report) -> float | None:
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         message = f"{source_of(stored, 'flows.json')}: {error}; run the cell again"
         raise ParseError(message) from None
-    record = next((record for record in records if record.flow == flow.index), None)
-    if record is None:
-        return None
-    if client.start_clock_s is None or record.epoch_s is None:
-        return record.started_s
-    return client.start_clock_s - record.epoch_s
+    return next((record for record in records if record.flow == flow.index), None)

@@ -5,17 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from fabbbr import testbed
 from fabbbr.backends.agent import agent_hash, read_outcome
-from fabbbr.backends.base import JOB, Identity, Report, Task
+from fabbbr.backends.base import JOB, Report, Task, usable_cpus
 from fabbbr.backends.guest import wakeups
-from fabbbr.backends.guest.kernel.build import GuestKernel, cached_kernel
+from fabbbr.backends.guest.kernel.build import GuestKernel, cached_kernel, require_unaltered
 from fabbbr.backends.guest.kernel.prebuilt import PrebuiltKernel, prebuilt_kernel
 from fabbbr.backends.guest.machine import Machine, Watch, boot, cpu_for_slot
 from fabbbr.backends.guest.runtime import sweep
 from fabbbr.backends.keeper import Keeper
-from fabbbr.backends.tools import tool_versions
+from fabbbr.backends.tools import tool_versions, tools_found
 from fabbbr.errors import EnvironmentUnfitError
 from fabbbr.job.records import Job
+from fabbbr.testbed import REAL_TIME, VIRTUAL_TIME, ClockKind, Kernel, Testbed
 
 _TIMER_HZ = 1000
 _MODULES = "modules"
@@ -34,25 +36,18 @@ def memory_bytes(job: Job) -> int:
 class GuestBackend:
     """Boots guests from the cached kernel."""
 
-    def __init__(self, *, virtual: bool = True) -> None:
-        self._kernel = _kernel(virtual=virtual)
-        self._virtual = virtual
+    def __init__(self, clock: ClockKind = "virtual") -> None:
+        self._virtual = clock == "virtual"
+        self._kernel = _kernel(clock)
         self._tools = tool_versions()
+        self.testbed = _testbed(clock, self._kernel)
         sweep()
         self._keeper = Keeper()
         self._agent_sha256 = agent_hash()
 
-    def identity(self) -> Identity:
-        """The kernel, its clock and the tools."""
-        return Identity(
-            name="guest",
-            clock="virtual" if self._virtual else "real",
-            kernel_release=self._kernel.release,
-            kernel_config_sha256=self._kernel.config_sha256,
-            kernel_sha256=self._kernel.kernel_sha256,
-            timer_hz=self._kernel.timer_hz if isinstance(self._kernel, PrebuiltKernel) else _TIMER_HZ,
-            tools=self._tools,
-        )
+    def cells_at_once(self, asked: int | None) -> int:
+        """One per CPU, unless asked otherwise: each guest is pinned to its own."""
+        return asked or len(usable_cpus())
 
     def execute(self, task: Task) -> Report:
         """Run the job in a guest of its own."""
@@ -108,19 +103,51 @@ class GuestBackend:
             "memory_bytes": machine.memory_bytes,
             "system_calls": "seccomp" if machine.seccomp else "ptrace",
             "agent_sha256": self._agent_sha256,
-            "iperf3_wakeups": dict(job.environment, sha256=wakeups.source_hash())
-            if job.environment
-            else None,
+            "iperf3_wakeups": dict(job.environment, **wakeups.hashes()) if job.environment else None,
         }
 
 
-def _kernel(*, virtual: bool) -> GuestKernel | PrebuiltKernel:
+def describe(clock: ClockKind) -> Testbed:
+    """The guest that cells would get here; before its kernel is built, one of unknown release."""
+    try:
+        kernel = _found(clock)
+    except EnvironmentUnfitError:
+        kernel = None
+    return _testbed(clock, kernel)
+
+
+def _testbed(clock: ClockKind, kernel: GuestKernel | PrebuiltKernel | None) -> Testbed:
+    known = (
+        Kernel(release="not built yet", timer_hz=_TIMER_HZ)
+        if kernel is None
+        else Kernel(
+            release=kernel.release,
+            timer_hz=kernel.timer_hz if isinstance(kernel, PrebuiltKernel) else _TIMER_HZ,
+            config_sha256=kernel.config_sha256,
+            sha256=kernel.kernel_sha256,
+        )
+    )
+    return Testbed(
+        backend="guest",
+        clock=clock,
+        tolerances=VIRTUAL_TIME if clock == "virtual" else REAL_TIME,
+        machines={"guest": testbed.Machine(kernel=known, tools=tools_found())},
+    )
+
+
+def _found(clock: ClockKind) -> GuestKernel | PrebuiltKernel | None:
     """Our own kernel; on a real clock the distribution's will do."""
-    kernel = cached_kernel() or (None if virtual else prebuilt_kernel())
+    return cached_kernel() or (None if clock == "virtual" else prebuilt_kernel())
+
+
+def _kernel(clock: ClockKind) -> GuestKernel | PrebuiltKernel:
+    kernel = _found(clock)
     if kernel is None:
         message = (
             "the guest kernel is not built yet; build it once with: fabbbr kernel "
             "build; or run in real time: apt-get install user-mode-linux kmod, then --clock real"
         )
         raise EnvironmentUnfitError(message)
+    if isinstance(kernel, GuestKernel):
+        require_unaltered(kernel)
     return kernel

@@ -43,12 +43,12 @@ def _candidates() -> Iterator[Path]:
 def unfit(folder: Path) -> str | None:
     """Why a guest's memory cannot stand there; None when it can."""
     try:
-        told = os.statvfs(folder)
+        state = os.statvfs(folder)
     except OSError as error:
         return f"cannot be used: {error.strerror}"
-    if told.f_flag & os.ST_NOEXEC:
+    if state.f_flag & os.ST_NOEXEC:
         return "is mounted noexec"
-    if told.f_flag & os.ST_RDONLY or not os.access(folder, os.W_OK | os.X_OK):
+    if state.f_flag & os.ST_RDONLY or not os.access(folder, os.W_OK | os.X_OK):
         return "cannot be written"
-    free = told.f_bavail * told.f_frsize
+    free = state.f_bavail * state.f_frsize
     return None if free >= LEAST_BYTES else f"has {free >> 20} MB free"

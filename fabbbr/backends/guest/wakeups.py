@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fabbbr.backends.guest.kernel.build import cache_folder
 from fabbbr.errors import EnvironmentUnfitError
+from fabbbr.files import sha256_of
 from fabbbr.job.flows import has_threads
 from fabbbr.job.records import Job
 
@@ -21,6 +22,11 @@ _HIGHEST_LOW_WATER_BYTES = 65_536
 def source_hash() -> str:
     """Digest of the library's source."""
     return hashlib.sha256(_SOURCE.read_bytes()).hexdigest()
+
+
+def hashes() -> dict[str, str]:
+    """Of the library's source, and of the library that is loaded: another compiler makes other bytes."""
+    return {"sha256": source_hash(), "library_sha256": sha256_of(library_folder() / _LIBRARY)}
 
 
 def library_folder() -> Path:

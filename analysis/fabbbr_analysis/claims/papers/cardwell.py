@@ -11,7 +11,7 @@ from fabbbr.units import goodput_ceiling
 from fabbbr_analysis import models
 from fabbbr_analysis.claims import traces
 from fabbbr_analysis.claims.levels import every
-from fabbbr_analysis.claims.observed import Trace
+from fabbbr_analysis.claims.observed import SocketTrace
 from fabbbr_analysis.claims.quantities import (
     InWindow,
     Last,
@@ -44,7 +44,7 @@ _SERIALISED_S_PER_BYTE = 8 / 128e3
 def _trace(
     words: str,
     experiment: str,
-    measure: Callable[[Trace, pd.Series], float],
+    measure: Callable[[SocketTrace, pd.Series], float],
     *columns: str,
 ) -> OfTrace:
     names = columns or ("rtt_s",)
@@ -54,33 +54,33 @@ def _trace(
 def _occupancy(quantile: float) -> OfTrace:
     measure = partial(traces.occupancy_after_loss, quantile=quantile)
     return _trace(
-        f"queue after loss, quantile {quantile:g}", "cardwell.f6", measure, "rtt_s", "retrans_segments"
+        f"queue after loss, quantile {quantile:g}", "cardwell_f6", measure, "rtt_s", "retrans_segments"
     )
 
 
-_BUMPS = _trace("period of RTT bumps", "cardwell.f4", traces.rtt_period)
+_BUMPS = _trace("period of RTT bumps", "cardwell_f4", traces.rtt_period)
 _DISCOVERY = _trace(
-    "time to 95 % of the new rate", "cardwell.f5",
+    "time to 95 % of the new rate", "cardwell_f5",
     partial(traces.time_to_estimate, step_s=_STEP_UP_S, target_bps=0.95 * _DOUBLED_BPS), "bbr_bw_bps",
 )  # fmt: skip
-_PEAK = _trace("largest RTT [ms]", "cardwell.f5", partial(traces.peak_rtt_ms, step_s=_STEP_DOWN_S))
-_RECOVERY = _trace("time to 1.25 RTprop", "cardwell.f5", partial(traces.recovery_s, step_s=_STEP_DOWN_S))
-_START_PEAK = _trace("largest RTT of the first second / RTprop", "cardwell.f6", traces.peak_rtt_of_start)
-_AT_1_S = _trace("RTT at 1 s / RTprop", "cardwell.f6", traces.rtt_at_1_s)
-_GROWTH = _trace("RTT at 1 s / at 0.5 s", "cardwell.f6", traces.rtt_growth)
-_STEADY = _trace("median RTT from 2 to 8 s / RTprop", "cardwell.f6", traces.median_rtt_after_start)
+_PEAK = _trace("largest RTT [ms]", "cardwell_f5", partial(traces.peak_rtt_ms, step_s=_STEP_DOWN_S))
+_RECOVERY = _trace("time to 1.25 RTprop", "cardwell_f5", partial(traces.recovery_s, step_s=_STEP_DOWN_S))
+_START_PEAK = _trace("largest RTT of the first second / RTprop", "cardwell_f6", traces.peak_rtt_of_start)
+_AT_1_S = _trace("RTT at 1 s / RTprop", "cardwell_f6", traces.rtt_at_1_s)
+_GROWTH = _trace("RTT at 1 s / at 0.5 s", "cardwell_f6", traces.rtt_growth)
+_STEADY = _trace("median RTT from 2 to 8 s / RTprop", "cardwell_f6", traces.median_rtt_after_start)
 _OCCUPANCY_05, _OCCUPANCY_95 = _occupancy(0.05), _occupancy(0.95)
 _JAIN = InWindow(
-    words="Jain's index of the final 10 s", experiment="cardwell.f8", by=("cca",),
+    words="Jain's index of the final 10 s", experiment="cardwell_f8", by=("cca",),
     window=Last(10), measure=jain_of_received,
 )  # fmt: skip
 
-_GOODPUT = per_rate("cardwell.f10", BY_LOSS)
-_OVER_MODEL = over_cubic_model("cardwell.f10", BY_LOSS)
+_GOODPUT = per_rate("cardwell_f10", BY_LOSS)
+_OVER_MODEL = over_cubic_model("cardwell_f10", BY_LOSS)
 _LOSS_LIMITED = LOSS.at_least(1e-3).at_most(0.05).needing(3)
 _STALLED = LOSS.at_least(0.02).needing_one(at_least=0.02, at_most=0.05).starting_at(0.02)
 
-_DELAY = column("median RTT", "cardwell.f12", ("cca", "buffer_bytes"), "rtt_median_s")
+_DELAY = column("median RTT", "cardwell_f12", ("cca", "buffer_bytes"), "rtt_median_s")
 _BUFFER = every("buffer_bytes")
 _ENDS = _BUFFER.needing(2)
 _LINE = _BUFFER.needing(3)

@@ -12,9 +12,9 @@ from dataclasses import replace
 import pandas as pd
 
 from fabbbr_analysis.claims import cycle
-from fabbbr_analysis.claims.expression import Condition
+from fabbbr_analysis.claims.expression import InCondition
 from fabbbr_analysis.claims.levels import every
-from fabbbr_analysis.claims.observed import RunSet, Trace
+from fabbbr_analysis.claims.observed import RunSet, SocketTrace
 from fabbbr_analysis.claims.quantities import InWindow, Last, OfFlows, OfRun, OfTrace, column
 from fabbbr_analysis.claims.records import Band, Part, claims
 from fabbbr_analysis.claims.shares import Share, jain_of_received
@@ -36,9 +36,9 @@ def _column(words: str, experiment: str, name: str, *axes: str) -> OfRun:
     return replace(column(words, experiment, (_PROFILE, *axes), name), runs_of=_every_profile)
 
 
-def _clock(words: str, measure: Callable[[Trace, pd.Series], float]) -> OfTrace:
+def _clock(words: str, measure: Callable[[SocketTrace, pd.Series], float]) -> OfTrace:
     return OfTrace(
-        words=words, experiment="gate.cycle", by=(_PROFILE, "rtt_s"), columns=cycle.COLUMNS, measure=measure,
+        words=words, experiment="gate_cycle", by=(_PROFILE, "rtt_s"), columns=cycle.COLUMNS, measure=measure,
         runs_of=_every_profile,
     )  # fmt: skip
 
@@ -57,23 +57,23 @@ _WAIT = _clock("s before the next probe", cycle.wait_before_probe)
 
 # D to F: one flow under loss, in shallow and in deep buffers
 
-_GOODPUT = _column("goodput", "gate.loss", "goodput_bps", "loss_ratio", "rtt_s")
-_RESENT = _column("retransmissions", "gate.buffer", "retransmits", "buffer_bdp")
+_GOODPUT = _column("goodput", "gate_loss", "goodput_bps", "loss_ratio", "rtt_s")
+_RESENT = _column("retransmissions", "gate_buffer", "retransmits", "buffer_bdp")
 _MEAN_RTT = OfFlows(
-    words="mean RTT / propagation", experiment="gate.cycle", by=(_PROFILE, "rtt_s"), runs_of=_every_profile,
+    words="mean RTT / propagation", experiment="gate_cycle", by=(_PROFILE, "rtt_s"), runs_of=_every_profile,
     measure=_mean_rtt,
 )  # fmt: skip
 
 # G to I: beside others
 
-_JAIN_BESIDE_CUBIC = _column("Jain's index", "gate.cubic", "jain_flows", "buffer_bdp")
+_JAIN_BESIDE_CUBIC = _column("Jain's index", "gate_cubic", "jain_flows", "buffer_bdp")
 _SHARE = OfFlows(
-    words="share beside CUBIC", experiment="gate.cubic", by=(_PROFILE, "buffer_bdp"), runs_of=_every_profile,
+    words="share beside CUBIC", experiment="gate_cubic", by=(_PROFILE, "buffer_bdp"), runs_of=_every_profile,
     measure=Share(("bbr1", "bbr2", "bbr3")),
 )  # fmt: skip
-_JAIN_OF_RTTS = _column("Jain's index", "gate.rtt", "jain_flows", "buffer_bdp")
+_JAIN_OF_RTTS = _column("Jain's index", "gate_rtt", "jain_flows", "buffer_bdp")
 _JAIN_AMONG_ITSELF = InWindow(
-    words="Jain's index of the last minute", experiment="gate.intra", by=(_PROFILE, "n_flows"),
+    words="Jain's index of the last minute", experiment="gate_intra", by=(_PROFILE, "n_flows"),
     runs_of=_every_profile, window=Last(60), measure=jain_of_received,
 )  # fmt: skip
 
@@ -150,14 +150,14 @@ def _no_loss_is_0(run_set: RunSet) -> pd.DataFrame:
     return runs.assign(loss_ratio=runs["loss_ratio"].fillna(0.0))
 
 
-def _by_implementation(words: str, name: str) -> tuple[Condition, Condition]:
+def _by_implementation(words: str, name: str) -> tuple[InCondition, InCondition]:
     """A column with our core and with the kernel's own, in each condition of ours."""
     axes = ("axis_implementation", "buffer_bdp", "loss_ratio")
-    quantity = replace(column(words, "gate.v1", axes, name), runs_of=_no_loss_is_0)
+    quantity = replace(column(words, "gate_v1", axes, name), runs_of=_no_loss_is_0)
     return quantity["fabbbr", _BUFFER, _LOSS], quantity["mainline", _BUFFER, _LOSS]
 
 
-def _within_a_tenth(words: str, ours: Condition, kernels: Condition) -> tuple[Part, Part]:
+def _within_a_tenth(words: str, ours: InCondition, kernels: InCondition) -> tuple[Part, Part]:
     """Where the kernel's own had nothing there is no ratio."""
     ratio = ours / kernels
     return (

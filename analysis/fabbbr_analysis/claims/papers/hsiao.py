@@ -23,10 +23,10 @@ def _over_physical_limit(runs: pd.DataFrame) -> pd.Series[float]:
     return runs["goodput_bps"] / limit
 
 
-_LINK_RATE = column("link rate", "hm.figure8", BY_LOSS, "link_rate_bps")
-_GOODPUT = per_rate("hm.figure8", BY_LOSS)
+_LINK_RATE = column("link rate", "hm_figure8", BY_LOSS, "link_rate_bps")
+_GOODPUT = per_rate("hm_figure8", BY_LOSS)
 _EXCESS = OfRun(
-    words="goodput / ((1 - loss) × rate)", experiment="hm.figure8", by=BY_LOSS, value=_over_physical_limit
+    words="goodput / ((1 - loss) × rate)", experiment="hm_figure8", by=BY_LOSS, value=_over_physical_limit
 )
 _BEARABLE = LOSS.including(0.40, 0.50)
 _KEPT = _LINK_RATE["bbr1", _BEARABLE] / _LINK_RATE["bbr1", LOWEST]

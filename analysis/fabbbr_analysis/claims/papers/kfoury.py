@@ -24,16 +24,16 @@ _BBR = ("bbr1", "bbr2")
 
 # Section 5.2: 1 to 100 flows of one kind, 100 ms, 0.02 BDP
 
-_BY_FLOWS = column("retransmission ratio", "kfoury.5.2", ("cca", "n_flows"), "retransmit_ratio")
+_BY_FLOWS = column("retransmission ratio", "kfoury_5_2", ("cca", "n_flows"), "retransmit_ratio")
 _FLOWS = every("n_flows")
 _MANY = _FLOWS.at_least(10).where(cca="bbr2")
 
 # Section 5.4: one flow of 100 ms under random loss
 
 _BY_LOSS = ("cca", "buffer_bdp", "loss_ratio")
-_GOODPUT = per_rate("kfoury.5.4", _BY_LOSS)
-_RETRANSMITTED = column("retransmission ratio", "kfoury.5.4", _BY_LOSS, "retransmit_ratio")
-_OVER_MODEL = over_cubic_model("kfoury.5.4", _BY_LOSS)
+_GOODPUT = per_rate("kfoury_5_4", _BY_LOSS)
+_RETRANSMITTED = column("retransmission ratio", "kfoury_5_4", _BY_LOSS, "retransmit_ratio")
+_OVER_MODEL = over_cubic_model("kfoury_5_4", _BY_LOSS)
 _BUFFER, _LOSS = every("buffer_bdp"), every("loss_ratio")
 _BUFFERS = _BUFFER.preferably_several()
 _KEPT_BY_BBR2 = _GOODPUT["bbr2", _BUFFERS, 0.01] / _GOODPUT["bbr2", _BUFFERS, 1e-3]
@@ -49,9 +49,9 @@ def _excess_of_bbr1(buffer_bdp: float) -> Expression:
 
 _BY_BUFFER = ("cca", "buffer_bdp")
 _CUBIC_SHARE = OfFlows(
-    words="CUBIC's share", experiment="kfoury.5.5a", by=_BY_BUFFER, measure=Share(("cubic",))
+    words="CUBIC's share", experiment="kfoury_5_5a", by=_BY_BUFFER, measure=Share(("cubic",))
 )
-_JAIN_BESIDE_CUBIC = column("Jain's index", "kfoury.5.5a", _BY_BUFFER, "jain_flows")
+_JAIN_BESIDE_CUBIC = column("Jain's index", "kfoury_5_5a", _BY_BUFFER, "jain_flows")
 _SHALLOW = _BUFFER.below(1)
 _FAIRER_BY = average(_JAIN_BESIDE_CUBIC["bbr2+cubic", _SHALLOW]) - average(
     _JAIN_BESIDE_CUBIC["bbr1+cubic", _SHALLOW]
@@ -71,11 +71,11 @@ def _counted(run_set: RunSet) -> pd.DataFrame:
 
 _BY_AQM = ("cca", "aqm", "counted_bdp")
 _LONG_SHARE = OfFlows(
-    words="share of the longer flow", experiment="kfoury.5.6", by=_BY_AQM, runs_of=_counted,
+    words="share of the longer flow", experiment="kfoury_5_6", by=_BY_AQM, runs_of=_counted,
     measure=long_flow_share,
 )  # fmt: skip
-_JAIN = replace(column("Jain's index", "kfoury.5.6", _BY_AQM, "jain_flows"), runs_of=_counted)
-_RESENT = replace(column("retransmission ratio", "kfoury.5.6", _BY_AQM, "retransmit_ratio"), runs_of=_counted)
+_JAIN = replace(column("Jain's index", "kfoury_5_6", _BY_AQM, "jain_flows"), runs_of=_counted)
+_RESENT = replace(column("retransmission ratio", "kfoury_5_6", _BY_AQM, "retransmit_ratio"), runs_of=_counted)
 _COUNTED = every("counted_bdp")
 _REPAIRED = one_of(*_BBR).where(aqm="fq_codel")
 _CUT_BY_FQ_CODEL = most(_RESENT["bbr1", "taildrop", _COUNTED.below(1)]) / most(

@@ -96,11 +96,11 @@ def _millions(runs: pd.DataFrame) -> pd.Series[float]:
     return runs["retransmits"] / 1e6
 
 
-_GOODPUT = _AsFarAsBbr2Bears.per_rate("knit6.e1", _BY_RTT)
-_RESENT = _AsFarAsBbr2Bears.column("retransmissions", "knit6.e1", _BY_RTT, "retransmits")
+_GOODPUT = _AsFarAsBbr2Bears.per_rate("knit6_e1", _BY_RTT)
+_RESENT = _AsFarAsBbr2Bears.column("retransmissions", "knit6_e1", _BY_RTT, "retransmits")
 _SCALED_GOODPUT, _SCALED_RESENT = (replace(each, runs_of=_scaled) for each in (_GOODPUT, _RESENT))
 _MILLIONS_RESENT = OfRun(
-    words="retransmissions [million]", experiment="knit6.e1", by=_BY_RTT, runs_of=_at_paper_rate,
+    words="retransmissions [million]", experiment="knit6_e1", by=_BY_RTT, runs_of=_at_paper_rate,
     value=_millions,
 )  # fmt: skip
 _OF_BBR2 = _FROM_6_MS.where(cca="bbr2")
@@ -133,8 +133,8 @@ def _resent_by_bbr2(resent: Quantity) -> Part:
 # Experiment 2: retransmissions by buffer
 
 _BY_BUFFER = ("cca", "buffer_bdp")
-_E2_RESENT = column("retransmissions", "knit6.e2", _BY_BUFFER, "retransmits")
-_E2_GOODPUT = per_rate("knit6.e2", _BY_BUFFER)
+_E2_RESENT = column("retransmissions", "knit6_e2", _BY_BUFFER, "retransmits")
+_E2_GOODPUT = per_rate("knit6_e2", _BY_BUFFER)
 _SMALL = _BUFFER.at_most(1).where(cca="bbr2")
 _EXCESS_OF_BBR1 = _E2_RESENT["bbr1", _SMALL] / _E2_RESENT["bbr2", _SMALL]
 _FALLING = _BUFFER.at_most(1).needing(4)
@@ -144,15 +144,15 @@ _FROM_0_3_BDP = _BUFFER.at_least(0.3)
 # Experiment 3: two flows of 61 and 113 ms
 
 _BY_AQM = ("cca", "aqm", "buffer_bdp")
-_SHARE = OfFlows(words="share of the longer flow", experiment="knit6.e3", by=_BY_AQM, measure=long_flow_share)
-_JAIN = column("Jain's index", "knit6.e3", _BY_AQM, "jain_flows")
+_SHARE = OfFlows(words="share of the longer flow", experiment="knit6_e3", by=_BY_AQM, measure=long_flow_share)
+_JAIN = column("Jain's index", "knit6_e3", _BY_AQM, "jain_flows")
 _DEEP = _BUFFER.above(1)
 _REPAIRED = _BBR.where(aqm="fq_codel")
 
 
 # Experiment 5: throughput by loss
 
-_E5 = per_rate("knit6.e5", ("cca", "rtt_s", "loss_ratio"))
+_E5 = per_rate("knit6_e5", ("cca", "rtt_s", "loss_ratio"))
 _TOLERABLE = _LOSS.at_most(1e-3)
 _APART = most(abs(_E5["bbr2", _RTT, _TOLERABLE] / _E5["bbr1", _RTT, _TOLERABLE] - 1))
 
@@ -167,8 +167,8 @@ def _lead_at(loss: float, low: float, ceiling: float) -> Part:
 # Experiment 6: one flow, the buffer stepping from 1 to 4 BDP and back
 
 _BY_STEP = ("cca", "step", "buffer_bdp")
-_QUEUE = QueueOfSteps(words="median queue / BDP", experiment="knit6.e6", by=_BY_STEP, unit="queue_bdp")
-_FILL = QueueOfSteps(words="median queue / buffer", experiment="knit6.e6", by=_BY_STEP, unit="queue_buffers")
+_QUEUE = QueueOfSteps(words="median queue / BDP", experiment="knit6_e6", by=_BY_STEP, unit="queue_bdp")
+_FILL = QueueOfSteps(words="median queue / buffer", experiment="knit6_e6", by=_BY_STEP, unit="queue_buffers")
 _STEP = every("step")
 _FROM_2_BDP = _BUFFER.at_least(2)
 _QUEUE_OF_BBR1 = _QUEUE["bbr1", _STEP, _FROM_2_BDP]

@@ -20,9 +20,9 @@ def _bbr_share(experiment: str, axis: str = "cca") -> InWindow:
     )  # fmt: skip
 
 
-_AGAINST_1 = _bbr_share("ware.1v1")
-_AGAINST_16 = _bbr_share("ware.1v16")
-_CAPPED = _bbr_share("ware.cap", "axis_profile")
+_AGAINST_1 = _bbr_share("ware_1v1")
+_AGAINST_16 = _bbr_share("ware_1v16")
+_CAPPED = _bbr_share("ware_cap", "axis_profile")
 """By profile of fab_bbr1: ``v1`` has 2 BDP in flight at most, ``v1cap3`` 3 BDP."""
 
 _DISTANCE_TO_MODEL = most(

@@ -14,8 +14,10 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+
+from pydantic import TypeAdapter
 
 from fabbbr.backends.guest.kernel.edits import SEEDED_RANDOM, bbr_sources, edit
 from fabbbr.backends.guest.kernel.source import newest_source, unpack
@@ -60,6 +62,9 @@ class GuestKernel:
         return Path(self.folder) / "System.map"
 
 
+_DESCRIBED = TypeAdapter(GuestKernel)
+
+
 def cache_folder() -> Path:
     """Where kernels are kept: ``fabbbr/kernels`` below the user's cache folder."""
     try:
@@ -86,14 +91,29 @@ def cached_kernel() -> GuestKernel | None:
     found = []
     for file in cache_folder().glob("*/kernel.json"):
         try:
-            told = json.loads(file.read_text(encoding="utf-8"))
-            # A cache that was copied names the place that it was copied from.
-            kernel = GuestKernel(**told | {"folder": str(file.parent)})
-        except (FileNotFoundError, PermissionError, ValueError, TypeError):
+            described = _DESCRIBED.validate_json(file.read_bytes())
+        except (OSError, ValueError):
             continue
+        # A cache that was copied names the place that it was copied from.
+        kernel = replace(described, folder=str(file.parent))
         if kernel.recipe == recipe_hash() and kernel.binary.exists():
             found.append(kernel)
     return max(found, key=lambda kernel: _version_key(kernel.release), default=None)
+
+
+def require_unaltered(kernel: GuestKernel) -> None:
+    """Raise EnvironmentUnfitError unless the kernel is, byte for byte, the one that was built."""
+    try:
+        found = sha256_of(kernel.binary)
+    except OSError as error:
+        message = f"the guest kernel {kernel.binary}: {error.strerror}; build it anew: fabbbr kernel build"
+        raise EnvironmentUnfitError(message) from None
+    if found != kernel.kernel_sha256:
+        message = (
+            f"the guest kernel {kernel.binary} is not the one that was built (sha256 {found[:16]}…, not "
+            f"{kernel.kernel_sha256[:16]}…); remove {kernel.folder} and build it anew: fabbbr kernel build"
+        )
+        raise EnvironmentUnfitError(message)
 
 
 def build_kernel(progress: Progress, *, jobs: int | None = None) -> GuestKernel:

@@ -75,10 +75,10 @@ def prebuilt_kernel() -> PrebuiltKernel | None:
 
 def _release(program: str) -> str:
     """What the kernel calls itself; raise EnvironmentUnfitError when it does not even start."""
-    told = subprocess.run((program, "--version"), capture_output=True, text=True, check=False, timeout=20)
-    release = told.stdout.strip()
-    if told.returncode != 0 or re.fullmatch(r"\d+\.\d+\S*", release) is None:
-        said = (told.stderr.strip() or release or f"exit status {told.returncode}").splitlines()[0]
+    answer = subprocess.run((program, "--version"), capture_output=True, text=True, check=False, timeout=20)
+    release = answer.stdout.strip()
+    if answer.returncode != 0 or re.fullmatch(r"\d+\.\d+\S*", release) is None:
+        said = (answer.stderr.strip() or release or f"exit status {answer.returncode}").splitlines()[0]
         message = (
             f"{program} does not run here ({said}); install the user-mode-linux of this "
             f"machine's own distribution, or build a kernel: fabbbr kernel build"

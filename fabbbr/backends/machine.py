@@ -1,0 +1,220 @@
+"""One machine that carries out a part: what is put there, asked, told and fetched, in the machine's name."""
+
+from __future__ import annotations
+
+import io
+import posixpath
+import shutil
+import tarfile
+import time
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from fabbbr.backends.agent import AGENT, ALONE, Outcome, outcome_of
+from fabbbr.backends.base import HEARTBEAT, JOB, OUTCOME
+from fabbbr.backends.channel import Channel, ChannelError
+from fabbbr.backends.clocks import measure, seconds_told
+from fabbbr.backends.tools import NODE_PYTHON
+from fabbbr.errors import BackendError
+from fabbbr.files import sha256_of
+from fabbbr.job.records import Job
+from fabbbr.testbed import ClockOffset
+
+_ARCHIVE = "agent.zip"
+_LOG = "agent.log"
+_ALIVE = "alive"
+_SILENT_S = 30.0
+"""An agent that has not said so long that it lives is gone, or its machine is."""
+_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+_DETACHED = 'cd "$0" && exec setsid --fork "$@" >>agent.log 2>&1 </dev/null'
+_PUT = 'mkdir -p "${0%/*}" && cat >"$0.new" && mv "$0.new" "$0"'
+_GREP = (0, 1, 2)
+"""Found something, nothing, or not all of the files; anything else is not from grep."""
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+class Machine:
+    """Carries out ``part`` in a folder of its own, called ``task``."""
+
+    def __init__(self, name: str, channel: Channel, part: Job, task: str) -> None:
+        self.name = name
+        self.part = part
+        self._channel = channel
+        self._folder = posixpath.join(channel.folder, task)
+        self._heard = (time.monotonic(), "")
+        self.clock_s: float | None = None
+        """How far its flows are, on the experiment's clock."""
+
+    def start(self, patience_s: float) -> None:
+        """Have the part carried out, if that is not under way or done already.
+
+        The agent ends by itself when it was told nothing for ``patience_s``.
+        """
+        there = self._lines(JOB)
+        if JOB not in there:
+            self.tell("coordinator", "0")
+            self.put_agent()
+            self._put(JOB, self.part.model_dump_json().encode() + b"\n")
+        self.wake(patience_s)
+
+    def wake(self, patience_s: float) -> None:
+        """Start the agent: it carries out the part that was put there, or says why it does not.
+
+        One that was killed is said to have been; one that runs or is done stays as it is.
+        """
+        agent = (*ALONE, *self._python("agent.part"), self._folder, f"{patience_s:g}")
+        self._run(("sh", "-c", _DETACHED, self._folder, *agent))
+        self._heard = (time.monotonic(), "")
+
+    def put_agent(self) -> None:
+        """Put the agent into the part's folder, as one file."""
+        self._put(_ARCHIVE, _archive())
+
+    def tell(self, name: str, line: str) -> None:
+        """Make a file of one line in the part's folder."""
+        self._put(name, line.encode() + b"\n")
+
+    def told(self, *names: str) -> dict[str, str]:
+        """Those of these files of one line that are there, while all is well.
+
+        Raise BackendError when the agent has failed or is silent. A connection that is lost for a while
+        is no more than silence.
+        """
+        try:
+            lines = self._lines(*names, _ALIVE, HEARTBEAT, OUTCOME)
+        except ChannelError as error:
+            lines = {}
+            self._require_alive("", f" ({error})")
+        if OUTCOME in lines:
+            self._outcome(lines)
+        else:
+            self._require_alive(lines.get(_ALIVE, ""))
+        if HEARTBEAT in lines:
+            self.clock_s = float(lines[HEARTBEAT])
+        return {name: lines[name] for name in names if name in lines}
+
+    def ended(self) -> bool:
+        """Whether the agent has ended, well or not."""
+        return OUTCOME in self._lines(OUTCOME)
+
+    def clock(self) -> ClockOffset:
+        """Measure its clock against ours."""
+        with self._named(), self._channel.conversation(self._python("agent.clock")) as process:
+
+            def ask() -> float:
+                assert process.stdin is not None
+                assert process.stdout is not None
+                try:
+                    process.stdin.write(b"\n")
+                    process.stdin.flush()
+                except BrokenPipeError:
+                    message = "the program that tells its clock has ended"
+                    raise ChannelError(message) from None
+                return seconds_told(process.stdout.readline())
+
+            return measure(ask)
+
+    def fetch(self, to: Path) -> float:
+        """Get the raw files and what the agent printed; return the seconds that the part took there."""
+        outcome = self._outcome(self._lines(OUTCOME))
+        self._unpack(to)
+        self.fetch_log(to)
+        wrong = [
+            name
+            for name, digest in outcome.files.items()
+            if not (to / name).is_file() or sha256_of(to / name) != digest
+        ]
+        if wrong:
+            message = f"machine {self.name}: {', '.join(wrong)} came over damaged; run the cell again"
+            raise BackendError(message)
+        return outcome.elapsed_s
+
+    def fetch_log(self, to: Path) -> None:
+        """Get what the agent printed, as a console."""
+        (to / "console.log").write_bytes(self._run(("cat", posixpath.join(self._folder, _LOG))))
+
+    def forget(self) -> None:
+        """Remove what was put there and what came of it."""
+        self._run(("rm", "-rf", self._folder))
+
+    def _unpack(self, to: Path) -> None:
+        pack = ("tar", "-C", posixpath.join(self._folder, "raw"), "-czf", "-", ".")
+        with self._named(), self._channel.conversation(pack) as process:
+            assert process.stdout is not None
+            try:
+                with tarfile.open(fileobj=process.stdout, mode="r|gz") as archive:
+                    _extract(archive, to)
+            except (tarfile.TarError, EOFError, zlib.error) as error:
+                message = f"the raw files did not all come over: {error}; run the cell again"
+                raise ChannelError(message) from error
+
+    def _outcome(self, lines: dict[str, str]) -> Outcome:
+        with self._named():
+            return outcome_of(lines.get(OUTCOME, "").encode())
+
+    def _require_alive(self, beat: str, why: str = "") -> None:
+        now = time.monotonic()
+        if beat not in ("", self._heard[1]):
+            self._heard = (now, beat)
+        if now - self._heard[0] > _SILENT_S:
+            message = (
+                f"machine {self.name}: its agent has been silent for {_SILENT_S:g} s{why}; see "
+                f"{posixpath.join(self._folder, _LOG)} there, and whether the machine runs"
+            )
+            raise BackendError(message)
+
+    def _lines(self, *names: str) -> dict[str, str]:
+        """File → its line. One command for all of them: each may be a way around the world."""
+        paths = [posixpath.join(self._folder, name) for name in names]
+        with self._named():
+            done = self._channel.run(("grep", "-sHZ", "", "--", *paths))
+            if done.returncode not in _GREP:
+                raise ChannelError(done.stderr.decode(errors="replace").strip())
+        pairs = (line.split("\0", 1) for line in done.stdout.decode().splitlines())
+        return {posixpath.basename(path): said for path, said in pairs}
+
+    def _put(self, name: str, content: bytes) -> None:
+        self._run(("sh", "-c", _PUT, posixpath.join(self._folder, name)), stdin=content)
+
+    def _python(self, module: str) -> tuple[str, ...]:
+        path = posixpath.join(self._folder, _ARCHIVE)
+        settings = (f"PATH={_PATH}", "LC_ALL=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1", f"PYTHONPATH={path}")
+        return ("env", "-i", *settings, "HOME=/root", NODE_PYTHON, "-m", module)
+
+    def _run(self, argv: Sequence[str], *, stdin: bytes = b"") -> bytes:
+        with self._named():
+            done = self._channel.run(argv, stdin=stdin)
+            if done.returncode != 0:
+                message = f"{argv[0]} ended with {done.returncode}: {done.stderr.decode(errors='replace')}"
+                raise BackendError(message)
+        return done.stdout
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Errors in this block name the machine."""
+        try:
+            yield
+        except BackendError as error:
+            message = f"machine {self.name}: {error}"
+            raise type(error)(message) from error
+
+
+def _archive() -> bytes:
+    """The agent as one file that Python runs; the same bytes whenever it is made."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for file in sorted(AGENT.glob("*.py")):
+            archive.writestr(zipfile.ZipInfo(f"agent/{file.name}", _EPOCH), file.read_bytes())
+    return content.getvalue()
+
+
+def _extract(archive: tarfile.TarFile, to: Path) -> None:
+    for member in archive:
+        packed = archive.extractfile(member)
+        if packed is not None:
+            # By its bare name: whatever an archive says, it writes nowhere else.
+            with (to / posixpath.basename(member.name)).open("wb") as file:
+                shutil.copyfileobj(packed, file)

@@ -1,0 +1,207 @@
+"""Carries out one job on several machines: starts the parts, holds the barrier, merges what they leave.
+
+The agents do the work and wait for one another through us (:mod:`fabbbr.agent.meeting`). All that we know
+is in the folders of the parts: whoever coordinates may be killed and started again with the same job, and
+finds what runs. When we stop on purpose, or a part fails, all parts are told to stop, and give back what
+they took.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from fabbbr.backends.agent import agent_hash
+from fabbbr.backends.base import CancelledError, Report, Task
+from fabbbr.backends.channel import Channel
+from fabbbr.backends.machine import Machine
+from fabbbr.backends.merging import merge, write_console
+from fabbbr.errors import BackendError
+from fabbbr.job.parts import split
+from fabbbr.testbed import ClockOffset, MachineClock, Testbed
+
+CLOCKS = "clocks.json"
+_STAGES = ("configure", "pings", "burst", "drain", "flows", "over", "collect")
+"""As the agents come to them."""
+_COMMON = ("burst", "flows")
+"""Those that begin on all machines at one instant."""
+_WITHOUT_BURST = ("burst", "drain")
+_LEAD_S = 2.0
+"""A common instant lies so far ahead: all must have been told by then."""
+_POLL_S = 0.2
+_BEAT_S = 5.0
+_PATIENCE_S = 300.0
+"""How long the parts wait for a coordinator that was killed to be started again."""
+_ABORT_S = 30.0
+
+
+def carry_out(task: Task, testbed: Testbed, channels: Mapping[str, Channel]) -> Report:
+    """Leave the raw files of the job in ``task.work``; the clocks are in its options and in ``clocks.json``.
+
+    ``testbed`` says on which machine each node is, ``channels`` how a machine is reached. Carried out again
+    after this process was killed, it joins what runs. Raise BackendError, which names the machine, when a
+    part failed, and CancelledError when interrupted.
+    """
+    placement = {node.name: testbed.machine_of(node.name) for node in task.job.nodes}
+    parts = split(task.job, placement)
+    unknown = sorted(set(parts) - set(channels))
+    if unknown:
+        message = f"no way to machine {', '.join(unknown)} is known"
+        raise BackendError(message)
+    name = _name(task, placement)
+    machines = [Machine(machine, channels[machine], part, name) for machine, part in parts.items()]
+    coordinator = _Coordinator(task, machines)
+    started = time.monotonic()
+    try:
+        clocks = coordinator.hold()
+        clock_s = coordinator.fetched()
+    except BaseException as error:
+        coordinator.abort(str(error) or "interrupted")
+        raise
+    for machine in machines:
+        machine.forget()
+    told = {machine: clock.model_dump() for machine, clock in clocks.items()}
+    (task.work / "raw" / CLOCKS).write_text(json.dumps(told), encoding="utf-8")
+    return Report(
+        wall_s=time.monotonic() - started,
+        clock_s=clock_s,
+        options={"agent_sha256": agent_hash(), "clocks": told},
+    )
+
+
+def _name(task: Task, placement: Mapping[str, str]) -> str:
+    """What makes it the same task when it is started again; repetitions differ by their seed."""
+    what = [task.job.model_dump_json(), sorted(placement.items()), task.seed]
+    return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:16]
+
+
+class _Coordinator:
+    def __init__(self, task: Task, machines: list[Machine]) -> None:
+        self._task = task
+        self._machines = machines
+        self._started = self._beat = time.monotonic()
+
+    def hold(self) -> dict[str, MachineClock]:
+        """See all parts through; return how their clocks differ from ours."""
+        for machine in self._machines:
+            machine.start(_PATIENCE_S)
+        without = () if self._task.job.burst is not None else _WITHOUT_BURST
+        stages = [stage for stage in _STAGES if stage not in without]
+        for stage, following in zip(stages, (*stages[1:], None), strict=True):
+            self._stage(stage, following)
+        self._await("outcome.json", self._machines)
+        self._compare_clocks("after")
+        return {machine.name: _clock_of(machine) for machine in self._machines}
+
+    def fetched(self) -> float:
+        """Merge the raw files; return the seconds that the longest part took."""
+        fetched = self._task.work / "parts"
+        # A coordinator that was killed may have left some.
+        shutil.rmtree(fetched, ignore_errors=True)
+        folders = {machine.name: fetched / machine.name for machine in self._machines}
+        clock_s = 0.0
+        for machine in self._machines:
+            folders[machine.name].mkdir(parents=True)
+            clock_s = max(clock_s, machine.fetch(folders[machine.name]))
+        merge(self._task.job, {m.name: m.part for m in self._machines}, folders, self._task.work / "raw")
+        shutil.rmtree(fetched)
+        return clock_s
+
+    def abort(self, reason: str) -> None:
+        """Tell all parts to stop, wait until they have, and keep what they printed."""
+        folders: dict[str, Path] = {}
+        for machine in self._machines:
+            with contextlib.suppress(BackendError):
+                machine.tell("abort", " ".join(reason.split()))
+        until = time.monotonic() + _ABORT_S
+        for machine in self._machines:
+            with contextlib.suppress(BackendError):
+                if not _ends(machine, until):
+                    # One that was killed could not say so.
+                    machine.wake(_PATIENCE_S)
+                    _ends(machine, time.monotonic() + _BEAT_S)
+                folder = self._task.work / "parts" / machine.name
+                folder.mkdir(parents=True, exist_ok=True)
+                machine.fetch_log(folder)
+                folders[machine.name] = folder
+                if machine.ended():
+                    machine.forget()
+        write_console(folders, self._task.work / "raw")
+        shutil.rmtree(self._task.work / "parts", ignore_errors=True)
+
+    def _stage(self, stage: str, following: str | None) -> None:
+        self._await(f"ready.{stage}", self._machines)
+        go = f"go.{stage}"
+        already = {m.name: float(told[go]) for m in self._machines if go in (told := m.told(go))}
+        instants = self._instants(stage, already)
+        for machine in self._machines:
+            if machine.name not in already:
+                machine.tell(go, f"{instants[machine.name]:.9f}")
+            if stage == "pings":
+                # One machine after the other, as one alone would: two pings at once would hold each other up.
+                self._await(f"ready.{following}", [machine])
+
+    def _instants(self, stage: str, already: Mapping[str, float]) -> dict[str, float]:
+        """When each machine begins, on its own clock; a coordinator before us may have told some of them."""
+        if stage not in _COMMON or len(already) == len(self._machines):
+            return {machine.name: 0.0 for machine in self._machines}
+        offsets = self._compare_clocks(stage)
+        ours = [instant - offsets[name].offset_s for name, instant in already.items()]
+        instant = ours[0] if ours else time.monotonic() + _LEAD_S
+        return {name: instant + offset.offset_s for name, offset in offsets.items()}
+
+    def _compare_clocks(self, when: str) -> dict[str, ClockOffset]:
+        offsets = {machine.name: machine.clock() for machine in self._machines}
+        for machine in self._machines:
+            machine.tell(f"clock.{when}", offsets[machine.name].model_dump_json())
+        return offsets
+
+    def _await(self, file: str, of: Collection[Machine]) -> None:
+        """Return when all ``of`` these have made the file; whichever machine fails meanwhile is an error."""
+        while True:
+            there = [machine for machine in self._machines if machine.told(file)]
+            if all(machine in there for machine in of):
+                return
+            self._pause()
+
+    def _pause(self) -> None:
+        if self._task.cancelled.wait(_POLL_S):
+            raise CancelledError
+        now = time.monotonic()
+        if now - self._started > self._task.wall_limit_s:
+            message = f"the cell was ended after {self._task.wall_limit_s:.0f} s; see raw/console.log"
+            raise BackendError(message)
+        if now - self._beat > _BEAT_S:
+            self._beat = now
+            for machine in self._machines:
+                with contextlib.suppress(BackendError):
+                    machine.tell("coordinator", f"{now:.3f}")
+        far = [machine.clock_s for machine in self._machines if machine.clock_s is not None]
+        if far:
+            self._task.progress(max(far))
+
+
+def _ends(machine: Machine, until: float) -> bool:
+    """Wait for the end of its agent; whether it came in time."""
+    while not machine.ended():
+        if time.monotonic() > until:
+            return False
+        time.sleep(_POLL_S)
+    return True
+
+
+def _clock_of(machine: Machine) -> MachineClock:
+    """What was measured, be it by us or by a coordinator before us."""
+    names = {f"clock.{when}": when for when in (*_COMMON, "after")}
+    told = machine.told(*names, "go.flows")
+    return MachineClock(
+        measured={
+            when: ClockOffset.model_validate_json(told[name]) for name, when in names.items() if name in told
+        },
+        flows_s=float(told["go.flows"]),
+    )

@@ -1,0 +1,145 @@
+"""What the running network must say when it is asked: decided with the commands, compared in ``certify``.
+
+Whoever decides a setting says here what a read-back or a probe of it must give. A certificate therefore asks
+nothing of the rooms that built the job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fabbbr.job.records import Cable, Capture, Interface, Job
+from fabbbr.model import AckAggregation, Aqm, Cell, Loss
+from fabbbr.testbed import Testbed
+from fabbbr.units import Rate
+
+Slots = tuple[float, float]
+"""How many seconds the first of an aggregate waits, at least and at most; zeros where
+nothing is aggregated."""
+
+
+def slots_s(aggregation: AckAggregation | None) -> Slots:
+    """In seconds."""
+    return (aggregation.least.seconds, aggregation.most.seconds) if aggregation is not None else (0.0, 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostSettings:
+    """What one host must report."""
+
+    node: str
+    captured: str
+    """Name of the capture that asks."""
+    sysctls: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offloads:
+    """The features of ethtool that must be off at one interface."""
+
+    interface: Interface
+    captured: str
+    off: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Queue:
+    """A bottleneck queue at one interface."""
+
+    interface: Interface
+    captured: str
+    link: str
+    rate: Rate
+    buffer_bytes: int
+    burst_bytes: int
+    aqm: Aqm
+    reverse: bool
+    """Whether it queues what goes against the direction of the data."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wire:
+    """One direction of a wire: delay, and on the way of the data loss, on the way back aggregation."""
+
+    interface: Interface
+    captured: str
+    link: str
+    delay_s: float
+    limit_packets: int
+    loss: Loss | None
+    slots_s: Slots
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundTrip:
+    """A ping between two hosts that talk."""
+
+    sender: str
+    receiver: str
+    addresses: tuple[str, str]
+    capture: Capture
+    propagation_s: float
+    held_s: Slots
+    """How long an answer that comes alone waits on its way back."""
+    serialisation_s: float
+    """Of the ping on all bottlenecks."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BurstProbe:
+    """The burst of packets before the flows."""
+
+    queue: Queue
+    frame_bytes: int
+    tokens: int
+    """Frames that pass at once before the queue builds."""
+    fills_buffer: bool
+    """Whether it overfills the buffer: where that is cheap, and tail drop counts bytes."""
+    departs_whole: bool
+    """Whether all packets leave the bottleneck: none is lost ahead of it, and all fit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Control:
+    """What stands behind the name of a flow's congestion control."""
+
+    cca: str
+    kernel_name: str
+    sender: str
+    implementation: str | None
+    profile: str | None
+    asked_of_ours: Capture | None
+    """None where it is not fabbbr's own."""
+    asked_of_bbr: Capture | None
+    """None where its name in the kernel is not ``bbr``."""
+    version: str | None
+    """Which the kernel's ``bbr`` must have: empty, as in mainline, for none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """Of one cell on one testbed."""
+
+    hosts: tuple[HostSettings, ...]
+    offloads: tuple[Offloads, ...]
+    queues: tuple[Queue, ...]
+    wires: tuple[Wire, ...]
+    round_trips: tuple[RoundTrip, ...]
+    burst: BurstProbe
+    controls: tuple[Control, ...]
+    """In the order of the flows."""
+    network_cables: tuple[Cable, ...]
+    """Between two machines: what is lost there is the network's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A cell on a testbed, with everything decided: what happens, and what must come of it."""
+
+    cell: Cell
+    testbed: Testbed
+    job: Job
+    expected: Expected
+    roles: dict[str, dict[str, str]]
+    """Interface → link and what its qdisc is for."""

@@ -1,0 +1,81 @@
+"""Room that must never bind: socket windows of hosts, packets in delay lines. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, log
+
+from fabbbr.model import Bottleneck, Cell, CellLink
+from fabbbr.physics import stationary_loss
+from fabbbr.units import Duration, Rate, bdp_bytes
+
+_SMALLEST_FRAME_BYTES = 60
+_MINIMUM_WINDOW_BYTES = 4 << 20
+_LARGEST_WINDOW_BYTES = (1 << 31) - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extremes:
+    """The most that the links and steps of a cell ask for; looked up once, as there may be thousands."""
+
+    step_rate: Rate
+    """Zero without such a step, as are ``step_rtt`` and ``step_buffer_bytes``."""
+    link_rate: Rate
+    step_rtt: Duration
+    flow_rtt: Duration
+    step_buffer_bytes: int
+    link_buffers_bytes: int
+    """Of all links together."""
+    held_ns: int
+    """How long acknowledgements wait, on all links together."""
+
+    @classmethod
+    def of(cls, cell: Cell) -> Extremes:
+        held = (one.ack_aggregation for one in cell.links)
+        return cls(
+            step_rate=max((step.rate for step in cell.steps if step.rate is not None), default=Rate(0)),
+            link_rate=max(queue.rate for queue in cell.bottlenecks.values()),
+            step_rtt=max((step.rtt for step in cell.steps if step.rtt is not None), default=Duration(0)),
+            flow_rtt=max(flow.rtt for flow in cell.flows),
+            step_buffer_bytes=max((step.buffer_bytes or 0 for step in cell.steps), default=0),
+            link_buffers_bytes=sum(queue.buffer_bytes for queue in cell.bottlenecks.values()),
+            held_ns=sum(one.most.ns for one in held if one is not None),
+        )
+
+    def netem_limit(self, link: CellLink) -> int:
+        """Packets that can stand in the delay line at once, were all of them the smallest: it can never bind.
+
+        A delay line behind no bottleneck of its own is fed at most at the fastest rate of the cell.
+        """
+        fastest = max(self.link_rate, self.step_rate)
+        longest = max(link.delay or Duration(0), self.step_rtt)
+        held_ns = link.ack_aggregation.most.ns if link.ack_aggregation is not None else 0
+        standing = bdp_bytes(fastest, Duration(longest.ns + held_ns)) / _SMALLEST_FRAME_BYTES
+        return 1000 + ceil(standing + self.link_buffers_bytes / _SMALLEST_FRAME_BYTES)
+
+
+def window_bytes(cell: Cell) -> int:
+    """Socket buffer limit of every host, or the largest that the kernel takes.
+
+    Two bytes for each of payload, since Linux counts memory. Payload: 2 BDP and the buffer in
+    flight, and as much again, or a BDP for each time that some packet of a BDP is likely lost
+    again: what arrived waits for it.
+    """
+    most = Extremes.of(cell)
+    payload = max(_in_flight_and_waiting_bytes(cell, queue, most) for queue in cell.bottlenecks.values())
+    return min(max(int(2 * payload), _MINIMUM_WINDOW_BYTES), _LARGEST_WINDOW_BYTES)
+
+
+def _in_flight_and_waiting_bytes(cell: Cell, queue: Bottleneck, most: Extremes) -> float:
+    rate = max(queue.rate, most.step_rate)
+    rtt = max(most.flow_rtt, most.step_rtt)
+    bdp = bdp_bytes(rate, Duration(rtt.ns + most.held_ns))
+    in_flight = 2 * bdp + max(queue.buffer_bytes, most.step_buffer_bytes)
+    return float(in_flight + max(in_flight, _rounds_to_repair(cell, float(bdp / cell.mtu_bytes)) * bdp))
+
+
+def _rounds_to_repair(cell: Cell, packets: float) -> int:
+    """How often the unluckiest of ``packets`` is lost: packets × p^rounds falls to one."""
+    lossy = [stationary_loss(link.loss) for link in cell.links if link.loss is not None]
+    worst = max((loss for loss in lossy if 0 < loss < 1), default=0.0)
+    return ceil(log(packets) / -log(worst)) if worst and packets > 1 else 0

@@ -1,0 +1,251 @@
+"""Who coordinates: one instant for all clocks, one failure for all parts, and what runs already is joined."""
+
+import json
+import threading
+import time
+
+import pytest
+from golden_cell import CELL
+from places import GUEST, several
+
+from fabbbr.backends import machines
+from fabbbr.backends.base import CancelledError, Task
+from fabbbr.backends.channel import ChannelError, CommandChannel
+from fabbbr.backends.machine import Machine
+from fabbbr.errors import BackendError
+from fabbbr.job.build import prepare
+from fabbbr.testbed import ClockOffset
+
+STAGES = ("configure", "pings", "burst", "drain", "flows", "over", "collect")
+
+
+class Double(Machine):
+    """A machine whose agent is ready for each stage as soon as it was told to go on with the last."""
+
+    def __init__(self, name, ahead_s=0.0, said=()):
+        self.name = name
+        self.clock_s = None
+        self.ahead_s = ahead_s
+        self.files = {"ready.configure": "1"} | dict(said)
+        self.order = []
+        self.fails_at = None
+        self.killed = False
+
+    def start(self, patience_s):
+        self.files.setdefault("coordinator", "0")
+
+    def tell(self, name, line):
+        self.files[name] = line
+        self.order.append((name, time.monotonic()))
+        if name == self.fails_at:
+            self.files["fails"] = "1"
+        if name.startswith("go."):
+            reached = STAGES.index(name[3:]) + 1
+            self.files["ready." + STAGES[reached] if reached < len(STAGES) else "outcome.json"] = "1"
+
+    def told(self, *names):
+        if "fails" in self.files:
+            message = f"machine {self.name}: it broke"
+            raise BackendError(message)
+        return {name: self.files[name] for name in names if name in self.files}
+
+    def wake(self, patience_s):
+        self.files["outcome.json"] = "1"
+
+    def ended(self):
+        return not self.killed or "outcome.json" in self.files
+
+    def fetch_log(self, to):
+        (to / "console.log").write_bytes(b"its words\n")
+
+    def forget(self):
+        self.files.clear()
+
+    def clock(self):
+        return ClockOffset(offset_s=self.ahead_s, bound_s=1e-4)
+
+    def goes(self):
+        return {name[3:]: float(line) for name, line in self.files.items() if name.startswith("go.")}
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch):
+    monkeypatch.setattr(machines, "_POLL_S", 0.001)
+
+
+@pytest.fixture
+def task(tmp_path):
+    (tmp_path / "raw").mkdir()
+    return Task(
+        job=prepare(CELL, GUEST).job, work=tmp_path, seed=1, slot=0, wall_limit_s=60,
+        cancelled=threading.Event(),
+        progress=lambda _: None,
+    )  # fmt: skip
+
+
+def coordinator(task, *doubles):
+    return machines._Coordinator(task, list(doubles))
+
+
+def test_burst_and_flows_begin_at_one_instant_which_each_machine_is_told_on_its_own_clock(task):
+    one, other = Double("a", ahead_s=1000.0), Double("b", ahead_s=-50.0)
+    before = time.monotonic()
+    clocks = coordinator(task, one, other).hold()
+    for stage in ("burst", "flows"):
+        assert one.goes()[stage] - 1000.0 == pytest.approx(other.goes()[stage] + 50.0, abs=1e-8)
+        assert one.goes()[stage] - 1000.0 > before
+    assert [stage for stage, instant in one.goes().items() if instant == 0] == [
+        "configure", "pings", "drain", "over", "collect",
+    ]  # fmt: skip
+    assert clocks["a"].measured.keys() == {"burst", "flows", "after"}
+    assert {clock.offset_s for clock in clocks["b"].measured.values()} == {-50.0}
+    assert clocks["b"].flows_s == other.goes()["flows"]
+
+
+def test_an_instant_lies_ahead_when_the_last_machine_is_told(task):
+    one, other = Double("a", ahead_s=1000.0), Double("b")
+    coordinator(task, one, other).hold()
+    told_at = dict(other.order)["go.flows"]
+    assert told_at < other.goes()["flows"]
+
+
+def test_machines_ping_one_after_the_other(task):
+    one, other = Double("a"), Double("b")
+    one.tell = lambda name, line: Double.tell(one, name, line) if name != "go.pings" else held(name, line)
+    seen = []
+
+    def held(name, line):
+        one.files[name] = line
+        threading.Timer(
+            0.05, lambda: (seen.append("go.pings" in other.files), Double.tell(one, name, line))
+        ).start()
+
+    coordinator(task, one, other).hold()
+    assert seen == [False]
+
+
+def test_who_takes_over_gives_the_others_the_instant_that_some_were_told(task):
+    reached = {f"ready.{stage}": "1" for stage in STAGES[:5]} | {f"go.{stage}": "0" for stage in STAGES[:4]}
+    instant = time.monotonic() + 5
+    one = Double("a", ahead_s=1000.0, said=reached | {"go.flows": repr(instant + 1000), "ready.over": "1"})
+    other = Double("b", ahead_s=-50.0, said=reached)
+    coordinator(task, one, other).hold()
+    assert other.goes()["flows"] == pytest.approx(instant - 50, abs=1e-8)
+    assert one.goes()["flows"] == instant + 1000
+
+
+def carry_out(task, monkeypatch, *doubles):
+    by_name = {double.name: double for double in doubles}
+    monkeypatch.setattr(machines, "Machine", lambda name, channel, part, folder: by_name[name])
+    nodes = [node.name for node in task.job.nodes]
+    placement = dict.fromkeys(nodes, "a") | {nodes[-1]: "b"}
+    return machines.carry_out(task, several(placement), {"a": None, "b": None})
+
+
+def test_when_one_part_fails_all_are_told_to_stop_and_why_and_their_words_are_kept(task, monkeypatch):
+    one, other = Double("a"), Double("b")
+    other.fails_at = "go.burst"
+    with pytest.raises(BackendError, match="machine b: it broke"):
+        carry_out(task, monkeypatch, one, other)
+    for double in (one, other):
+        assert "abort" in dict(double.order)
+    assert (task.work / "raw" / "console.log").read_text() == "--- a\nits words\n--- b\nits words\n"
+
+
+def test_nothing_of_an_agent_that_was_killed_stays_to_be_joined_by_the_next_try(task, monkeypatch):
+    monkeypatch.setattr(machines, "_ABORT_S", 0.1)
+    one, other = Double("a"), Double("b")
+    one.killed, one.fails_at = True, "go.burst"
+    with pytest.raises(BackendError, match="machine a: it broke"):
+        carry_out(task, monkeypatch, one, other)
+    assert (one.files, other.files) == ({}, {})
+
+
+def test_an_interrupt_stops_all_parts(task, monkeypatch):
+    task.cancelled.set()
+    one, other = Double("a"), Double("b")
+    del one.files["ready.configure"]
+    with pytest.raises(CancelledError):
+        carry_out(task, monkeypatch, one, other)
+    assert "abort" in dict(one.order)
+    assert "abort" in dict(other.order)
+
+
+def test_a_machine_that_cannot_be_reached_is_named_before_anything_is_started(task):
+    placement = {node.name: "nowhere" for node in task.job.nodes}
+    with pytest.raises(BackendError, match="no way to machine nowhere"):
+        machines.carry_out(task, several(placement), {})
+
+
+# One machine
+
+
+@pytest.fixture
+def machine(tmp_path):
+    return Machine("far", CommandChannel(("env",), str(tmp_path / "base")), prepare(CELL, GUEST).job, "task")
+
+
+def test_files_of_one_line_are_told_and_read_and_those_that_are_missing_are_left_out(machine):
+    machine.tell("ready.pings", "1.5")
+    machine.tell("ready.burst", '{"a": "with: colons"}')
+    assert machine.told("ready.pings", "ready.burst", "ready.flows") == {
+        "ready.pings": "1.5", "ready.burst": '{"a": "with: colons"}',
+    }  # fmt: skip
+
+
+def test_a_failed_part_is_an_error_that_names_machine_and_stage(machine):
+    machine.tell(
+        "outcome.json", json.dumps({"ok": False, "stage": "flows", "error": "late", "elapsed_s": 1.0})
+    )
+    with pytest.raises(BackendError, match="machine far: the agent failed at stage 'flows': late"):
+        machine.told("ready.over")
+
+
+def test_an_agent_that_no_longer_says_that_it_lives_is_an_error_that_names_the_machine(machine, monkeypatch):
+    machine.tell("alive", "1.0")
+    assert machine.told("ready.pings") == {}
+    monkeypatch.setattr("fabbbr.backends.machine._SILENT_S", 0.0)
+    with pytest.raises(BackendError, match="machine far: its agent has been silent"):
+        machine.told("ready.pings")
+    machine.tell("alive", "1.5")
+    assert machine.told("ready.pings") == {}
+
+
+def test_a_connection_that_is_lost_for_a_while_is_no_failure(machine, monkeypatch):
+    def lost(*_, **__):
+        message = "no route"
+        raise ChannelError(message)
+
+    machine.tell("alive", "1.0")
+    assert machine.told("x") == {}
+    monkeypatch.setattr(CommandChannel, "run", lost)
+    assert machine.told("x") == {}
+    monkeypatch.setattr("fabbbr.backends.machine._SILENT_S", 0.0)
+    with pytest.raises(BackendError, match=r"machine far: .*no route"):
+        machine.told("x")
+
+
+def test_raw_files_come_over_and_one_that_differs_from_its_digest_is_refused(machine, tmp_path):
+    raw = tmp_path / "base" / "task" / "raw"
+    raw.mkdir(parents=True)
+    (raw / "flows.json").write_text("[]")
+    machine.tell("agent.log", "its words")
+    empty = "4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945"
+    machine.tell("outcome.json", json.dumps({"ok": True, "elapsed_s": 2.5, "files": {"flows.json": empty}}))
+    (tmp_path / "to").mkdir()
+    assert machine.fetch(tmp_path / "to") == 2.5
+    assert (tmp_path / "to" / "flows.json").read_text() == "[]"
+    assert (tmp_path / "to" / "console.log").read_text() == "its words\n"
+    (raw / "flows.json").write_text("[0]")
+    with pytest.raises(BackendError, match=r"machine far: flows\.json came over damaged"):
+        machine.fetch(tmp_path / "to")
+    machine.forget()
+    assert not raw.parent.exists()
+
+
+def test_a_way_that_fails_by_itself_is_not_taken_for_a_machine_that_says_nothing(tmp_path, monkeypatch):
+    words = ("sh", "-c", "echo no route to far >&2; exit 255")
+    machine = Machine("far", CommandChannel(words, str(tmp_path)), prepare(CELL, GUEST).job, "task")
+    monkeypatch.setattr("fabbbr.backends.machine._SILENT_S", 0.0)
+    with pytest.raises(BackendError, match=r"machine far: .*no route to far"):
+        machine.told("x")
