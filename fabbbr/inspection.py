@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 from fabbbr.errors import StoreError
@@ -46,14 +46,14 @@ class Inspection:
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def inspect(folder: RunFolder, *, raw_files: bool) -> Inspection:
-    """Look at every cell; with ``raw_files`` hash their raw files too, which reads the whole folder."""
+def inspect(folder: RunFolder, *, raw_files: bool, unhashed: Container[str] = ()) -> Inspection:
+    """Look at every cell; with ``raw_files`` hash their raw files too, but for the cells ``unhashed``."""
     whole: dict[str, str] = {}
     damaged: dict[str, tuple[str, ...]] = {}
     without_digest = int(not folder.stored.has_digest)
     names = dict.fromkeys(folder.names())
     for name in names:
-        stored, problems = _look(folder, name, raw_files=raw_files)
+        stored, problems = _look(folder, name, raw_files=raw_files and name not in unhashed)
         if stored is None or problems:
             damaged[name] = problems
         else:

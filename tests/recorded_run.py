@@ -58,11 +58,13 @@ def cell(repetition: int = 1, **changes: object) -> Cell:
     )  # fmt: skip
 
 
-def create(path: Path, *cells: Cell, backend: str = "replay", clock: str = "real") -> RunFolder:
+def create(
+    path: Path, *cells: Cell, name: str = "rivals", backend: str = "replay", clock: str = "real"
+) -> RunFolder:
     """Make an empty run folder whose plan is ``cells``."""
     manifest = RunManifest(
-        experiment={"id": "rivals"},
-        source_name="rivals",
+        experiment={"id": name},
+        source_name=name,
         profile="default",
         seed=1,
         backend=backend,
@@ -72,7 +74,7 @@ def create(path: Path, *cells: Cell, backend: str = "replay", clock: str = "real
         created="2026-01-01T00:00:00Z",
         fabbbr_version="0",
     )
-    return RunFolder.create(path, manifest, "id: rivals\n")
+    return RunFolder.create(path, manifest, f"id: {name}\n")
 
 
 def record(

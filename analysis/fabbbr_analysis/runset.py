@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
@@ -12,9 +13,16 @@ import pandas as pd
 
 from fabbbr.errors import AnalysisError
 from fabbbr.inspection import Inspection, summary_of
-from fabbbr.model import CellManifest, RunManifest
+from fabbbr.model import CellManifest, Provenance, RunManifest
 from fabbbr.store import RunFolder
-from fabbbr_analysis.tables.build import Progress, build_tables, table_path
+from fabbbr_analysis.tables.build import (
+    Progress,
+    build_tables,
+    sample_path,
+    sample_schemas,
+    table_path,
+    tables_of,
+)
 
 Read: TypeAlias = Callable[[str, Sequence[str] | None, Sequence[str] | None], pd.DataFrame]
 """Table name, columns (None: all) and cell ids (None: all) → rows."""
@@ -57,7 +65,10 @@ class RunSet:
             warnings.warn(f"{path}: {summary_of(found.problems)}", DamagedRunWarning, stacklevel=2)
 
         def read(table: str, columns: Sequence[str] | None, cell_ids: Sequence[str] | None) -> pd.DataFrame:
-            return _read_parquet(table_path(path, table), columns, cell_ids)
+            if table not in sample_schemas():
+                return _read_parquet(table_path(path, table))
+            wanted = found.whole if cell_ids is None else sorted(found.whole.keys() & set(cell_ids))
+            return _read_samples(tables_of(path), table, columns, wanted)
 
         experiment = str(folder.manifest.experiment.get("id", folder.manifest.source_name))
         return cls(path=path, manifest=folder.manifest, experiment=experiment, read=read, found=found)
@@ -106,15 +117,34 @@ class RunSet:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """What a reader may want of the run folder, relative to it: plan, experiment file, tables."""
-        tables = sorted(table_path(self.path, "runs").parent.glob("*.parquet"))
+        """What a reader may want of the run folder, relative to it: plan, experiment file, tables.
+
+        A table of samples is a folder with a file per cell.
+        """
+        names = sorted(("cells", "flows", "runs", *sample_schemas()))
+        tables = [table_path(self.path, name) for name in names]
         named = [self.path / "run.json", self.path / "experiment.yaml", *tables]
         return tuple(path.relative_to(self.path).as_posix() for path in named if path.exists())
 
-    def cell_manifests(self) -> list[CellManifest]:
-        """Read the manifests of the cells in the tables; StoreError where there is no run folder."""
+    def cell_manifests(self) -> Iterator[CellManifest]:
+        """Read the manifests of the cells in the tables, one at a time.
+
+        Raises StoreError where there is no run folder.
+        """
         folder = RunFolder.open(self.path)
-        return [folder.cell(cell_id).manifest for cell_id in self.cells["cell_id"]]
+        return (folder.cell(cell_id).manifest for cell_id in self.cells["cell_id"])
+
+    def origins(self) -> list[Provenance]:
+        """What produced the cells, each origin once, in the order of the first cell that has it.
+
+        Without their ``options``, in which cells from one place may differ. Raises StoreError where there is
+        no run folder.
+        """
+        different: dict[str, Provenance] = {}
+        for manifest in self.cell_manifests():
+            origin = manifest.provenance.model_copy(update={"options": {}})
+            different.setdefault(origin.model_dump_json(), origin)
+        return list(different.values())
 
     @cached_property
     def cells(self) -> pd.DataFrame:
@@ -128,7 +158,7 @@ class RunSet:
 
     @cached_property
     def intervals(self) -> pd.DataFrame:
-        """Hold one row per stream, side and iperf3 interval."""
+        """Hold one row per stream, side and iperf3 interval, of all cells: see :meth:`intervals_of`."""
         return self._read("intervals", None, None)
 
     @cached_property
@@ -140,6 +170,10 @@ class RunSet:
     def certified(self) -> pd.DataFrame:
         """Return the rows of ``runs`` whose certificate passed: the only ones to be averaged."""
         return self.runs[self.runs["status"] == "certified"].reset_index(drop=True)
+
+    def intervals_of(self, cell_ids: Sequence[str], columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """Read ``intervals`` of only these cells, and only these columns."""
+        return self._read("intervals", columns, cell_ids)
 
     def sockets(
         self, columns: Sequence[str] | None = None, cell_ids: Sequence[str] | None = None
@@ -154,25 +188,42 @@ class RunSet:
         return self._read("queues", columns, cell_ids)
 
 
-def _read_parquet(path: Path, columns: Sequence[str] | None, cell_ids: Sequence[str] | None) -> pd.DataFrame:
-    import pyarrow as pa
-    import pyarrow.compute as pc
+def _read_parquet(path: Path) -> pd.DataFrame:
     import pyarrow.parquet as pq
 
-    wanted = None if cell_ids is None else pc.field("cell_id").isin(pa.array(cell_ids, pa.string()))
-    try:
-        if columns is not None:
-            _check_columns(path.stem, columns, pq.read_schema(path).names)
-        table = pq.read_table(
-            path,
-            columns=None if columns is None else list(columns),
-            filters=wanted,
-        )
-    except (OSError, pa.ArrowException) as error:
-        message = f"cannot read {path}: {error}; remove {path.parent} and run fabbbr report again"
-        raise AnalysisError(message) from None
-    frame: pd.DataFrame = table.to_pandas()
+    with _readable(path):
+        frame: pd.DataFrame = pq.read_table(path).to_pandas()
     return frame
+
+
+def _read_samples(
+    tables: Path, name: str, columns: Sequence[str] | None, cell_ids: Iterable[str]
+) -> pd.DataFrame:
+    """Read the rows of these cells, a file each, in the order of ``cell_ids``."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = sample_schemas()[name]
+    asked = schema.names if columns is None else list(columns)
+    _check_columns(name, asked, schema.names)
+    parts = [schema.empty_table().select(asked)]
+    for cell_id in cell_ids:
+        path = sample_path(tables, name, cell_id)
+        with _readable(path):
+            parts.append(pq.ParquetFile(path).read(columns=asked).select(asked))
+    frame: pd.DataFrame = pa.concat_tables(parts).to_pandas()
+    return frame
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    import pyarrow as pa
+
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        message = f"cannot read {path}: {error}; remove the tables of its run and run fabbbr report again"
+        raise AnalysisError(message) from None
 
 
 def _check_columns(table: str, asked: Sequence[str], there: Sequence[str]) -> None:

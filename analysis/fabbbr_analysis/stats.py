@@ -23,6 +23,8 @@ _SAME = 1e-12
 
 CONFIDENCE = 0.95
 RESAMPLES = 10_000
+_VALUES_AT_ONCE = 1 << 16
+"""Of resamples: half a megabyte of them, however many runs there are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,13 +82,20 @@ def bootstrap_interval(
     value, n, method = float(runs.mean()), runs.size, "expanded percentile"
     if n < 2:
         return Interval(value=value, low=None, high=None, n=n, method=method, confidence=confidence)
-    low, high = expanded_percentiles(mean(resamples(runs, generator)), n=n, confidence=confidence)
+    low, high = expanded_percentiles(means_of_resamples(runs, generator), n=n, confidence=confidence)
     return Interval(value=value, low=low, high=high, n=n, method=method, confidence=confidence)
 
 
 def resamples(runs: Array, generator: np.random.Generator, count: int = RESAMPLES) -> Array:
     """``count`` samples of the size of ``runs``, drawn from it with replacement: shape (count, n)."""
     return runs[generator.integers(0, runs.size, size=(count, runs.size))]
+
+
+def means_of_resamples(runs: Array, generator: np.random.Generator, count: int = RESAMPLES) -> Array:
+    """Mean of each of ``resamples``, which are drawn some at a time: shape (count,), and the same numbers."""
+    at_once = max(1, _VALUES_AT_ONCE // runs.size)
+    drawn = [min(at_once, count - start) for start in range(0, count, at_once)]
+    return np.concatenate([mean(resamples(runs, generator, some)) for some in drawn])
 
 
 def expanded_percentiles(draws: ArrayLike, *, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
@@ -126,7 +135,7 @@ def ratio_of_means_interval(
     method = "expanded percentile"
     if n < 2:
         return Interval(value=value, low=None, high=None, n=n, method=method, confidence=confidence)
-    draws = mean(resamples(above, generator)) / mean(resamples(below, generator))
+    draws = means_of_resamples(above, generator) / means_of_resamples(below, generator)
     low, high = expanded_percentiles(draws, n=n, confidence=confidence)
     return Interval(value=value, low=low, high=high, n=n, method=method, confidence=confidence)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from fabbbr.commands.beside import TablesBeside
 from fabbbr.commands.plan import print_plan
 from fabbbr.commands.results import opened
 from fabbbr.commands.terminal import Terminal
@@ -38,8 +39,18 @@ def main(arguments: argparse.Namespace) -> int:
         cells = selected(request, planned(request).cells)
         return print_plan(cells, place(request), commands=True, as_json=arguments.json)
     console = Terminal(stderr=arguments.json)
-    with _Display(console) as display:
-        folder, summary = carry_out(request, announce=display.announce, listen=display.listen)
+    with _Display(console) as display, TablesBeside() as beside:
+
+        def announce(folder: RunFolder, cells: Sequence[Cell], jobs: int, testbed: Testbed) -> None:
+            display.announce(folder, cells, jobs, testbed)
+            if not arguments.no_report:
+                beside.start(folder, sum(not folder.has(cell.id) for cell in cells), testbed)
+
+        def listen(event: Event) -> None:
+            display.listen(event)
+            beside.listen(event)
+
+        folder, summary = carry_out(request, announce=announce, listen=listen)
     _print_outcome(console, summary)
     with contextlib.ExitStack() as opening:
         report = _report(console, folder, opening) if not arguments.no_report else None

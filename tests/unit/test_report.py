@@ -249,11 +249,12 @@ def test_the_report_says_which_implementation_stood_behind_each_name(runs):
         )
         for place, each in enumerate(stored[:2])
     ]
-    said = {fact.name: fact.value for fact in facts(runs[0].manifest, told)}
+    said = {fact.name: fact.value for fact in facts(runs[0].manifest, [each.provenance for each in told])}
     assert said["Congestion controls"] == (
         "bbr1: mainline 6.12.57 (bbr); bbr2: fabbbr (fab_bbr2, profile v2alpha, source 0123456789abcdef)"
     )
-    assert "Congestion controls" not in {fact.name for fact in facts(runs[0].manifest, stored)}
+    without = [each.provenance for each in stored]
+    assert "Congestion controls" not in {fact.name for fact in facts(runs[0].manifest, without)}
 
 
 def test_throughput_retransmissions_and_queue_stand_in_one_wide_figure_where_rtt_was_varied(runs):
@@ -479,13 +480,13 @@ def test_what_failed_stands_above_what_passed(runs):
 def test_the_command_to_run_again_survives_a_shell_and_names_seed_backend_and_profile(runs):
     manifest = runs[0].manifest.model_copy(update={"source_name": "my run.yaml", "seed": 7})
     command = "fabbbr run 'my run.yaml' --quick --repeat 3 --backend guest --seed 7"
-    assert rerun_command(manifest, [synthetic.manifest_of(F10, manifest.cells[0])]) == command
+    assert rerun_command(manifest, [synthetic.manifest_of(F10, manifest.cells[0]).provenance]) == command
 
 
 def test_the_command_to_run_again_asks_for_the_clock_that_was_used(runs):
     real = dataclasses.replace(F10, clock="real")
-    stored = [synthetic.manifest_of(real, cell) for cell in runs[0].manifest.cells]
-    assert "--clock real" in rerun_command(runs[0].manifest, stored)
+    origins = [synthetic.manifest_of(real, cell).provenance for cell in runs[0].manifest.cells]
+    assert "--clock real" in rerun_command(runs[0].manifest, origins)
 
 
 def test_buffers_are_told_from_the_smallest_whatever_the_order_of_the_plan(runs):

@@ -28,10 +28,8 @@ def test_a_run_set_knows_what_it_is(run_set, path):
 
 
 def test_a_run_set_names_the_files_that_its_folder_has(run_set, path):
-    assert {"run.json", "experiment.yaml", "tables/runs.parquet", "tables/sockets.parquet"} <= set(
-        run_set.files
-    )
-    assert all((path / name).is_file() for name in run_set.files)
+    assert {"run.json", "experiment.yaml", "tables/runs.parquet", "tables/sockets"} <= set(run_set.files)
+    assert all((path / name).exists() for name in run_set.files)
 
 
 @pytest.mark.parametrize("table", ["cells", "flows", "intervals", "runs"])
@@ -58,6 +56,33 @@ def test_samples_are_read_by_column_and_cell(run_set, table):
     assert read(["t_s"], ["rivals-r2"])["t_s"].tolist() == some["t_s"].tolist()
     assert read(cell_ids=[]).empty
     assert read(cell_ids=["elsewhere"]).empty
+
+
+def test_intervals_are_read_by_cell_too(run_set):
+    some = run_set.intervals_of(["rivals-r2"])
+    everything = run_set.intervals
+    pd.testing.assert_frame_equal(
+        some, everything[everything["cell_id"] == "rivals-r2"].reset_index(drop=True)
+    )
+    assert list(run_set.intervals_of(["rivals-r1"], ["end_s"]).columns) == ["end_s"]
+
+
+def test_rows_are_in_the_order_of_the_cells_and_not_of_asking(run_set):
+    asked = run_set.sockets(["cell_id"], ["rivals-r2", "rivals-r1", "rivals-r2"])
+    pd.testing.assert_frame_equal(asked, run_set.sockets(["cell_id"]))
+
+
+def test_the_origins_of_cells_are_named_once_each_and_without_options(run_set):
+    (origin,) = run_set.origins()
+    assert (origin.testbed.backend, origin.options) == ("replay", {})
+
+
+@pytest.mark.parametrize("name", ["sockets", "queues", "intervals"])
+def test_samples_that_are_damaged_after_the_run_was_opened_are_named_with_the_remedy(tmp_path, name):
+    opened = RunSet.open(recorded_run.recorded(tmp_path / "run", recorded_run.cell()).path)
+    (tmp_path / "run" / "tables" / name / "rivals-r1.parquet").write_bytes(b"PAR1")
+    with pytest.raises(AnalysisError, match=rf"{name}/rivals-r1\.parquet.*remove .*tables"):
+        opened._read(name, None, ["rivals-r1"])
 
 
 def test_an_unknown_column_is_refused_with_those_there_are(run_set):

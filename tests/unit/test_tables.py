@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 
+import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import recorded_run
 
 from fabbbr.errors import AnalysisError, ParseError, StoreError
-from fabbbr_analysis.tables import build
-from fabbbr_analysis.tables.build import build_tables, table_path
+from fabbbr_analysis.metrics import of_cell
+from fabbbr_analysis.runset import RunSet
+from fabbbr_analysis.tables import build, pieces
+from fabbbr_analysis.tables.build import build_tables, make_part, table_path
+from fabbbr_analysis.tables.cell import as_frames, read_cell
+from fabbbr_analysis.tables.index import altered
+from fabbbr_analysis.tables.pieces import sample_path, sample_schemas
 
 NAMES = ("cells", "flows", "intervals", "sockets", "queues", "runs")
+OF_SAMPLES = ("intervals", "sockets", "queues")
 TWO = (recorded_run.cell(1), recorded_run.cell(2))
 THIRD = recorded_run.cell(3)
 
@@ -32,7 +41,27 @@ def run(tmp_path):
 
 
 def contents(folder):
-    return {name: table_path(folder.path, name).read_bytes() for name in NAMES}
+    """The bytes of every table, and what was made of each cell."""
+    tables = folder.path / "tables"
+    return {path.relative_to(tables): path.read_bytes() for path in sorted(tables.rglob("*.parquet"))}
+
+
+def cells_in(folder, name):
+    return set(pq.read_table(table_path(folder.path, name), columns=["cell_id"])["cell_id"].to_pylist())
+
+
+def file_of(folder, name, cell_id="rivals-r1"):
+    if name in OF_SAMPLES:
+        return sample_path(folder.path / "tables", name, cell_id)
+    return table_path(folder.path, name)
+
+
+def made_by(monkeypatch):
+    """The ids of the cells whose part is made from now on."""
+    seen = []
+    make = pieces.make
+    monkeypatch.setattr(pieces, "make", lambda stored, *more: seen.append(stored.id) or make(stored, *more))
+    return seen
 
 
 def mark(folder):
@@ -48,19 +77,124 @@ def is_rebuilt(folder):
 def test_every_table_has_rows_of_every_cell(run):
     build_tables(run)
     for name in NAMES:
-        ids = pq.read_table(table_path(run.path, name), columns=["cell_id"])["cell_id"].to_pylist()
-        assert set(ids) == {"rivals-r1", "rivals-r2"}, name
+        assert cells_in(run, name) == {"rivals-r1", "rivals-r2"}, name
 
 
-def test_a_cell_is_a_row_group_so_that_it_can_be_read_alone(run):
+@pytest.mark.parametrize("name", OF_SAMPLES)
+def test_samples_of_a_cell_are_a_file_so_that_they_can_be_read_alone(run, name):
     build_tables(run)
-    for name in ("flows", "intervals", "sockets", "queues"):
-        file = pq.ParquetFile(table_path(run.path, name))
-        groups = [
-            set(file.read_row_group(i, ["cell_id"])["cell_id"].to_pylist())
-            for i in range(file.num_row_groups)
-        ]
-        assert groups == [{"rivals-r1"}, {"rivals-r2"}]
+    for cell_id in ("rivals-r1", "rivals-r2"):
+        table = pq.read_table(file_of(run, name, cell_id))
+        assert set(table["cell_id"].to_pylist()) == {cell_id}
+        assert table.schema == sample_schemas()[name]
+
+
+def test_tables_are_what_each_cell_says_by_itself(run):
+    build_tables(run)
+    alone = [read_cell(run.cell(cell.id)) for cell in TWO]
+    for name in ("cells", "flows", *OF_SAMPLES):
+        expected = pa.concat_tables([tables[name] for tables in alone])
+        assert pq.read_table(table_path(run.path, name)).equals(expected), name
+    measured = [of_cell(as_frames(tables), cell) for tables, cell in zip(alone, TWO, strict=True)]
+    metrics = pd.DataFrame(measured)
+    runs = pd.read_parquet(table_path(run.path, "runs"))
+    pd.testing.assert_frame_equal(runs[metrics.columns], metrics, check_dtype=False, check_exact=True)
+
+
+def test_rows_are_in_the_order_of_the_cells_however_many_are_put_together_at_once(run, monkeypatch):
+    build_tables(run)
+    together = {name: pq.read_table(table_path(run.path, name)) for name in ("cells", "flows", "runs")}
+    monkeypatch.setattr(build, "_CELLS_AT_ONCE", 1)
+    shutil.rmtree(run.path / "tables")
+    build_tables(run)
+    for name, table in together.items():
+        assert pq.read_table(table_path(run.path, name)).equals(table)
+
+
+# What is made, and when
+
+
+def test_a_new_cell_is_read_and_no_other(run, monkeypatch):
+    build_tables(run)
+    made = made_by(monkeypatch)
+    recorded_run.record(run, THIRD)
+    build_tables(run)
+    assert made == ["rivals-r3"]
+    assert all(cells_in(run, name) == {"rivals-r1", "rivals-r2", "rivals-r3"} for name in NAMES)
+
+
+def test_a_run_that_grew_has_the_tables_of_one_that_was_whole_at_once(run, tmp_path):
+    build_tables(run)
+    recorded_run.record(run, THIRD)
+    build_tables(run)
+    at_once = recorded(tmp_path / "elsewhere", *TWO)
+    recorded_run.record(at_once, THIRD)
+    build_tables(at_once)
+    assert contents(run) == contents(at_once)
+
+
+def test_a_cell_that_was_run_again_is_read_again_and_no_other(run, monkeypatch):
+    build_tables(run)
+    made = made_by(monkeypatch)
+    recorded_run.record(run, recorded_run.cell(2), status="uncertified")
+    build_tables(run)
+    assert made == ["rivals-r2"]
+
+
+def test_another_plan_reads_no_cell_again(run, monkeypatch):
+    build_tables(run)
+    made = made_by(monkeypatch)
+    build_tables(recorded_run.create(run.path, *TWO))
+    assert made == []
+
+
+def test_a_cell_that_is_gone_leaves_nothing_in_the_tables(run):
+    build_tables(run)
+    recorded_run.remove(run, "rivals-r2")
+    build_tables(run)
+    assert not list((run.path / "tables").rglob("rivals-r2*"))
+
+
+def test_a_part_is_made_as_soon_as_its_cell_is_whole_and_never_again(run, monkeypatch):
+    for cell in TWO:
+        make_part(run, cell.id)
+    made = made_by(monkeypatch)
+    assert altered(run.path / "tables") == []  # parts without an index are nothing wrong
+    build_tables(run)
+    assert made == []
+    assert all(cells_in(run, name) == {"rivals-r1", "rivals-r2"} for name in NAMES)
+
+
+def test_a_part_of_a_cell_that_came_meanwhile_stays(run, monkeypatch):
+    """Another process makes parts while this one looks at what is there."""
+    build_tables(run)
+    recorded_run.remove(run, "rivals-r2")
+    look = build.inspect
+
+    def meanwhile(folder, **more):
+        found = look(folder, **more)
+        if not folder.has("rivals-r3"):
+            recorded_run.record(folder, THIRD)
+            make_part(folder, "rivals-r3")
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(build, "inspect", meanwhile)
+        build_tables(run)
+    made = made_by(monkeypatch)
+    build_tables(run)
+    assert made == []
+
+
+def test_tables_of_the_former_layout_are_taken_away(run):
+    (run.path / "tables").mkdir()
+    former = run.path / "tables" / "sockets.parquet"
+    former.write_bytes(b"PAR1")
+    build_tables(run)
+    assert not former.exists()
+
+
+# What is noticed
 
 
 def test_the_same_cells_give_the_same_bytes(run, tmp_path):
@@ -126,13 +260,14 @@ def test_a_table_that_is_not_what_was_written_is_made_again(run, tmp_path, name,
     build_tables(run)
     before = contents(run)
     mark(run)
-    file = table_path(run.path, name)
+    file = file_of(run, name)
     text = file.read_bytes()
     file.unlink()
     if how == "changed":
         file.write_bytes(text[:40] + bytes([text[40] ^ 1]) + text[41:])
     elif how == "another's":
-        file.write_bytes(table_path(run.path, "cells" if name == "runs" else "runs").read_bytes())
+        other = file_of(run, "cells" if name == "runs" else "runs")
+        file.write_bytes((file_of(run, name, "rivals-r2") if name in OF_SAMPLES else other).read_bytes())
     elif how == "link":
         (tmp_path / "target").write_bytes(text)
         file.symlink_to(tmp_path / "target")
@@ -140,11 +275,61 @@ def test_a_table_that_is_not_what_was_written_is_made_again(run, tmp_path, name,
     assert contents(run) == before
 
 
-def test_tables_of_another_version_are_stale(run, monkeypatch):
+@pytest.mark.parametrize("name", OF_SAMPLES)
+def test_only_the_cell_of_an_altered_file_is_read_again(run, monkeypatch, name):
+    build_tables(run)
+    file_of(run, name, "rivals-r2").write_bytes(b"PAR1")
+    assert altered(run.path / "tables") == [
+        f"tables/{name}/rivals-r2.parquet is not what was written; fabbbr report makes the tables again"
+    ]
+    made = made_by(monkeypatch)
+    build_tables(run)
+    assert made == ["rivals-r2"]
+    assert altered(run.path / "tables") == []
+
+
+@pytest.mark.parametrize("how", ["edited", "gone", "another's", "nothing"])
+def test_a_record_of_a_cell_that_is_not_what_was_written_is_made_again(run, monkeypatch, how):
+    build_tables(run)
+    before = contents(run)
+    record = run.path / "tables" / "made" / "rivals-r1.json"
+    text = record.read_text()
+    record.unlink()
+    if how == "edited":
+        record.write_text(text.replace('"goodput_bps": ', '"goodput_bps": 1', 1))
+        assert record.read_text() != text
+    elif how == "another's":
+        record.write_text((record.parent / "rivals-r2.json").read_text())
+    elif how == "nothing":
+        record.write_text("")
+    made = made_by(monkeypatch)
+    build_tables(run)
+    assert made == ["rivals-r1"]
+    assert contents(run) == before
+
+
+@pytest.mark.parametrize("name", [*OF_SAMPLES, "made"])
+def test_a_folder_of_parts_that_is_a_link_is_not_followed(run, tmp_path, name):
+    build_tables(run)
+    kept = tmp_path / "kept"
+    (run.path / "tables" / name).rename(kept)
+    (run.path / "tables" / name).symlink_to(kept)
+    before = {path: path.read_bytes() for path in kept.iterdir()}
+    assert len(altered(run.path / "tables")) == 2
+    build_tables(run)
+    assert not (run.path / "tables" / name).is_symlink()
+    assert {path: path.read_bytes() for path in kept.iterdir()} == before
+    assert altered(run.path / "tables") == []
+
+
+def test_tables_of_another_version_are_stale_and_every_cell_is_read_again(run, monkeypatch):
     build_tables(run)
     mark(run)
-    monkeypatch.setattr(build, "TABLES_VERSION", build.TABLES_VERSION + 1)
+    for module in (build, pieces):
+        monkeypatch.setattr(module, "TABLES_VERSION", build.TABLES_VERSION + 1)
+    made = made_by(monkeypatch)
     assert is_rebuilt(run)
+    assert made == ["rivals-r1", "rivals-r2"]
 
 
 @pytest.mark.parametrize("text", ["", "[", "[]", '{"cells": {}}'])
@@ -173,8 +358,7 @@ def test_a_damaged_cell_is_in_no_table_and_named_until_it_is_whole_again(run):
     for _ in range(2):  # the second time the tables are there
         assert build_tables(run).problems == ("rivals-r1: raw/flow-0.server.json does not match its sha256",)
         for name in NAMES:
-            ids = pq.read_table(table_path(run.path, name), columns=["cell_id"])["cell_id"].to_pylist()
-            assert set(ids) == {"rivals-r2"}, name
+            assert cells_in(run, name) == {"rivals-r2"}, name
         mark(run)
     assert not is_rebuilt(run)
     file.write_bytes(text)
@@ -202,9 +386,10 @@ def test_a_link_where_tables_are_prepared_is_not_followed(run, tmp_path, end):
 def test_a_run_folder_without_cells_has_empty_tables(tmp_path):
     folder = recorded_run.create(tmp_path / "run", recorded_run.cell())
     build_tables(folder)
-    assert {name: pq.read_table(table_path(folder.path, name)).num_rows for name in NAMES} == dict.fromkeys(
-        NAMES, 0
-    )
+    run_set = RunSet.open(folder.path)
+    assert [len(getattr(run_set, name)) for name in ("cells", "flows", "runs", "intervals")] == [0] * 4
+    assert list(run_set.sockets().columns) == sample_schemas()["sockets"].names
+    assert run_set.sockets().empty
     assert "axis_cca" in pq.read_schema(table_path(folder.path, "cells")).names
 
 

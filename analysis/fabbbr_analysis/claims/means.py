@@ -14,7 +14,7 @@ import numpy as np
 
 from fabbbr_analysis.claims.observed import Observable
 from fabbbr_analysis.claims.sample import Array, Key, MissingConditionError, Sample, key_of
-from fabbbr_analysis.stats import mean, resamples
+from fabbbr_analysis.stats import mean, means_of_resamples
 
 
 @dataclass(kw_only=True)
@@ -33,7 +33,7 @@ class Means:
     @classmethod
     def resampled(cls, samples: Mapping[Observable, Sample], generator: np.random.Generator) -> Means:
         """Take the means of 10 000 resamples of the runs of each condition."""
-        return cls(samples=samples, reduce=lambda runs: mean(resamples(runs, generator)))
+        return cls(samples=samples, reduce=lambda runs: means_of_resamples(runs, generator))
 
     def mean(self, quantity: Observable, coordinates: Key) -> Array:
         """Mean of a quantity in one condition; raise MissingConditionError when it was not run."""

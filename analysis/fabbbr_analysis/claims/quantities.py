@@ -7,7 +7,7 @@ condition, the coordinates in the order of ``by``. Only certified runs are ever 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -130,9 +130,7 @@ class OfFlows(PerRun):
 
     def values(self, runs: pd.DataFrame, observed: Observed) -> Sequence[float] | pd.Series[float]:
         """Measure run by run."""
-        flows = dict(iter(observed.run_set.flows.groupby("cell_id")))
-        own = [cell_id for cell_id in runs["cell_id"] if cell_id in flows]
-        return at_cells({cell_id: self.measure(flows[cell_id]) for cell_id in own}, runs)
+        return at_cells({cell_id: self.measure(flows) for cell_id, flows in _flows_of(runs, observed)}, runs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,10 +146,11 @@ class InWindow(PerRun):
 
     def values(self, runs: pd.DataFrame, observed: Observed) -> Sequence[float] | pd.Series[float]:
         """Measure run by run."""
-        flows = dict(iter(observed.run_set.flows.groupby("cell_id")))
-        intervals = dict(iter(observed.run_set.intervals.groupby("cell_id")))
-        both = [cell_id for cell_id in runs["cell_id"] if cell_id in flows and cell_id in intervals]
-        return at_cells({cell_id: self._value(flows[cell_id], intervals[cell_id]) for cell_id in both}, runs)
+        values = {
+            cell_id: self._value(flows, observed.run_set.intervals_of([cell_id]))
+            for cell_id, flows in _flows_of(runs, observed)
+        }
+        return at_cells(values, runs)
 
     def _value(self, flows: pd.DataFrame, intervals: pd.DataFrame) -> float:
         progress = progress_of_flows(flows, intervals)
@@ -159,6 +158,13 @@ class InWindow(PerRun):
             return np.nan
         start_s, end_s = self.window(min(float(times[-1]) for times, _ in progress))
         return self.measure(flows.assign(received=received_between(progress, start_s, end_s)))
+
+
+def _flows_of(runs: pd.DataFrame, observed: Observed) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Cell id and flows of each of the runs that has any, one run at a time."""
+    flows = observed.run_set.flows
+    own = flows[flows["cell_id"].isin(runs["cell_id"])]
+    return ((str(cell_id), rows) for cell_id, rows in own.groupby("cell_id"))
 
 
 @dataclass(frozen=True, kw_only=True)

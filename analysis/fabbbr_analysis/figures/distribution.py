@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import plotly.graph_objects as go
 
 from fabbbr_analysis.figures import canvas
@@ -24,20 +25,13 @@ def bandwidth_estimates(run_set: RunSet, cell_ids: Sequence[str], *, palette: Pa
 
     Cells without a BBR flow add nothing: a figure without traces means that there was none.
     """
-    columns = ["cell_id", "flow", "t_s", "side", "bbr_bw_bps"]
-    sockets = run_set.sockets(columns=columns, cell_ids=list(cell_ids))
-    seeds = dict(zip(run_set.cells["cell_id"], run_set.cells["seed"], strict=True))
-    sockets = sockets[(sockets["side"] == "sender") & sockets["bbr_bw_bps"].notna()]
-    sockets = sockets.merge(run_set.cells[["cell_id", "warm_up_s"]], on="cell_id")
-    sockets = sockets[sockets["t_s"] >= sockets["warm_up_s"]]
-    # The kernel calls every BBR "bbr"; which one was asked for is in table flows.
-    sockets = sockets.merge(run_set.flows[["cell_id", "flow", "cca"]], on=["cell_id", "flow"])
     figure = canvas.empty(height=360)
+    seeds = dict(zip(run_set.cells["cell_id"], run_set.cells["seed"], strict=True))
+    curves = [curve for cell_id in cell_ids for curve in _curves(run_set, cell_id)]
     named: set[str] = set()
-    for (cca, cell_id), samples in sockets.groupby(["cca", "cell_id"], sort=True):
-        name = str(cca)
+    for name, cell_id, estimates_mbps in sorted(curves, key=lambda curve: curve[:2]):
         figure.add_scatter(
-            x=compact(np.quantile(samples["bbr_bw_bps"].to_numpy(dtype=float), QUANTILES) * 1e-6),
+            x=estimates_mbps,
             y=compact(QUANTILES),
             mode="lines",
             name=name,
@@ -55,6 +49,20 @@ def bandwidth_estimates(run_set: RunSet, cell_ids: Sequence[str], *, palette: Pa
     figure.update_xaxes(title_text="Bandwidth estimate of BBR (Mbit/s)")
     figure.update_yaxes(title_text="Share of samples below", range=[0, 1], tickformat=".0%")
     return figure
+
+
+def _curves(run_set: RunSet, cell_id: str) -> Iterator[tuple[str, str, npt.NDArray[np.float32]]]:
+    """Congestion control, cell and quantiles [Mbit/s] for each BBR of one cell; only its samples are read."""
+    columns = ["cell_id", "flow", "t_s", "side", "bbr_bw_bps"]
+    sockets = run_set.sockets(columns=columns, cell_ids=[cell_id])
+    sockets = sockets[(sockets["side"] == "sender") & sockets["bbr_bw_bps"].notna()]
+    sockets = sockets.merge(run_set.cells[["cell_id", "warm_up_s"]], on="cell_id")
+    sockets = sockets[sockets["t_s"] >= sockets["warm_up_s"]]
+    # The kernel calls every BBR "bbr"; which one was asked for is in table flows.
+    sockets = sockets.merge(run_set.flows[["cell_id", "flow", "cca"]], on=["cell_id", "flow"])
+    for cca, samples in sockets.groupby("cca", sort=True):
+        estimates_bps = samples["bbr_bw_bps"].to_numpy(dtype=float)
+        yield str(cca), cell_id, compact(np.quantile(estimates_bps, QUANTILES) * 1e-6)
 
 
 def _mark_rate(figure: go.Figure, rate_mbps: float) -> None:

@@ -112,9 +112,8 @@ def _curves(flows: pd.DataFrame, palette: Palette) -> dict[tuple[str, int], _Cur
 
 def _goodput(run_set: RunSet, flows: pd.DataFrame) -> pd.DataFrame:
     """Sum the parallel streams of each receiver interval, at the interval's middle on the common clock."""
-    intervals = run_set.intervals
-    wanted = intervals[(intervals["side"] == "receiver") & intervals["cell_id"].isin(flows["cell_id"])]
-    wanted = wanted[wanted["throughput_bps"].notna()]
+    intervals = run_set.intervals_of(list(flows["cell_id"].unique()))
+    wanted = intervals[(intervals["side"] == "receiver") & intervals["throughput_bps"].notna()]
     # iperf3 closes an interval stream by stream, some microseconds apart, and never oftener than every 0.1 s.
     by_interval = wanted.assign(interval=wanted["start_s"].round(1)).groupby(
         ["cell_id", "flow", "interval"], as_index=False

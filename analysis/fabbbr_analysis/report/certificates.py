@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from fabbbr.foreign import inline
 from fabbbr.model import CellManifest, Check
@@ -53,57 +53,69 @@ class Certificates:
 
 
 def collect(
-    manifests: Sequence[CellManifest], planned: Sequence[str], damaged: Mapping[str, Sequence[str]]
+    manifests: Iterable[CellManifest], planned: Sequence[str], damaged: Mapping[str, Sequence[str]]
 ) -> Certificates:
     """Sum up the certificates of the cells that ran, against the ids that were planned.
 
-    ``damaged`` are names in ``cells/`` with what is wrong there: they were left out of everything.
+    ``manifests`` are gone through once, and none is kept. ``damaged`` are names in ``cells/`` with what is
+    wrong there: they were left out of everything.
     """
-    by_name: dict[str, list[Check]] = {}
-    for manifest in manifests:
-        for check in manifest.certificate.checks:
-            by_name.setdefault(check.name, []).append(check)
-    summaries = [_summary(name, checks) for name, checks in by_name.items()]
-    there = {manifest.cell.id for manifest in manifests} | damaged.keys()
-    broken = (
+    tallies: dict[str, _Tally] = {}
+    failed: list[FailedCheck] = []
+    excluded = [
         Excluded(cell_id=inline(name), status="damaged", reason="; ".join(problems))
         for name, problems in damaged.items()
-    )
-    return Certificates(
-        failed=tuple(
-            FailedCheck(cell_id=manifest.cell.id, check=check)
-            for manifest in manifests
+    ]
+    there, certified = set(damaged), 0
+    for manifest in manifests:
+        cell_id = manifest.cell.id
+        there.add(cell_id)
+        certified += manifest.status == "certified"
+        if manifest.status != "certified":
+            reason = manifest.reason or "no reason was recorded"
+            excluded.append(Excluded(cell_id=cell_id, status=manifest.status, reason=reason))
+        for check in manifest.certificate.checks:
+            tallies.setdefault(check.name, _Tally()).add(check)
+        failed += [
+            FailedCheck(cell_id=cell_id, check=check)
             for check in manifest.certificate.checks
             if not check.passed
-        ),
-        excluded=(
-            *broken,
-            *(
-                Excluded(
-                    cell_id=manifest.cell.id,
-                    status=manifest.status,
-                    reason=manifest.reason or "no reason was recorded",
-                )
-                for manifest in manifests
-                if manifest.status != "certified"
-            ),
-        ),
+        ]
+    summaries = (tally.summary(name) for name, tally in tallies.items())
+    return Certificates(
+        failed=tuple(failed),
+        excluded=tuple(excluded),
         # Worst first, then by name: what needs a look stands on top.
         summaries=tuple(sorted(summaries, key=lambda s: (s.passed - s.total, s.name))),
-        certified=sum(manifest.status == "certified" for manifest in manifests),
+        certified=certified,
         planned=len(planned),
         missing=tuple(cell_id for cell_id in planned if cell_id not in there),
     )
 
 
-def _summary(name: str, checks: list[Check]) -> CheckSummary:
-    return CheckSummary(
-        name=name,
-        passed=sum(check.passed for check in checks),
-        total=len(checks),
-        asked=spread(sorted({check.asked for check in checks}, key=_by_number)),
-        measured=spread(sorted({check.measured for check in checks}, key=_by_number)),
-    )
+@dataclass(kw_only=True)
+class _Tally:
+    """One check, as far as its cells were seen."""
+
+    passed: int = 0
+    total: int = 0
+    asked: set[str] = field(default_factory=set)
+    measured: set[str] = field(default_factory=set)
+
+    def add(self, check: Check) -> None:
+        self.passed += check.passed
+        self.total += 1
+        self.asked.add(check.asked)
+        self.measured.add(check.measured)
+
+    def summary(self, name: str) -> CheckSummary:
+        return CheckSummary(
+            name=name,
+            passed=self.passed,
+            total=self.total,
+            asked=spread(sorted(self.asked, key=_by_number)),
+            measured=spread(sorted(self.measured, key=_by_number)),
+        )
 
 
 def _by_number(text: str) -> tuple[float, str]:

@@ -150,7 +150,7 @@ def _differences(a: RunSet, b: RunSet) -> list[Difference]:
 def _facts(run_set: RunSet) -> dict[str, str]:
     facts: Sequence[Fact] = (
         *provenance.conditions(run_set.manifest),
-        *provenance.facts(run_set.manifest, run_set.cell_manifests()),
+        *provenance.facts(run_set.manifest, run_set.origins()),
     )
     return {fact.name: fact.value for fact in facts}
 

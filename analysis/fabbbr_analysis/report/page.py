@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 from markupsafe import Markup
 
-from fabbbr.model import CellManifest, RunManifest
+from fabbbr.model import Provenance, RunManifest
 from fabbbr_analysis.figures.style import Palette
 from fabbbr_analysis.report import bands, diagram, provenance
 from fabbbr_analysis.report.certificates import Certificates, collect
@@ -179,7 +179,7 @@ def _experiment(
     place: int, run_set: RunSet, summary: pd.DataFrame, palette: Palette, folder: Path
 ) -> ExperimentSection:
     manifest: RunManifest = run_set.manifest
-    manifests = run_set.cell_manifests()
+    origins = run_set.origins()
     slug = f"e{place}-{run_set.experiment}"
     return ExperimentSection(
         slug=slug,
@@ -198,21 +198,21 @@ def _experiment(
         ),
         table=result_table(run_set.runs, summary),
         certificates=collect(
-            manifests,
+            run_set.cell_manifests(),
             [cell.id for cell in manifest.cells],
             run_set.found.damaged if run_set.found is not None else {},
         ),
         problems=run_set.problems,
-        provenance=(*provenance.facts(manifest, manifests), *provenance.digest(run_set)),
+        provenance=(*provenance.facts(manifest, origins), *provenance.digest(run_set)),
         digest=run_set.found.digest if run_set.found is not None else None,
-        clock=_clock(manifests),
-        rerun=provenance.rerun_command(manifest, manifests),
+        clock=_clock(origins),
+        rerun=provenance.rerun_command(manifest, origins),
         downloads=_downloads(run_set, folder),
     )
 
 
-def _clock(manifests: Sequence[CellManifest]) -> str:
-    clocks = distinct(sorted(manifest.provenance.testbed.clock for manifest in manifests))
+def _clock(origins: Sequence[Provenance]) -> str:
+    clocks = distinct(sorted(origin.testbed.clock for origin in origins))
     return listing(clocks) if clocks else "none"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fabbbr.model import Cell, CellManifest, CongestionControl, Flow, RunManifest
+from fabbbr.model import Cell, CongestionControl, Flow, Provenance, RunManifest
 from fabbbr_analysis.report.diagram import buffers, spread
 from fabbbr_analysis.report.wording import counted, distinct, listing, tie
 
@@ -109,9 +109,8 @@ def _length(flow: Flow) -> str:
     return str(flow.duration) if flow.duration is not None else f"until {flow.size} are sent"
 
 
-def facts(manifest: RunManifest, manifests: Sequence[CellManifest]) -> tuple[Fact, ...]:
+def facts(manifest: RunManifest, origins: Sequence[Provenance]) -> tuple[Fact, ...]:
     """Return what produced the cells; a property in which they differ shows every value."""
-    origins = [each.provenance for each in manifests]
     places = [origin.testbed for origin in origins]
     machines = [machine for place in places for machine in place.machines.values()]
     tools = sorted({name for machine in machines for name in machine.tools})
@@ -155,13 +154,13 @@ def _hashes(hashes: Iterable[str | None]) -> list[str]:
     return [f"sha256 {value[:_SHORT_HASH]}…" for value in hashes if value is not None]
 
 
-def rerun_command(manifest: RunManifest, manifests: Sequence[CellManifest]) -> str:
+def rerun_command(manifest: RunManifest, origins: Sequence[Provenance]) -> str:
     """Return the command line that makes this run again."""
     profile = [] if manifest.profile == "default" else [f"--{manifest.profile}"]
     argv = ["fabbbr", "run", manifest.source_name, *profile]
     argv += ["--repeat", str(max(cell.repetition for cell in manifest.cells))]
     argv += ["--backend", manifest.backend]
-    if any(each.provenance.testbed.clock == "real" for each in manifests):
+    if any(origin.testbed.clock == "real" for origin in origins):
         argv += ["--clock", "real"]
     for override in manifest.overrides:
         argv += ["--set", override]

@@ -1,67 +1,98 @@
-"""Run folder → ``tables/*.parquet``, a cell at a time: memory is bounded by the largest cell.
+"""Run folder → ``tables/``, a cell at a time: each cell's part is made once, memory is that of one cell.
 
-The tables are a cache of what the raw files say. They are rebuilt when a cell was added, removed or run
-again, when the plan changed, when this package reads raw files differently, or when they are not the bytes
-that were written; from the same cells they have the same bytes. A damaged cell is in none of them.
+The tables are a cache of what the raw files say. A cell's part (see ``pieces``) is made again when the cell
+was run again, when this package reads raw files differently, or when it is not the bytes that were written.
+The tables that have rows of all cells, ``cells``, ``flows`` and ``runs``, are put together from the parts; of
+the same cells they have the same bytes. A damaged cell is in none of them.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fabbbr.errors import AnalysisError
+from fabbbr.errors import AnalysisError, StoreError
 from fabbbr.files import require_folder
-from fabbbr.inspection import Inspection, inspect
+from fabbbr.inspection import Inspection, inspect, summary_of
 from fabbbr.store import RunFolder
-from fabbbr_analysis.tables import index
-from fabbbr_analysis.tables.cell import CellTables, as_frames, read_cell
-from fabbbr_analysis.tables.columns import (
-    FLOWS,
-    INTERVALS,
-    TABLES_VERSION,
-    cells_schema,
-    runs_schema,
-)
-from fabbbr_analysis.tables.sampled import sampled_tables
+from fabbbr_analysis.tables import index, pieces
+from fabbbr_analysis.tables.cell import CellTables
+from fabbbr_analysis.tables.columns import FLOWS, TABLES_VERSION, cells_schema, runs_schema
+from fabbbr_analysis.tables.pieces import sample_path, sample_schemas
 
-__all__ = ["CellTables", "Progress", "build_tables", "table_path"]
+__all__ = [
+    "CellTables",
+    "Progress",
+    "build_tables",
+    "make_part",
+    "sample_path",
+    "sample_schemas",
+    "table_path",
+    "tables_of",
+]
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Called with the number of cells read so far and the number of all."""
+"""Called with the number of cells read so far and the number of all that must be read."""
+
+_OF_ALL_CELLS = ("cells", "flows", "runs")
+_CELLS_AT_ONCE = 256
+"""How many cells' rows are held while a table of all cells is written; a row group each."""
+
+
+def tables_of(run: Path) -> Path:
+    """Say where the tables of a run folder are."""
+    return run / "tables"
 
 
 def table_path(run: Path, name: str) -> Path:
-    """Say where a table of the run folder is."""
-    return run / "tables" / f"{name}.parquet"
+    """Say where a table of the run folder is: a file, or a folder with a file per cell."""
+    return tables_of(run) / (f"{name}.parquet" if name in _OF_ALL_CELLS else name)
 
 
 def build_tables(folder: RunFolder, *, progress: Progress | None = None) -> Inspection:
-    """Make ``tables/`` of a run folder unless it is up to date; return what was found wrong with the folder.
+    """Bring ``tables/`` of a run folder up to date; return what was found wrong with the folder.
 
-    Raw files are hashed before tables are made of them. Raises ParseError when one that is whole cannot be
-    read, AnalysisError when the tables cannot be written (those that were there before then stay), and
-    StoreError when ``tables`` is a link.
+    Only of cells whose part is missing or stale raw files are read, and hashed before. Raises ParseError when
+    one that is whole cannot be read, AnalysisError when the tables cannot be written (those of all cells that
+    were there before then stay), and StoreError when ``tables`` is a link.
     """
-    final = folder.path / "tables"
+    final = tables_of(folder.path)
     require_folder(final)
     found = inspect(folder, raw_files=False)
-    if index.is_current(final, _made_from(found)):
+    made = {cell_id for cell_id, sha256 in found.whole.items() if pieces.is_made(final, cell_id, sha256)}
+    if _is_current(final, found, made):
         return found
-    found = inspect(folder, raw_files=True)
-    made_from = _made_from(found)
-    if not index.is_current(final, made_from):
-        with _replacing(final) as work:
-            _write(folder, found.whole, work, progress)
-            index.write(work, made_from)
+    found = inspect(folder, raw_files=True, unhashed=made)
+    if not _is_current(final, found, made):
+        _write(folder, found, made, progress)
     return found
+
+
+def make_part(folder: RunFolder, cell_id: str) -> None:
+    """Make the part of one cell, as soon as it is whole; tables of all cells are left as they are.
+
+    Raises as :func:`build_tables`, and StoreError when the cell is damaged.
+    """
+    final = tables_of(folder.path)
+    require_folder(final)
+    stored = folder.cell(cell_id)
+    problems = tuple(stored.damage())
+    if problems:
+        raise StoreError(summary_of(problems))
+    with _working(final) as work:
+        pieces.make(stored, final, work)
+
+
+def _is_current(final: Path, found: Inspection, made: Collection[str]) -> bool:
+    return all(cell_id in made for cell_id in found.whole) and index.is_current(final, _made_from(found))
 
 
 def _made_from(found: Inspection) -> dict[str, Any]:
@@ -70,71 +101,78 @@ def _made_from(found: Inspection) -> dict[str, Any]:
 
 
 @contextmanager
-def _replacing(final: Path) -> Iterator[Path]:
-    """Yield an empty folder that takes the place of ``final`` at the end, or vanishes on an error."""
+def _working(final: Path) -> Iterator[Path]:
+    """Yield an empty folder beside ``final``; what is left in it at the end vanishes."""
     work = final.with_name(f".tables.{os.getpid()}.partial")
-    old = final.with_name(f".tables.{os.getpid()}.old")
     try:
-        for place in (work, old):
-            _clear(place)
+        # What a killed process with the same number left, or a link that stands there.
+        pieces.clear(work)
         work.mkdir()
         yield work
-        if final.exists():
-            final.rename(old)
-        work.rename(final)
     except OSError as error:
         message = f"cannot write {final}: {error.strerror}; free some space or make the folder writable"
         raise AnalysisError(message) from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
 
 
-def _clear(place: Path) -> None:
-    """Take away what a killed process with the same number left, or a link that stands there."""
-    if place.is_symlink():
-        place.unlink()
-    shutil.rmtree(place, ignore_errors=True)
-
-
-def _write(folder: RunFolder, whole: Mapping[str, str], work: Path, progress: Progress | None) -> None:
-    from fabbbr_analysis.metrics import of_cell
-
-    axes = dict.fromkeys(key for cell in folder.manifest.cells for key in cell.axes)
-    cells: list[dict[str, Any]] = []
-    runs: list[dict[str, Any]] = []
-    with ExitStack() as stack:
-        writers = {name: _writer(work / f"{name}.parquet", schema) for name, schema in _streamed().items()}
-        for writer in writers.values():
-            stack.enter_context(writer)
-        for done, cell_id in enumerate(whole, start=1):
-            stored = folder.cell(cell_id)
-            tables = read_cell(stored)
-            for name, writer in writers.items():
-                if len(tables[name]):
-                    writer.write_table(tables[name], row_group_size=len(tables[name]))
-            metrics = of_cell(as_frames(tables), stored.manifest.cell)
-            cells += tables["cells"].to_pylist()
-            runs.append(cells[-1] | metrics)
-            axes.update(dict.fromkeys(stored.manifest.cell.axes))
+def _write(folder: RunFolder, found: Inspection, made: Collection[str], progress: Progress | None) -> None:
+    final = tables_of(folder.path)
+    missing = [cell_id for cell_id in found.whole if cell_id not in made]
+    with _working(final) as work:
+        pieces.sweep(final, lambda cell_id: _has_part(folder, found, cell_id))
+        for done, cell_id in enumerate(missing, start=1):
+            pieces.make(folder.cell(cell_id), final, work)
             if progress is not None:
-                progress(done, len(whole))
-    schema = cells_schema(axes)
-    metric_names = [name for name in (runs[0] if runs else {}) if name not in cells[0]]
-    _write_rows(work / "cells.parquet", cells, schema)
-    _write_rows(work / "runs.parquet", runs, runs_schema(schema, metric_names))
+                progress(done, len(missing))
+        _put_together(folder, list(found.whole), work)
+        index.write(work, _made_from(found))
+        final.mkdir(exist_ok=True)
+        _clear_around(final)
+        for name in (*(table_path(folder.path, name).name for name in _OF_ALL_CELLS), index.INDEX):
+            (work / name).replace(final / name)
 
 
-def _streamed() -> dict[str, pa.Schema]:
-    """Tables that are written cell by cell; ``cells`` and ``runs``, one row per cell, come last."""
-    sampled = {name: table.schema for name, table in sampled_tables().items()}
-    return {"flows": FLOWS, "intervals": INTERVALS, **sampled}
+def _has_part(folder: RunFolder, found: Inspection, cell_id: str) -> bool:
+    """Whether a cell may have a part: one that came since may, whose tables another process makes."""
+    return cell_id in found.whole or (cell_id not in found.damaged and folder.has(cell_id))
+
+
+def _clear_around(final: Path) -> None:
+    """Take away what is no part of a cell: the index with its tables, and strangers."""
+    parts = {pieces.MADE, *sample_schemas()}
+    for path in final.iterdir():
+        if path.name not in parts:
+            pieces.clear(path)
+
+
+def _put_together(folder: RunFolder, cell_ids: list[str], work: Path) -> None:
+    """Write the tables of all cells from their parts, some cells at a time."""
+    tables = tables_of(folder.path)
+    axes = dict.fromkeys(key for cell in folder.manifest.cells for key in cell.axes)
+    cells = cells_schema(axes)
+    runs = runs_schema(cells, pieces.summary_of(tables, cell_ids[0]).metrics if cell_ids else ())
+    with (
+        _writer(work / "cells.parquet", cells) as of_cells,
+        _writer(work / "flows.parquet", FLOWS) as of_flows,
+        _writer(work / "runs.parquet", runs) as of_runs,
+    ):
+        for some in _batches(cell_ids):
+            summaries = [pieces.summary_of(tables, cell_id) for cell_id in some]
+            _append(of_cells, (each.cell for each in summaries), cells)
+            _append(of_flows, (flow for each in summaries for flow in each.flows), FLOWS)
+            _append(of_runs, (each.cell | each.metrics for each in summaries), runs)
+
+
+def _batches(cell_ids: Iterable[str]) -> Iterator[list[str]]:
+    rest = iter(cell_ids)
+    while some := list(islice(rest, _CELLS_AT_ONCE)):
+        yield some
 
 
 def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
     return pq.ParquetWriter(path, schema, compression="zstd")
 
 
-def _write_rows(path: Path, rows: Sequence[dict[str, Any]], schema: pa.Schema) -> None:
-    with _writer(path, schema) as writer:
-        writer.write_table(pa.Table.from_pylist(list(rows), schema=schema))
+def _append(writer: pq.ParquetWriter, rows: Iterable[dict[str, Any]], schema: pa.Schema) -> None:
+    writer.write_table(pa.Table.from_pylist(list(rows), schema=schema))

@@ -8,8 +8,9 @@ import pyarrow as pa
 
 from fabbbr_analysis.parse import iperf3
 
-TABLES_VERSION = 4
-"""Raised when the same raw files give other tables: a parser was mended, a column changed."""
+TABLES_VERSION = 5
+"""Raised when the same raw files give other tables: a parser was mended, a column changed, or they lie
+elsewhere: from 5 on a cell has its own files of samples."""
 
 CELLS = pa.schema(
     [
