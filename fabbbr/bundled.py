@@ -30,11 +30,10 @@ def names(kind: Literal["experiments", "slices"]) -> tuple[str, ...]:
 def find(kind: Literal["experiments", "slices"], name: str, *, beside: Path | None = None) -> Path:
     """The file of a bundled name, or of a path relative to the folder ``beside`` (default: the current one).
 
-    A path has a slash or a dot in it, a bundled name has neither. Raises
-    UsageError when there is no such file.
+    Raises UsageError when there is no such file.
     """
     suffix, one = _SUFFIX[kind], kind.removesuffix("s")
-    if "/" in name or "." in name:
+    if is_path(name):
         path = (beside or Path()) / name
         if not _is_file(path):
             message = (
@@ -50,6 +49,11 @@ def find(kind: Literal["experiments", "slices"], name: str, *, beside: Path | No
         )
         raise UsageError(message)
     return folder(kind) / f"{name}{suffix}"
+
+
+def is_path(name: str) -> bool:
+    """Whether a file of the user's own is meant: a path has a slash or a dot in it, a bundled name has neither."""
+    return "/" in name or "." in name
 
 
 def _is_file(path: Path) -> bool:

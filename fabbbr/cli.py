@@ -190,6 +190,11 @@ def _add_plan_options(parser: argparse.ArgumentParser) -> None:
         help="change a key of the experiment, as in path.rate='1 Gbit/s'; may be given again",
     )
     parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="let the experiment's own slice file run, which is Python, without asking; for this call only",
+    )
+    parser.add_argument(
         "--only", metavar="SELECTOR", help="axis=value[,axis=value…], or a glob over cell ids"
     )
 

@@ -23,6 +23,10 @@ class UsageError(FabbbrError):
     exit_status = 2
 
 
+class UntrustedError(UsageError):
+    """A slice file of the user's own would run, and nobody has said that it may."""
+
+
 class SpecError(FabbbrError):
     """An experiment file, a quantity in it or a slice definition cannot be understood."""
 

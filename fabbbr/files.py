@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-from fabbbr.errors import FabbbrError, StoreError, refusal
+from fabbbr.errors import FabbbrError, SpecError, StoreError, refusal
 from fabbbr.foreign import inline
 
 LARGEST_RECORD_BYTES = 128 << 20
@@ -117,12 +117,22 @@ def refuse_link(path: Path) -> None:
         raise StoreError(message)
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Replace ``path`` by ``text``; after a crash it holds the old text or the new, never half of it."""
+def write_atomically(
+    path: Path,
+    text: str,
+    *,
+    mode: int | None = None,
+    remedy: str = "free some space or choose another --out",
+) -> None:
+    """Replace ``path`` by ``text``; after a crash it holds the old text or the new, never half of it.
+
+    ``mode`` (default: what the umask leaves of 666) is that of the file from its first byte on. Raises
+    StoreError, with ``remedy``, when it cannot be written.
+    """
     refuse_link(path)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        with _new(partial) as file:
+        with _new(partial, mode) as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
@@ -130,12 +140,37 @@ def write_atomically(path: Path, text: str) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
-        message = f"cannot write {path}: {error.strerror}; free some space or choose another --out"
+        message = f"cannot write {path}: {error.strerror}; {remedy}"
         raise StoreError(message) from error
 
 
-def _new(path: Path) -> TextIO:
+def _new(path: Path, mode: int | None) -> TextIO:
     """A file that was not there; what a killed process of the same number left, or a link, is taken away."""
     path.unlink(missing_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    return os.fdopen(os.open(path, flags, 0o666), "w", encoding="utf-8")
+    file = os.fdopen(os.open(path, flags, 0o666 if mode is None else mode), "w", encoding="utf-8")
+    if mode is not None:
+        os.fchmod(file.fileno(), mode)  # whatever the umask took away
+    return file
+
+
+def read_named(path: Path, *, most: int, said: str) -> bytes:
+    """The bytes of a file that somebody named: it may be a pipe, a device or far too long.
+
+    Raises SpecError when it cannot be read, is no file, or has more than ``most`` bytes (``said``: whose
+    limit that is).
+    """
+    try:
+        # Without O_NONBLOCK a pipe that nobody writes to would hold the opening itself.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123 - a descriptor
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                message = f"cannot read {path}: it is no file; name one"
+                raise SpecError(message)
+            content = file.read(most + 1)
+    except (OSError, ValueError) as error:
+        message = f"cannot read {path}: {getattr(error, 'strerror', error)}; name an existing file"
+        raise SpecError(message) from error
+    if len(content) > most:
+        message = f"{path}: more than {most} bytes, {said}; shorten it"
+        raise SpecError(message)
+    return content

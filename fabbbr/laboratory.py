@@ -6,7 +6,7 @@ import datetime as dt
 import os
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ from fabbbr.spec.experiment import Profile
 from fabbbr.spec.read import describe
 from fabbbr.store import RunFolder, only_writer
 from fabbbr.testbed import ClockKind, Testbed
+from fabbbr.trust import Trust
 from fabbbr.version import __version__
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ class Request:
     only: str | None = None
     out: Path | None = None
     jobs: int | None = None
+    trust: Trust = field(default_factory=Trust)
+    """Whether a slice file of the user's own may run."""
 
 
 def planned(request: Request) -> Planned:
@@ -55,6 +58,7 @@ def planned(request: Request) -> Planned:
         profile=request.profile,
         overrides=request.overrides,
         repeat=request.repeat,
+        trust=request.trust,
     )
 
 
@@ -194,8 +198,12 @@ def run(  # noqa: PLR0913 - the notebook's face of the command line: one keyword
     only: str | None = None,
     out: str | Path | None = None,
     overrides: Sequence[str] = (),
+    trust: bool = False,
 ) -> RunSet:
     """Run an experiment (or continue it) and return its results: DataFrames, figures and a report.
+
+    ``trust`` lets a slice file of your own, which is Python, run: an experiment file that you did not write may
+    name one. Without it UntrustedError is raised, unless you said yes to that file at a terminal before.
 
     Examples
     --------
@@ -212,6 +220,7 @@ def run(  # noqa: PLR0913 - the notebook's face of the command line: one keyword
         only=only,
         out=Path(out) if out is not None else None,
         jobs=jobs,
+        trust=Trust(anything=trust),
     )
     folder, _ = carry_out(request, announce=lambda *_: None, listen=lambda _: None)
     return open_runs([folder.path])[0]

@@ -222,7 +222,7 @@ def _outgoing_socket(options: argparse.Namespace, number: int) -> socket.socket:
 
 
 def _options(argv: List[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="agent.transfer", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="agent.transfer")
     sides = parser.add_subparsers(dest="side")
     receiver, sender = sides.add_parser("receive"), sides.add_parser("send")
     for side in (receiver, sender):

@@ -11,6 +11,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
+from fabbbr.commands.question import trust_of
 from fabbbr.commands.terminal import Terminal
 from fabbbr.job.build import prepare
 from fabbbr.job.records import Command, Job
@@ -34,6 +35,7 @@ def main(arguments: argparse.Namespace) -> int:
         repeat=arguments.repeat,
         overrides=tuple(arguments.overrides),
         only=arguments.only,
+        trust=trust_of(arguments),
     )
     cells = selected(request, planned(request).cells)
     return print_plan(cells, place(request), commands=arguments.commands, as_json=arguments.json)

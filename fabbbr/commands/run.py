@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from fabbbr.commands.beside import TablesBeside
 from fabbbr.commands.plan import print_plan
+from fabbbr.commands.question import trust_of
 from fabbbr.commands.results import opened
 from fabbbr.commands.terminal import Terminal
 from fabbbr.errors import CellsFailedError
@@ -89,6 +90,7 @@ def request_of(arguments: argparse.Namespace) -> Request:
         only=arguments.only,
         out=getattr(arguments, "out", None),
         jobs=getattr(arguments, "jobs", None),
+        trust=trust_of(arguments),
     )
 
 
@@ -160,7 +162,8 @@ class _Display:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._progress.stop()
+        if self._whole is not None:  # rich prints an empty line for what never began
+            self._progress.stop()
 
     def announce(self, folder: RunFolder, cells: Sequence[Cell], jobs: int, testbed: Testbed) -> None:
         missing = [cell for cell in cells if not folder.has(cell.id)]

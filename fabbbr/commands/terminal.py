@@ -21,10 +21,10 @@ class Terminal(Console):
     def __init__(self, *, stderr: bool = False, width: int | None = None) -> None:
         super().__init__(stderr=stderr, width=width, markup=False, emoji=False, highlight=False)
 
-    def say(self, *pieces: str | tuple[str, str]) -> None:
+    def say(self, *pieces: str | tuple[str, str], end: str = "\n") -> None:
         """One line, of texts, plain or with their style: ``say(("failed", "red"), f" {cell}: {reason}")``."""
         safe = (visible(one) if isinstance(one, str) else (visible(one[0]), one[1]) for one in pieces)
-        self.print(Text.assemble(*safe), soft_wrap=True)
+        self.print(Text.assemble(*safe), soft_wrap=True, end=end)
 
     def render_str(self, text: str, **how: object) -> Text:
         """A string in a table or rule; rich would drop some control characters in silence."""

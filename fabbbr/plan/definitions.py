@@ -6,35 +6,36 @@ types, so ``slice: {name: dumbbell, hosts: five}`` is refused with the parameter
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from pydantic import ConfigDict, ValidationError, create_model
 
-from fabbbr import bundled
+from fabbbr import bundled, files, limits
 from fabbbr.errors import FabbbrError, SpecError, UsageError
 from fabbbr.spec.experiment import SliceChoice
 from fabbbr.spec.explain import unknown_key
 from fabbbr.topology import Topology
+from fabbbr.trust import Trust
 
 
-def load(choice: SliceChoice, *, beside: Path | None = None) -> Topology:
+def load(choice: SliceChoice, *, beside: Path | None = None, trust: Trust | None = None) -> Topology:
     """Build the topology that ``choice`` names; ``beside`` is the folder of the experiment file.
 
-    Runs the definition, which is the user's own Python. Raises SpecError when there is no such file,
-    when it does not return a sound Topology or a parameter does not fit.
+    Runs the definition: where it is not a bundled one, ``trust`` is asked first (default: what was agreed before
+    may run). Raises UntrustedError when it may not run, SpecError when there is no such file, when it does not
+    return a sound Topology or a parameter does not fit.
     """
     try:
         path = bundled.find("slices", choice.name, beside=beside)
     except UsageError as error:
         message = f"slice: {error}"
         raise SpecError(message) from None
-    function = _function(path)
+    function = _function(path, _code(path, (trust or Trust()) if bundled.is_path(choice.name) else None))
     parameters = _parameters(function, choice, path)
     try:
         topology = function(**parameters)
@@ -51,25 +52,41 @@ def load(choice: SliceChoice, *, beside: Path | None = None) -> Topology:
     return topology
 
 
-def _function(path: Path) -> Callable[..., Any]:
-    function = getattr(_module(path), path.stem, None)
+def _code(path: Path, trust: Trust | None) -> CodeType:
+    """What the file says now, read once: what is asked about and what runs are the same bytes.
+
+    So nothing is taken from ``__pycache__``, which may say something else than the file does.
+    """
+    if path.suffix != ".py":
+        message = f"{path}: not a Python file; a slice definition ends in .py"
+        raise SpecError(message)
+    content = files.read_named(path, most=limits.FILE_BYTES, said="the most of a slice definition")
+    if trust is not None:
+        trust.require(path, content)
+    try:
+        # What a definition asserts of its parameters holds in an optimizing interpreter too.
+        return compile(content, str(path), "exec", dont_inherit=True, optimize=0)
+    except SyntaxError as error:
+        message = f"{path}:{error.lineno}: not Python: {error.msg}"
+        raise SpecError(message) from error
+    except Exception as error:  # a null byte, brackets nested too deep
+        message = f"{path}: not Python: {error or type(error).__name__}"
+        raise SpecError(message) from error
+
+
+def _function(path: Path, code: CodeType) -> Callable[..., Any]:
+    function = getattr(_module(path, code), path.stem, None)
     if not callable(function):
         message = f"{path}: no function {path.stem}; a slice file defines one of its own name"
         raise SpecError(message)
     return function  # type: ignore[no-any-return]
 
 
-def _module(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"fabbbr_slice_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        message = f"{path}: not a Python file; a slice definition ends in .py"
-        raise SpecError(message)
-    module = importlib.util.module_from_spec(spec)
+def _module(path: Path, code: CodeType) -> ModuleType:
+    module = ModuleType(f"fabbbr_slice_{path.stem}")
+    module.__file__ = str(path)
     try:
-        spec.loader.exec_module(module)
-    except SyntaxError as error:
-        message = f"{path}:{error.lineno}: not Python: {error.msg}"
-        raise SpecError(message) from error
+        exec(code, module.__dict__)  # noqa: S102 - a slice definition is Python, and was agreed to
     except Exception as error:  # the code is the user's: it may raise anything
         raise SpecError(_own_words(path, error)) from error
     return module

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fabbbr import bundled, limits
+from fabbbr import bundled, files, limits
 from fabbbr.errors import SpecError
 from fabbbr.model import Cell
 from fabbbr.plan import definitions, expand, link_traces
@@ -16,6 +14,7 @@ from fabbbr.plan.link_traces import Trace
 from fabbbr.spec import read
 from fabbbr.spec.experiment import Experiment, Profile, SliceChoice
 from fabbbr.topology import Topology
+from fabbbr.trust import Trust
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,18 +36,20 @@ def open_plan(
     profile: Profile = "default",
     overrides: Sequence[str] = (),
     repeat: int | None = None,
+    trust: Trust | None = None,
 ) -> Planned:
     """Read the experiment of this bundled name or path, with its slices and traces, and plan it.
 
-    Raises UsageError when there is no such experiment, SpecError for mistakes in its files, PlanError when it
-    does not fit its topology.
+    ``trust`` decides whether a slice file of the user's own may run (default: when that was agreed before).
+    Raises UsageError when there is no such experiment, UntrustedError when a slice file may not run, SpecError
+    for mistakes in its files, PlanError when it does not fit its topology.
     """
     path = bundled.find("experiments", name)
     text = read_text(path)
     experiment = read.parse(text, source=str(path), profile=profile, overrides=overrides, repeat=repeat)
     cells = expand.cells(
         experiment,
-        _Slices(path.parent),
+        _Slices(path.parent, trust or Trust()),
         seed=seed,
         traces=_traces(experiment, path.parent),
     )
@@ -58,14 +59,15 @@ def open_plan(
 class _Slices:
     """Builds every topology once: conditions mostly share one."""
 
-    def __init__(self, beside: Path) -> None:
+    def __init__(self, beside: Path, trust: Trust) -> None:
         self._beside = beside
+        self._trust = trust
         self._built: dict[str, Topology] = {}
 
     def __call__(self, choice: SliceChoice) -> Topology:
         key = choice.model_dump_json()
         if key not in self._built:
-            self._built[key] = definitions.load(choice, beside=self._beside)
+            self._built[key] = definitions.load(choice, beside=self._beside, trust=self._trust)
         return self._built[key]
 
 
@@ -89,19 +91,7 @@ def read_text(
     Raises SpecError when it cannot be read, is no file, has more than ``most`` bytes (``said``: whose
     limit that is), or is not UTF-8.
     """
-    try:
-        # Without O_NONBLOCK a pipe that nobody writes to would hold the opening itself.
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123 - a descriptor
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                message = f"cannot read {path}: it is no file; name one"
-                raise SpecError(message)
-            content = file.read(most + 1)
-    except (OSError, ValueError) as error:
-        message = f"cannot read {path}: {getattr(error, 'strerror', error)}; name an existing file"
-        raise SpecError(message) from error
-    if len(content) > most:
-        message = f"{path}: more than {most} bytes, {said}; shorten it"
-        raise SpecError(message)
+    content = files.read_named(path, most=most, said=said)
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -6,10 +6,13 @@ The schema knows keys, kinds, ranges and defaults; what keys mean together is ch
 
 from __future__ import annotations
 
+import ast
+import inspect
 from dataclasses import is_dataclass
-from typing import Any
+from typing import Any, cast
 
 from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core.core_schema import ModelSchema
 
 from fabbbr.spec.experiment import Header, Setup
 
@@ -48,10 +51,19 @@ _ANNOTATIONS = ("title", "description", "default", "examples")
 
 
 class _Generator(GenerateJsonSchema):
-    """Writes the default of a quantity as an experiment file would."""
+    """Writes the default of a quantity as an experiment file would, and describes records in any interpreter."""
+
+    def model_schema(self, schema: ModelSchema) -> Schema:
+        return {"description": _docstring(schema["cls"]), **super().model_schema(schema)}
 
     def encode_default(self, dft: Any) -> Any:  # noqa: ANN401 - whatever a field has
         return super().encode_default(str(dft) if is_dataclass(dft) else dft)
+
+
+def _docstring(record: type) -> str:
+    """From the source, as pydantic takes those of fields: an interpreter that optimizes drops them."""
+    (definition,) = ast.parse(inspect.getsource(record)).body
+    return ast.get_docstring(cast("ast.ClassDef", definition)) or ""
 
 
 def json_schema() -> Schema:

@@ -9,6 +9,7 @@ import pytest
 from fabbbr import bundled
 from fabbbr.errors import FabbbrError, SpecError, UsageError
 from fabbbr.plan import opening
+from fabbbr.trust import Trust
 
 MINE = """\
 id: mine
@@ -30,7 +31,7 @@ def mine(tmp_path):
 
 
 def test_slices_and_traces_are_looked_for_beside_the_experiment(mine):
-    planned = opening.open_plan(str(mine), seed=1)
+    planned = opening.open_plan(str(mine), seed=1, trust=Trust(anything=True))
     assert planned.text == MINE
     assert planned.source_name == str(mine)
     assert planned.experiment.id == "mine"
@@ -39,7 +40,9 @@ def test_slices_and_traces_are_looked_for_beside_the_experiment(mine):
 
 
 def test_repeat_and_overrides_reach_the_plan(mine):
-    planned = opening.open_plan(str(mine), seed=1, repeat=3, overrides=["path.mtu=9000"])
+    planned = opening.open_plan(
+        str(mine), seed=1, repeat=3, overrides=["path.mtu=9000"], trust=Trust(anything=True)
+    )
     assert [cell.mtu_bytes for cell in planned.cells] == [9000] * 3
 
 
@@ -76,7 +79,7 @@ def test_a_damaged_file_is_refused_by_its_name(mine, file, content, said):
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(SpecError, match=re.escape(said)):
-        opening.open_plan(str(mine), seed=1)
+        opening.open_plan(str(mine), seed=1, trust=Trust(anything=True))
 
 
 def test_a_folder_is_no_experiment(tmp_path):

@@ -11,6 +11,7 @@ from fabbbr.model import Host, Switch
 from fabbbr.plan import definitions
 from fabbbr.spec.experiment import SliceChoice
 from fabbbr.topology import Link, Pair, Topology
+from fabbbr.trust import Trust
 
 TRUNK = Link(name="trunk", a="s1", b="h2", bottleneck=True)
 ACCESS = Link(name="access", a="h1", b="s1")
@@ -120,7 +121,7 @@ def test_sites_reach_hosts_and_switch():
 def test_a_slice_that_cannot_be_built_is_refused_with_its_parameter(choice, said, tmp_path):
     (tmp_path / "notes.txt").write_text("")
     with pytest.raises(SpecError, match=re.escape(said)):
-        definitions.load(SliceChoice(**choice), beside=tmp_path)
+        definitions.load(SliceChoice(**choice), beside=tmp_path, trust=Trust(anything=True))
 
 
 @pytest.mark.parametrize(
@@ -150,7 +151,9 @@ def test_a_users_slice_that_fails_is_an_error_at_its_line(code, said, tmp_path):
     (tmp_path / "mine.py").write_text(code)
     with pytest.raises(SpecError, match=re.escape(said)):
         definitions.load(
-            SliceChoice(name="./mine.py", parameters={"n": "1"} if "(n)" in code else {}), beside=tmp_path
+            SliceChoice(name="./mine.py", parameters={"n": "1"} if "(n)" in code else {}),
+            beside=tmp_path,
+            trust=Trust(anything=True),
         )
 
 
@@ -163,5 +166,6 @@ def test_a_users_slice_beside_the_experiment_is_used(tmp_path):
         "        links=(Link(name='in', a='h1', b='s1'), Link(name='wan', a='s1', b=receiver, "
         "bottleneck=True)),\n        pairs=(Pair(sender='h1', receiver=receiver),))\n"
     )
-    wan = definitions.load(SliceChoice(name="./mine.py", parameters={"receiver": "rx"}), beside=tmp_path)
+    choice = SliceChoice(name="./mine.py", parameters={"receiver": "rx"})
+    wan = definitions.load(choice, beside=tmp_path, trust=Trust(anything=True))
     assert (wan.trunk, wan.pairs[0].receiver) == ("wan", "rx")

@@ -70,7 +70,9 @@ def result_table(runs: pd.DataFrame, summary: pd.DataFrame) -> ResultTable:
     return ResultTable(
         names=(*(axis.title for axis in axes), "Congestion control"),
         values=tuple(measure.label for measure in measures),
-        rows=tuple(_row(each, axes, measures, by_condition[each["condition"]]) for each in conditions),
+        rows=tuple(
+            _row(each, axes, measures, by_condition.get(each["condition"], {})) for each in conditions
+        ),
     )
 
 
@@ -89,8 +91,8 @@ def _row(
     return ResultRow(
         names=_names(record, axes),
         values=tuple(_result(by_metric[measure.column], measure) for measure in measures),
-        runs=max(int(summary["n"]) for summary in by_metric.values()),
-        excluded=max(int(summary["excluded"]) for summary in by_metric.values()),
+        runs=max((int(summary["n"]) for summary in by_metric.values()), default=0),
+        excluded=max((int(summary["excluded"]) for summary in by_metric.values()), default=0),
     )
 
 
