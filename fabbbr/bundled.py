@@ -52,7 +52,7 @@ def find(kind: Literal["experiments", "slices"], name: str, *, beside: Path | No
 
 
 def is_path(name: str) -> bool:
-    """Whether a file of the user's own is meant: a path has a slash or a dot in it, a bundled name has neither."""
+    """Whether a file of the user's own is meant: it has a slash or a dot, which a bundled name has not."""
     return "/" in name or "." in name
 
 

@@ -15,7 +15,7 @@ from typing import NoReturn
 from fabbbr.backends.registry import BACKENDS, CLOCKS, DEFAULT
 from fabbbr.errors import FabbbrError, OutputError, refusal
 from fabbbr.foreign import visible
-from fabbbr.streams import ReaderGoneError, Stream, guarded
+from fabbbr.streams import ReaderGoneError, Stream, guarded, last_words
 from fabbbr.version import __version__
 
 STATUSES = """\
@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with guarded() as output:
             status = _status(argv, output)
     except OutputError as error:
-        print(visible(f"fabbbr: {error}"), file=sys.stderr)  # noqa: T201
+        last_words(visible(f"fabbbr: {error}"))
         return status or error.exit_status
     return status
 

@@ -202,8 +202,8 @@ def run(  # noqa: PLR0913 - the notebook's face of the command line: one keyword
 ) -> RunSet:
     """Run an experiment (or continue it) and return its results: DataFrames, figures and a report.
 
-    ``trust`` lets a slice file of your own, which is Python, run: an experiment file that you did not write may
-    name one. Without it UntrustedError is raised, unless you said yes to that file at a terminal before.
+    ``trust`` lets a slice file that is not bundled, which is Python, run: an experiment file that you did not
+    write may name one. Without it UntrustedError is raised, unless you said yes to it at a terminal before.
 
     Examples
     --------

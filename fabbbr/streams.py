@@ -11,9 +11,11 @@ import os
 import sys
 from collections.abc import Iterator
 from io import TextIOWrapper
-from typing import Any
+from typing import Any, TextIO
 
 from fabbbr.errors import OutputError
+
+_LAST_STANDARD = 2
 
 
 class ReaderGoneError(Exception):
@@ -63,16 +65,36 @@ class Stream:
         os.close(nothing)
 
 
+def last_words(text: str) -> None:
+    """Say on standard error what went wrong with standard output, if that can be written itself."""
+    stream = Stream(sys.stderr) if isinstance(sys.stderr, TextIOWrapper) else sys.stderr
+    if stream is not None:
+        print(text, file=stream, flush=True)
+
+
+def _occupy_standard_descriptors() -> None:
+    """Let no other file get the number of a stream that is closed: it would be written as that stream."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _LAST_STANDARD:  # the lowest that is free
+        os.set_inheritable(descriptor, True)  # noqa: FBT003 - the standard library's own
+    os.close(descriptor)
+
+
+def _nothing() -> TextIO:
+    """What is written to a stream that was closed before we began."""
+    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - a stream, which lasts
+
+
 @contextlib.contextmanager
 def guarded() -> Iterator[Stream | None]:
     """Put :class:`Stream` before both for the block; give that of standard output, None where there is none.
 
     Raise OutputError at the end if standard output could not be written, other than for want of a reader.
     """
+    _occupy_standard_descriptors()
     out, err = sys.stdout, sys.stderr
     watched = Stream(out) if isinstance(out, TextIOWrapper) else None
-    sys.stdout = watched if watched is not None else out
-    sys.stderr = Stream(err) if isinstance(err, TextIOWrapper) else err
+    sys.stdout = watched if watched is not None else out or _nothing()
+    sys.stderr = Stream(err) if isinstance(err, TextIOWrapper) else err or _nothing()
     try:
         yield watched
     finally:

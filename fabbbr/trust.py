@@ -1,7 +1,7 @@
 """Which slice files may run: Python that came with an experiment runs with all the rights of the caller.
 
 What somebody said yes to is remembered by the file's place and the digest of its bytes, in the user's state
-folder. A memory that is damaged, or that others may write, counts for nothing: the worst is to be asked again.
+folder. A memory that is damaged, or that others may write, counts for nothing: at worst one is asked again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from fabbbr.errors import StoreError, UntrustedError
 from fabbbr.files import read_own, unreadable, write_atomically
@@ -31,7 +31,7 @@ class Code:
     """A file as it would run."""
 
     place: str
-    """Absolute, links followed: another name of the same file is the same file. What is not UTF-8 is spelt out."""
+    """Absolute, links followed, so that a file has one place; what is not UTF-8 is spelt out."""
     sha256: str
     """Of the very bytes that would run."""
 
@@ -81,7 +81,7 @@ class Trust:
 class _Memory(Record):
     """The file ``trusted.json``."""
 
-    slices: dict[str, tuple[str, ...]] = {}
+    slices: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Place → digests of the contents that may run there."""
 
 

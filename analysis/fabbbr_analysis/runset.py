@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -57,9 +58,10 @@ class RunSet:
 
         Cells that are damaged are left out, and a DamagedRunWarning names them. Raises StoreError
         when ``path`` is no run folder or its ``run.json`` is damaged, ParseError when raw files
-        that are whole cannot be read.
+        that are whole cannot be read, AnalysisError when the name is not UTF-8.
         """
         folder = RunFolder.open(path)
+        _require_utf_8(path)
         found = build_tables(folder, progress=progress)
         if found.problems:
             warnings.warn(f"{path}: {summary_of(found.problems)}", DamagedRunWarning, stacklevel=2)
@@ -186,6 +188,15 @@ class RunSet:
     ) -> pd.DataFrame:
         """Read queue samples: only these columns of only these cells."""
         return self._read("queues", columns, cell_ids)
+
+
+def _require_utf_8(path: Path) -> None:
+    """Arrow opens no other name."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        message = f"{os.fsencode(path)!r} is not UTF-8, which tables need; rename the folder"
+        raise AnalysisError(message) from None
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:

@@ -65,12 +65,13 @@ def _list(*, as_json: bool) -> int:
 
 
 def _copy(source: Path, target: Path) -> int:
-    if target.exists():
-        message = f"{target} is there already; name another file with --to"
-        raise UsageError(message)
     text = read_text(source)
     try:
-        target.write_text(text, encoding="utf-8")
+        with target.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        message = f"{target} is there already; name another file with --to"
+        raise UsageError(message) from None
     except OSError as error:
         message = f"cannot write {target}: {error.strerror}; name another file with --to"
         raise UsageError(message) from error

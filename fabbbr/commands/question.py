@@ -1,4 +1,4 @@
-"""The one question that fabbbr asks: may this slice file run?"""
+"""The one question that fabbbr asks: whether a slice file may run."""
 
 from __future__ import annotations
 

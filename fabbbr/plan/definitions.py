@@ -26,9 +26,9 @@ from fabbbr.trust import Trust
 def load(choice: SliceChoice, *, beside: Path | None = None, trust: Trust | None = None) -> Topology:
     """Build the topology that ``choice`` names; ``beside`` is the folder of the experiment file.
 
-    Runs the definition: where it is not a bundled one, ``trust`` is asked first (default: what was agreed before
-    may run). Raises UntrustedError when it may not run, SpecError when there is no such file, when it does not
-    return a sound Topology or a parameter does not fit.
+    Runs the definition: where it is not a bundled one, ``trust`` is asked first (default: what was agreed
+    before may run). Raises UntrustedError when it may not run, SpecError when there is no such file, when it
+    does not return a sound Topology or a parameter does not fit.
     """
     try:
         path = bundled.find("slices", choice.name, beside=beside)

@@ -41,8 +41,8 @@ def open_plan(
     """Read the experiment of this bundled name or path, with its slices and traces, and plan it.
 
     ``trust`` decides whether a slice file of the user's own may run (default: when that was agreed before).
-    Raises UsageError when there is no such experiment, UntrustedError when a slice file may not run, SpecError
-    for mistakes in its files, PlanError when it does not fit its topology.
+    Raises UsageError when there is no such experiment, UntrustedError when a slice file may not run,
+    SpecError for mistakes in its files, PlanError when it does not fit its topology.
     """
     path = bundled.find("experiments", name)
     text = read_text(path)

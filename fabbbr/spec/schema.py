@@ -51,7 +51,7 @@ _ANNOTATIONS = ("title", "description", "default", "examples")
 
 
 class _Generator(GenerateJsonSchema):
-    """Writes the default of a quantity as an experiment file would, and describes records in any interpreter."""
+    """Writes the default of a quantity as an experiment file would; no interpreter drops a description."""
 
     def model_schema(self, schema: ModelSchema) -> Schema:
         return {"description": _docstring(schema["cls"]), **super().model_schema(schema)}

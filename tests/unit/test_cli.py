@@ -312,3 +312,57 @@ def test_a_pipe_that_is_not_standard_output_is_no_reason_to_end_quietly(fabbbr, 
     status, _, complaint = fabbbr("doctor")
     assert status == 1
     assert "Broken pipe" in complaint
+
+
+@pytest.mark.parametrize("words", [*PRINTS, ("rnu",), ("verify", "/nowhere")], ids=" ".join)
+def test_the_status_is_the_same_when_there_is_nobody_to_tell(words):
+    """Both streams full, or closed with standard input: nothing is said, and the status says it."""
+    argv = [sys.executable, "-m", "fabbbr.cli", *words]
+    plain = subprocess.run(argv, capture_output=True, check=False).returncode
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        assert subprocess.run(argv, stdout=full, stderr=full, check=False).returncode == (plain or 7)
+    closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *argv]
+    assert subprocess.run(closed, check=False).returncode == plain
+
+
+def test_a_closed_stream_is_not_mixed_up_with_a_file_that_was_opened_since(tmp_path):
+    """Descriptor 2 would be the next file: what a tool complains about would be written into it."""
+    code = (
+        "import os, sys\nfrom pathlib import Path\nfrom fabbbr.streams import guarded\n"
+        "with guarded(), Path(sys.argv[1]).open('w') as file:\n"
+        "    os.system('echo complaint >&2')\n    file.write('mine')\n"
+    )
+    closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", sys.executable, "-c", code, tmp_path / "file"]
+    assert subprocess.run(closed, check=False).returncode == 0
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_name_that_is_too_long_is_refused(fabbbr):
+    status, _, told = fabbbr("experiments", "copy", "knit6_e1", "--to", "y" * 300)
+    assert status == 2
+    assert "File name too long; name another file with --to" in told
+
+
+def test_a_copy_does_not_follow_a_link_to_nowhere(fabbbr, tmp_path):
+    (tmp_path / "mine.yaml").symlink_to(tmp_path / "elsewhere")
+    status, _, told = fabbbr("experiments", "copy", "knit6_e1", "--to", tmp_path / "mine.yaml")
+    assert (status, "is there already" in told) == (2, True)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("words", [("report",), ("claims",), ("compare", "RUN")], ids=" ".join)
+def test_a_run_folder_whose_name_is_not_utf_8_is_verified_and_not_analysed(
+    fabbbr, run_folder, tmp_path, words
+):
+    odd = tmp_path / os.fsdecode(b"run-\xff")
+    shutil.copytree(run_folder, odd)
+    assert fabbbr("verify", odd)[0] == 0
+    status, _, told = fabbbr(words[0], odd, *([run_folder] if len(words) > 1 else []))
+    assert status == 9
+    assert r"run-\xff' is not UTF-8, which tables need; rename the folder" in told
+
+
+def test_a_run_without_any_measurement_is_reported_on_as_such(fabbbr, run_folder, tmp_path):
+    """Cells that are whole, and have no raw file."""
+    status, _, told = fabbbr("report", run_folder, "--to", tmp_path / "page")
+    assert (status, told) == (0, "")

@@ -44,10 +44,14 @@ REFUSALS = """
 from fabbbr.errors import FabbbrError
 from fabbbr.plan.opening import open_plan
 
-KEYS = ("path.rate", "path.rtt", "path.buffer", "path.loss", "path.mtu", "path.aqm", "path.ecn", "flows.0.cca",
-        "flows.0.count", "flows.0.streams", "flows.0.duration", "flows.0.size", "flows.0.start", "flows.0.from",
-        "flows.0.profile", "flows.0.implementation", "slice", "repeat", "steps.0.rtt", "links.trunk.rtt", "sample_period")
-VALUES = ("", "0", "-1", "1e400", "nan", "0 s", "10 parsec", "1 BDP", "[]", "{}", "null", "$loss", "x" * 2000, "1 ms")
+KEYS = ("path.rate", "path.rtt", "path.buffer", "path.loss", "path.mtu", "path.aqm", "path.ecn",
+        "flows.0.cca",
+        "flows.0.count", "flows.0.streams", "flows.0.duration", "flows.0.size", "flows.0.start",
+        "flows.0.from",
+        "flows.0.profile", "flows.0.implementation", "slice", "repeat", "steps.0.rtt", "links.trunk.rtt",
+        "sample_period")
+VALUES = ("", "0", "-1", "1e400", "nan", "0 s", "10 parsec", "1 BDP", "[]", "{}", "null", "$loss",
+          "x" * 2000, "1 ms")
 refused = 0
 for key in KEYS:
     for value in VALUES:

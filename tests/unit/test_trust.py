@@ -1,4 +1,4 @@
-"""A slice file of the user's own is Python: it runs when somebody said that it may, and only as it was then."""
+"""A slice file of the user's own is Python: it runs when somebody said that it may, and as it was then."""
 
 import hashlib
 import json
@@ -91,7 +91,7 @@ def fabbbr(*words, **how):
 
 
 def at_a_terminal(answer, *words, cwd):
-    """The command on a terminal of its own, with ``answer`` typed once it asks: its status and all it showed."""
+    """The command on a terminal of its own, with ``answer`` typed once it asks: status and what it showed."""
     child, terminal = pty.fork()
     if child == 0:
         os.chdir(cwd)
@@ -235,7 +235,11 @@ def test_what_runs_is_what_was_asked_about_even_if_the_file_changes_meanwhile(mi
 def test_bytecode_that_was_planted_beside_the_file_is_not_what_runs(mine):
     """A .pyc that says of itself that it need not be compared with its source."""
     (mine / "mine.py").write_text(SLICE.replace("wan", "evil"))
-    planted = "import py_compile, sys\npy_compile.compile(sys.argv[1], invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)"
+    planted = (
+        "import py_compile, sys\n"
+        "unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH\n"
+        "py_compile.compile(sys.argv[1], invalidation_mode=unchecked)"
+    )
     subprocess.run([sys.executable, "-c", planted, mine / "mine.py"], check=True)
     assert list((mine / "__pycache__").glob("mine.*.pyc"))
     (mine / "mine.py").write_text(SLICE)
