@@ -110,7 +110,7 @@ def require_folder(path: Path) -> None:
 
 def refuse_link(path: Path) -> None:
     """Raise StoreError when something is to be written at ``path`` and a link stands there."""
-    if path.is_symlink():
+    if os.path.islink(path):  # noqa: PTH114 - that of a path raises in a folder that may not be searched
         message = (
             f"{inline(str(path))} is a symbolic link: fabbbr does not write where it points to; remove it"
         )

@@ -326,11 +326,11 @@ def test_the_status_is_the_same_when_there_is_nobody_to_tell(words):
 
 
 def test_a_closed_stream_is_not_mixed_up_with_a_file_that_was_opened_since(tmp_path):
-    """Descriptor 2 would be the next file: what a tool complains about would be written into it."""
+    """Descriptor 2 would be the next file: what a library complains about would be written into it."""
     code = (
-        "import os, sys\nfrom pathlib import Path\nfrom fabbbr.streams import guarded\n"
-        "with guarded(), Path(sys.argv[1]).open('w') as file:\n"
-        "    os.system('echo complaint >&2')\n    file.write('mine')\n"
+        "import contextlib, os, sys\nfrom pathlib import Path\nfrom fabbbr.streams import guarded\n"
+        "with guarded(), open(os.devnull), open(os.devnull), Path(sys.argv[1]).open('w') as file:\n"
+        "    os.write(2, b'complaint')\n    file.write('mine')\n"
     )
     closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", sys.executable, "-c", code, tmp_path / "file"]
     assert subprocess.run(closed, check=False).returncode == 0

@@ -1,5 +1,6 @@
 """The run folder: whole cells or none, damage is named, one writer at a time."""
 
+import os
 import subprocess
 import sys
 
@@ -150,3 +151,15 @@ def test_a_place_where_nothing_can_be_written_is_refused_with_the_remedy(out):
 
     with pytest.raises(StoreError, match="choose another --out"), only_writer(Path(out)):
         pass
+
+
+def test_a_folder_that_may_not_be_searched_is_refused_with_its_name(tmp_path, monkeypatch):
+    """As one that was made under umask 777; root would not be stopped, so the call itself is refused here."""
+
+    def refuse(path, *_, **__):
+        raise PermissionError(13, "Permission denied", os.fspath(path))
+
+    for call in ("lstat", "stat", "open", "unlink"):
+        monkeypatch.setattr(os, call, refuse)
+    with pytest.raises(StoreError, match=r"cannot write .*summary.csv: Permission denied; free some space"):
+        write_atomically(tmp_path / "summary.csv", "text")
