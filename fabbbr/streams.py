@@ -74,9 +74,10 @@ def last_words(text: str) -> None:
 
 def _occupy_standard_descriptors() -> None:
     """Let no other file get the number of a stream that is closed: it would be written as that stream."""
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _LAST_STANDARD:  # the lowest that is free
-        os.set_inheritable(descriptor, True)  # noqa: FBT003 - the standard library's own
-    os.close(descriptor)
+    with contextlib.suppress(OSError):  # no files are left: whatever is opened first says so
+        while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _LAST_STANDARD:  # the lowest that is free
+            os.set_inheritable(descriptor, True)  # noqa: FBT003 - the standard library's own
+        os.close(descriptor)
 
 
 def _nothing() -> TextIO:
