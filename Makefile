@@ -2,19 +2,20 @@
 
 PYTHON ?= /usr/bin/python3
 BIN := .venv/bin
-PACKAGES := python3 python3-venv build-essential flex bison bc bzip2 xz-utils ca-certificates \
-	iperf3 iproute2 ethtool iputils-ping util-linux mininet
-TEST_PACKAGES := chromium? chromium-driver? kmod clang libbpf-dev bpftool?
+PACKAGES := python3 python3-venv build-essential flex bison bc bzip2 xz-utils ca-certificates
+TEST_PACKAGES := iperf3 iproute2 ethtool iputils-ping util-linux mininet \
+	chromium? chromium-driver? kmod clang libbpf-dev bpftool?
 FUZZ_PACKAGES := clang-19 libclang-rt-19-dev
 QEMU_PACKAGES := qemu-system-x86 qemu-utils mmdebstrap dpkg-dev e2fsprogs openssh-client
 DEMO := runs/demo
 
-.PHONY: help setup demo test test-fast test-qemu sweep fuzz check format kernel study benchmark clean
+.PHONY: help setup demo test test-fast test-qemu sweep fuzz check format guest wheels study benchmark clean
 
 help:
-	@echo "make demo       install, build the guest kernel, rerun two papers quickly, print the report's path"
+	@echo "make demo       install, build the guest image, rerun two papers quickly, print the report's path"
 	@echo "make test       install and run all tests"
 	@echo "make setup      install only (.venv/bin/fabbbr)"
+	@echo "make wheels     fabbbr and fabbbr-guest in dist/: what a machine without compiler or root installs"
 	@echo "make check      format, style, types, layers: what every commit passes (Python 3.11 or later)"
 	@echo "make test-fast  the tests that need no guest, no browser and no root"
 	@echo "make test-qemu  the role bbr on whole distributions under qemu (hours without hardware virtualisation)"
@@ -32,10 +33,13 @@ $(BIN)/.installed: pyproject.toml scripts/install-packages
 	@$(BIN)/pip install --quiet --disable-pip-version-check --editable . --group test --group lint
 	@touch $@
 
-kernel: setup
-	@$(BIN)/fabbbr kernel build
+guest: setup
+	@$(BIN)/fabbbr guest build
 
-demo: kernel
+wheels: guest
+	@$(BIN)/python scripts/make-wheels
+
+demo: guest
 	@$(BIN)/fabbbr run cardwell_f10 --quick --out $(DEMO)/cardwell_f10 --no-report
 	@$(BIN)/fabbbr run knit6_e1 --quick --out $(DEMO)/knit6_e1 --no-report
 	@$(BIN)/fabbbr claims $(DEMO)/cardwell_f10 $(DEMO)/knit6_e1
@@ -58,7 +62,7 @@ format: setup
 	@$(BIN)/ruff format --quiet .
 
 # Without check: what type checkers say depends on the releases of numpy and scipy that a machine's Python can have.
-test: kernel
+test: guest
 	@scripts/install-packages $(TEST_PACKAGES)
 	@$(BIN)/pytest -n 2 --dist loadgroup -m "$$(tests/bpf/able && echo 'bpf or not bpf' || echo 'not bpf')"
 
@@ -79,12 +83,12 @@ fuzz: setup
 		-fno-sanitize-recover=all -Iplaybooks/roles/bbr/files -o .fuzz/fuzz_core tests/bbr/fuzz_core.c
 	@cd .fuzz && FAB_FUZZ_STEPS=10000000 ./fuzz_core -max_len=4096 -len_control=0 -verbosity=0
 
-study: kernel
+study: guest
 	@for experiment in experiments/*.yaml; do \
 		$(BIN)/fabbbr run "$$(basename "$$experiment" .yaml)" || exit; \
 	done
 
-benchmark: kernel
+benchmark: guest
 	@$(BIN)/python benchmarks/parse.py
 	@$(BIN)/python benchmarks/emulator.py
 	@$(BIN)/python benchmarks/bbr_overhead.py

@@ -27,7 +27,7 @@ from benchmarks.table import Table
 from benchmarks.topology_setup import set_up
 from benchmarks.yardstick import run_loops
 from fabbbr.backends.base import usable_cpus
-from fabbbr.backends.guest.kernel.build import cached_kernel
+from fabbbr.backends.guest.image.found import found_image
 from fabbbr.errors import BackendError, FabbbrError
 from fabbbr.units import Duration, Rate, goodput_ceiling
 
@@ -137,9 +137,9 @@ def _tasks(arguments: argparse.Namespace) -> tuple[list[Task], list[str]]:
 
 
 def _surroundings() -> list[str]:
-    kernel = cached_kernel()
-    guest = f"guest kernel {kernel.release}" if kernel is not None else "no guest kernel: fabbbr kernel build"
-    return [f"{len(usable_cpus())} CPUs, {guest}"]
+    image = found_image()
+    said = f"guest kernel {image.kernel.release}, {image.tools['iperf3']}" if image else "no guest image"
+    return [f"{len(usable_cpus())} CPUs, {said}"]
 
 
 def _guest(load: Load) -> Callable[[], list[Sample]]:

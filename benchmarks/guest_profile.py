@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.guest_path import run_guests
 from benchmarks.load import Load
-from fabbbr.backends.guest.kernel.build import cached_kernel
+from fabbbr.backends.guest.image.found import found_image
 from fabbbr.errors import EnvironmentUnfitError
 from fabbbr.units import Duration, Rate
 
@@ -35,12 +35,12 @@ class Symbols:
     names: Sequence[str]
 
     @classmethod
-    def of_cached_kernel(cls) -> Symbols:
+    def of_image(cls) -> Symbols:
         """Raise EnvironmentUnfitError when there is no kernel, or one without its symbols."""
-        kernel = cached_kernel()
-        file = kernel.symbols if kernel else None
+        image = found_image()
+        file = image.kernel.symbols if image else None
         if file is None or not file.exists():
-            message = "no guest kernel with its symbols: fabbbr kernel build"
+            message = "no guest image with its symbols: fabbbr guest build"
             raise EnvironmentUnfitError(message)
         rows = [line.split() for line in file.read_text(encoding="ascii").splitlines()]
         found = sorted((int(row[0], 16), row[2]) for row in rows if len(row) == 3 and row[1] in "tT")
@@ -54,7 +54,7 @@ class Symbols:
 
 def nanoseconds_per_ack(cca: str) -> float:
     """Mean CPU time in the functions of this congestion control, over the ACKs of one flow."""
-    symbols = Symbols.of_cached_kernel()
+    symbols = Symbols.of_image()
     with tempfile.TemporaryDirectory(prefix="fabbbr-profile-") as folder:
         record = Path(folder) / "perf.data"
         acks = _profiled(cca, record)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.load import Load, Sample
 from benchmarks.meter import Meter, in_own_process
-from fabbbr.backends.guest.kernel.build import cache_folder
+from fabbbr.backends.guest.kernel.build import kernels_folder
 from fabbbr.errors import BackendError, EnvironmentUnfitError
 
 _SOURCE = Path(__file__).parent / "ns3" / "bottleneck.cc"
@@ -38,7 +38,7 @@ def version() -> str:
 def program() -> Path:
     """Our program, compiled for this source and this ns-3 once."""
     key = hashlib.sha256(_SOURCE.read_bytes() + version().encode()).hexdigest()[:16]
-    made = cache_folder().parent / "benchmarks" / f"ns3-{key}"
+    made = kernels_folder().parent / "benchmarks" / f"ns3-{key}"
     if made.exists():
         return made
     made.parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.guest_path import SMALLEST, experiment_text
 from benchmarks.meter import Cost, Meter, in_own_process
-from fabbbr.backends.guest.kernel.build import cached_kernel
+from fabbbr.backends.guest.image.found import found_image
 from fabbbr.backends.guest.machine import Machine, Watch, boot, cpu_for_slot
 from fabbbr.backends.keeper import Keeper
 from fabbbr.backends.registry import DEFAULT, described
@@ -28,10 +28,11 @@ def set_up(slice_: str, *, build: bool) -> Cost:
 
 
 def _boot(meter: Meter, *, slice_: str, build: bool) -> Cost:
-    kernel = cached_kernel()
-    if kernel is None:
-        message = "the guest kernel is not built yet; build it once with: fabbbr kernel build"
+    image = found_image()
+    if image is None:
+        message = "there is no guest image yet; build it once with: fabbbr guest build"
         raise EnvironmentUnfitError(message)
+    kernel = image.kernel
     with tempfile.TemporaryDirectory(prefix="fabbbr-benchmark-") as place:
         file, work = Path(place) / "benchmark.yaml", Path(place) / "work"
         file.write_text(experiment_text(SMALLEST, slice_=slice_), encoding="utf-8")

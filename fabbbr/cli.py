@@ -123,10 +123,15 @@ def _add_machine_commands(commands: argparse._SubParsersAction[argparse.Argument
         commands, "doctor", "doctor", "what this machine can do, and the remedy for what it cannot"
     )
     _json(doctor)
-    kernel = _command(commands, "kernel", "kernel", "build the guest kernel, or show the one in the cache")
-    kernel.add_argument("action", choices=("build", "show"))
-    kernel.add_argument("--jobs", type=int, metavar="N", help="compile with N processes (default: all CPUs)")
-    _json(kernel)
+    guest = _command(
+        commands,
+        "guest",
+        "guest",
+        "build the guest image (kernel and root file system), or show what there is",
+    )
+    guest.add_argument("action", choices=("build", "show"))
+    guest.add_argument("--jobs", type=int, metavar="N", help="compile with N processes (default: all CPUs)")
+    _json(guest)
     completion = _command(
         commands, "completion", "completion", "print the lines that switch on shell completion"
     )

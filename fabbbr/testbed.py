@@ -32,6 +32,8 @@ class Machine(Record):
     kernel: Kernel
     tools: dict[str, str] = Field(default_factory=dict)
     """Tool name → version line: iperf3, ss, tc, mininet, python."""
+    image_sha256: str | None = None
+    """Of a guest: the digest of kernel and root file system together."""
 
 
 class Tolerances(Record):

@@ -83,10 +83,13 @@ def _run(
         probes["burst"] = probe.burst(namespaces, job["burst"], barrier)
     _write(os.path.join(raw, "preflight.json"), probes)
     time.sleep(job["settle_ns"] * 1e-9)
-    _write(os.path.join(raw, "counters.before.json"), counters(namespaces, names))
     stage[0] = "flows"
+
+    def at_zero() -> None:
+        _write(os.path.join(raw, "counters.before.json"), counters(namespaces, names))
+
     heartbeat = partial(_beat, os.path.join(results, "heartbeat"))
-    flows, steps = Timeline(namespaces, job, raw, heartbeat, barrier).run()
+    flows, steps = Timeline(namespaces, job, raw, heartbeat, barrier, at_zero).run()
     stage[0] = "collect"
     barrier.wait("collect")
     time.sleep(job["settle_ns"] * 1e-9)

@@ -27,6 +27,10 @@ class LabNode(Node):
     namespace: int
     """File descriptor."""
 
+    @classmethod
+    def setup(cls) -> None:
+        """Mininet looks for programs here that such a node never runs."""
+
     def startShell(self, mnopts: Any = None) -> None:
         """Make the name space; there is no shell in it."""
         self.namespace = namespace.new()

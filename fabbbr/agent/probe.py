@@ -11,6 +11,7 @@ import subprocess
 import time
 from typing import Any, Dict, List, Optional, Tuple
 
+from .instants import sleep_until
 from .namespace import Namespaces
 from .timeline import Barrier
 
@@ -78,9 +79,9 @@ class _Look:
         """Ask tc, unless that is done."""
         if self.queues is None:
             for after_s in self._after_s[:-1]:
-                _sleep_until(started + after_s)
+                sleep_until(started + after_s)
                 self._ask()
-            _sleep_until(started + self._after_s[-1])
+            sleep_until(started + self._after_s[-1])
             told, _ = self._tc.communicate(_SHOW)
             looks = [json.loads(line) for line in told.decode().splitlines()]
             self.queues = [queue for look in reversed(looks) for queue in look]
@@ -100,16 +101,10 @@ def _send(sender: socket.socket, probe: Dict[str, Any], started: float, look: Op
         # Where a delay lies ahead of the queue, refills must be on their way before the burst has arrived.
         if look is not None and look.comes_before(due, started):
             look.take(started)
-        _sleep_until(due)
+        sleep_until(due)
         first = probe["packets"] + number * probe["refill_packets"]
         for sequence in range(first, first + probe["refill_packets"]):
             sender.send(_SEQUENCE.pack(sequence) + padding)
-
-
-def _sleep_until(instant: float) -> None:
-    pause = instant - time.monotonic()
-    if pause > 0:
-        time.sleep(pause)
 
 
 def _receiver(namespaces: Namespaces, probe: Dict[str, Any], packets: int) -> socket.socket:

@@ -1,5 +1,6 @@
 """Runs the flows, steps and samplers of a job, each at its instant."""
 
+import fcntl
 import heapq
 import os
 import signal
@@ -8,6 +9,7 @@ import time
 from functools import partial
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
+from .instants import sleep_until
 from .namespace import Namespaces
 from .sampling import samplers
 
@@ -16,6 +18,7 @@ _POLL_S = 0.01
 _STOP_GRACE_S = 5.0
 _LEAD_S = 0.1
 _EXCHANGE_S = 15.0
+_RNDRESEEDCRNG = 0x5207
 
 
 class Barrier:
@@ -37,7 +40,10 @@ class Barrier:
 
 
 class Timeline:
-    """One experiment: ``run`` returns when every flow is over."""
+    """One experiment: ``run`` returns when every flow is over.
+
+    ``at_zero`` is called when all is ready and nothing has been sent yet.
+    """
 
     def __init__(
         self,
@@ -46,12 +52,14 @@ class Timeline:
         folder: str,
         heartbeat: Callable[[float], None],
         barrier: Barrier,
+        at_zero: Callable[[], None],
     ) -> None:
         self._namespaces = namespaces
         self._job = job
         self._folder = folder
         self._heartbeat = heartbeat
         self._barrier = barrier
+        self._at_zero = at_zero
         self._iperf3_environment = dict(os.environ, **job.get("environment", {}))
         self._events: List[Tuple[float, int, Callable[[], None]]] = []
         self._serial = 0
@@ -75,7 +83,7 @@ class Timeline:
         for flow in received:
             self._await_listening(flow)
         sampling = samplers(self._namespaces, self._job, self._folder)
-        self._epoch = self._barrier.start("flows") + _LEAD_S
+        self._epoch = self._begin() + _LEAD_S
         self._schedule(sampling)
         try:
             self._loop()
@@ -87,6 +95,26 @@ class Timeline:
         for sampler in sampling:
             sampler.finish()
         return [self._records[index] for index in sorted(self._records)], self._steps
+
+    def _begin(self) -> float:
+        """The instant from which the flows' time counts, waited for."""
+        if self._job.get("flows_at_ns") is not None:
+            self._forget()
+        self._at_zero()
+        return self._barrier.start("flows")
+
+    def _forget(self) -> None:
+        """Wait for the instant of the job's choice, and draw all randomness anew.
+
+        What was drawn before, and how long it took, then shows in nothing that comes after.
+        """
+        sleep_until(self._job["flows_at_ns"] * 1e-9)
+        with open("/dev/urandom", "rb") as generator:
+            fcntl.ioctl(generator, _RNDRESEEDCRNG)
+        for command in self._job["anew"]:
+            answer = self._namespaces.run(command)
+            if answer["exit"] != 0:
+                raise OSError("%s: %s" % (" ".join(command["argv"]), answer["stderr"].strip()))
 
     def _schedule(self, samplers: List[Any]) -> None:
         for flow in self._job["flows"]:
@@ -133,9 +161,7 @@ class Timeline:
     def _loop(self) -> None:
         while self._waiting or not self._barrier.met("over"):
             instant, _, action = heapq.heappop(self._events)
-            pause = self._epoch + instant - time.monotonic()
-            if pause > 0:
-                time.sleep(pause)
+            sleep_until(self._epoch + instant)
             action()
 
     def _start_server(self, flow: Dict[str, Any]) -> None:

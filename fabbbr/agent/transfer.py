@@ -168,9 +168,6 @@ class Transfer:
         }
 
     def _loop(self) -> None:
-        # A timer, for asking the clock at every segment would cost as much as receiving it.
-        signal.signal(signal.SIGALRM, lambda *_: self._sample())
-        signal.setitimer(signal.ITIMER_REAL, _SAMPLE_PERIOD_S, _SAMPLE_PERIOD_S)
         try:
             while self._unfinished:
                 for key, _ in self._selector.select():
@@ -188,6 +185,8 @@ class Transfer:
         self._take(Incoming(connection, port), selectors.EVENT_READ)
 
     def _take(self, stream: Stream, event: int) -> None:
+        if not self._streams:
+            self._begin_sampling()
         self._streams.append(stream)
         self._selector.register(stream.connection, event, stream)
 
@@ -198,6 +197,14 @@ class Transfer:
             self._unfinished -= 1
         elif event != awaited:
             self._selector.modify(stream.connection, event, stream)
+
+    def _begin_sampling(self) -> None:
+        """From the first connection on: how long this end has waited for it is no part of the flow.
+
+        By a timer, for asking the clock at every segment would cost as much as receiving it.
+        """
+        signal.signal(signal.SIGALRM, lambda *_: self._sample())
+        signal.setitimer(signal.ITIMER_REAL, _SAMPLE_PERIOD_S, _SAMPLE_PERIOD_S)
 
     def _sample(self) -> None:
         now = time.monotonic()

@@ -13,16 +13,15 @@ from fabbbr.errors import BackendError
 
 _HERE = Path(__file__).parent
 AGENT = _HERE.parent / "agent"
-_INIT = _HERE / "guest" / "init.sh"
 ALONE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
 """Words before an agent that shares its machine: in a process name space of its own, all of which the kernel
 ends with its first process."""
 
 
 def agent_hash() -> str:
-    """Digest of everything that runs inside the guest and is ours."""
+    """Digest of the agent."""
     digest = hashlib.sha256()
-    for file in (*sorted(AGENT.glob("*.py")), _INIT):
+    for file in sorted(AGENT.glob("*.py")):
         digest.update(file.read_bytes())
     return digest.hexdigest()
 

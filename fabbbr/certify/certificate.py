@@ -27,6 +27,7 @@ LOSS_CONFIDENCE = 0.99
 _NUMBER = r"(\d+(?:\.\d+)?)"
 _PING_SUMMARY = re.compile(rf"= {_NUMBER}/{_NUMBER}/{_NUMBER}/")
 _FEWEST_GAPS = 5
+_ZERO_S = 0.2
 
 
 def certify(prepared: Prepared, evidence: Evidence, *, lossy_cells: int) -> Certificate:
@@ -48,6 +49,7 @@ def certify(prepared: Prepared, evidence: Evidence, *, lossy_cells: int) -> Cert
             *unlimited(cell, evidence),
             kept_by_receivers(cell, evidence.before, evidence.after),
             *_clocks(prepared, evidence),
+            *_zero(prepared, evidence),
             ran,
         )
     )
@@ -137,6 +139,22 @@ def _departure_rate_bps(
 
 
 # Clocks
+
+
+def _zero(prepared: Prepared, evidence: Evidence) -> Iterator[Check]:
+    """Where the clock is virtual, the flows' time begins at the instant that was chosen beforehand."""
+    asked_ns = prepared.job.flows_at_ns
+    if asked_ns is None:
+        return
+    asked_s = asked_ns / NANOSECONDS_PER_SECOND
+    began = {record.epoch_s for record in evidence.flows.values()}
+    yield Check(
+        name="time zero",
+        passed=all(0 <= epoch_s - asked_s < _ZERO_S for epoch_s in began),
+        asked=f"{asked_s:g} s after boot",
+        measured=" and ".join(f"{epoch_s:.6f} s" for epoch_s in sorted(began)),
+        detail=f"the flows' time begins at most {_ZERO_S:g} s later; the set-up must be over by then",
+    )
 
 
 def _clocks(prepared: Prepared, evidence: Evidence) -> Iterator[Check]:

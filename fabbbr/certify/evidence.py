@@ -157,6 +157,8 @@ class FlowRecord(Told):
     """What happened to the two programs of one flow."""
 
     flow: int
+    epoch_s: float
+    """Zero of the flows' time, on the machine's monotonic clock."""
     started_s: float
     ended_s: float
     timed_out: bool

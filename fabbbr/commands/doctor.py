@@ -13,7 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from fabbbr.backends.base import usable_cpus
-from fabbbr.backends.guest.kernel.build import cached_kernel
+from fabbbr.backends.guest.image.found import found_image
+from fabbbr.backends.guest.kernel.build import cannot_build
 from fabbbr.backends.guest.kernel.prebuilt import prebuilt_kernel
 from fabbbr.backends.mininet import lacks
 from fabbbr.backends.tools import tool_versions
@@ -54,22 +55,34 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _findings() -> Iterator[Finding]:
     yield Finding(name="CPUs", fit=True, said=f"{len(usable_cpus())}: as many cells run at a time")
+    yield _image()
+    yield _memory()
+    yield _prebuilt()
     try:
         versions = tool_versions()
-        yield Finding(name="tools", fit=True, said="; ".join(versions.values()))
+        yield Finding(name="tools of this host", fit=True, said="; ".join(versions.values()), needed=False)
     except EnvironmentUnfitError as error:
-        yield Finding(name="tools", fit=False, said=str(error))
-    kernel = cached_kernel()
-    said = f"Linux {kernel.release}" if kernel else "not built yet: fabbbr kernel build (once, a few minutes)"
-    yield Finding(name="guest kernel", fit=kernel is not None, said=said)
-    yield _prebuilt()
-    yield _memory()
+        yield Finding(name="tools of this host", fit=False, said=str(error), needed=False)
     missing = lacks()
     yield Finding(
         name="Mininet on this host (--backend mininet)",
         fit=not missing,
         said="; ".join(f"{lack.what} is missing: {lack.remedy}" for lack in missing) or "can run",
         needed=False,
+    )
+
+
+def _image() -> Finding:
+    """What a cell runs in, or how to get it."""
+    image = found_image()
+    if image is not None:
+        said = f"{image.sha256[:16]}, Linux {image.kernel.release}, {image.tools['iperf3']}"
+        return Finding(name="guest image", fit=True, said=said)
+    lacking = cannot_build()
+    return Finding(
+        name="guest image",
+        fit=False,
+        said=lacking or "not built yet: fabbbr guest build (once, some minutes)",
     )
 
 

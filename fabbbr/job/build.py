@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fabbbr.job.cabling import Cabling, lay_cables
 from fabbbr.job.configure import (
+    anew_commands,
     configure_commands,
     expected_host_settings,
     expected_offloads,
@@ -19,6 +20,7 @@ from fabbbr.job.flows import flow_task, reports_bytes
 from fabbbr.job.headroom import window_bytes
 from fabbbr.job.probes import burst, burst_probe, pings, round_trips
 from fabbbr.job.records import Job, StepTask
+from fabbbr.job.zero import flows_at_ns
 from fabbbr.model import Cell
 from fabbbr.testbed import Testbed
 from fabbbr.units import NANOSECONDS_PER_SECOND
@@ -40,6 +42,8 @@ def _job(cell: Cell, testbed: Testbed, cabling: Cabling) -> Job:
     flows = tuple(flow_task(cell, testbed, cabling, flow) for flow in cell.flows)
     hosts = dict.fromkeys(name for flow in cell.flows for name in (flow.sender, flow.receiver))
     steps = step_commands(cell, testbed, cabling)
+    probes, probe, settle_ns = pings(cell, cabling), burst(cell, testbed, cabling), _settle_ns(cell)
+    zero_ns = flows_at_ns(cell, testbed, probe, pairs=len(probes), settle_ns=settle_ns)
     return Job(
         nodes=cabling.nodes,
         cables=cabling.cables,
@@ -50,9 +54,11 @@ def _job(cell: Cell, testbed: Testbed, cabling: Cabling) -> Job:
         requires=requirements(cell),
         configure=configure_commands(cell, testbed, cabling),
         readback=readback_captures(cell, cabling),
-        pings=pings(cell, cabling),
-        burst=burst(cell, testbed, cabling),
-        settle_ns=_settle_ns(cell),
+        pings=probes,
+        burst=probe,
+        settle_ns=settle_ns,
+        flows_at_ns=zero_ns,
+        anew=() if zero_ns is None else tuple(anew_commands(cell, cabling)),
         flows=flows,
         steps=tuple(
             StepTask(at_ns=step.at.ns, commands=commands)

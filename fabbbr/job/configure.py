@@ -47,6 +47,21 @@ def configure_commands(cell: Cell, testbed: Testbed, cabling: Cabling) -> tuple[
     )
 
 
+def anew_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
+    """Every netem as it is, set once more: it draws the seed of its generator when it is set.
+
+    And every AQM taken away and put back: it remembers the burst that probed it.
+    """
+    most = Extremes.of(cell)
+    for ends in cabling.ends:
+        yield from _netem_commands("change", most, ends, ends.link)
+        queue = ends.link.bottleneck
+        if queue is not None and queue.aqm != "taildrop":
+            for interface in (ends.queue, *ends.reverse_queues):
+                gone = f"qdisc del dev {interface.name} parent 1:1 handle 2:"
+                yield _tc(interface.node, gone, *_aqm_lines(cell, interface, queue))
+
+
 def step_commands(cell: Cell, testbed: Testbed, cabling: Cabling) -> Iterator[tuple[Command, ...]]:
     """The changes of each step, in the order of the cell's; settings that a step does not name stay."""
     ends_of = {ends.link.name: ends for ends in cabling.ends}

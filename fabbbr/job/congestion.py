@@ -61,7 +61,7 @@ def bbr_version(flow: Flow) -> str | None:
 
 def _remedy(flow: Flow) -> str:
     if flow.implementation == "fabbbr":
-        return "build the guest kernel anew (fabbbr kernel build), or install module fab_bbr on the host"
+        return "build the guest kernel anew (fabbbr guest build), or install module fab_bbr on the host"
     if flow.implementation == "google":
         return "boot a kernel from Google's tree there, or take implementation: fabbbr"
     if flow.cca == "bbr1":

@@ -130,6 +130,11 @@ class Job(Record):
     pings: tuple[Capture, ...]
     burst: Burst | None
     settle_ns: int
+    flows_at_ns: int | None = None
+    """Instant of the machine's monotonic clock from which on nothing depends on what was before: the flows'
+    time begins there. None where the clock is not ours to choose: they begin when all is ready."""
+    anew: tuple[Command, ...] = ()
+    """What to set again at that instant, so that it starts from fresh randomness."""
     flows: tuple[FlowTask, ...]
     steps: tuple[StepTask, ...]
     socket_nodes: tuple[str, ...]

@@ -186,34 +186,35 @@ class Sweep:
 
 
 def _prepare(folder: Path) -> None:
-    """A cache with the stand-in kernel, tools that only say their versions, an environment to find them."""
-    from fabbbr.backends import tools
-    from fabbbr.backends.guest import wakeups
-    from fabbbr.backends.guest.kernel.build import recipe_hash
+    """A cache with an image whose kernel is the stand-in, and an environment to find it."""
+    from fabbbr.backends.guest.image.found import image_recipe, image_sha256
 
-    kernel, bin_ = folder / "cache/fabbbr/kernels/stand-in", folder / "bin"
-    for made in (kernel, bin_, folder / "temp"):
+    image = folder / "cache/fabbbr/images/stand-in"
+    for made in (image, folder / "temp"):
         made.mkdir(parents=True)
-    shutil.copy(HERE / "kernel.sh", kernel / "linux")
-    described = {
-        "folder": "", "release": "0", "package": "none", "package_version": "0", "recipe": recipe_hash(),
-        "config_sha256": "0", "kernel_sha256": hashlib.sha256((kernel / "linux").read_bytes()).hexdigest(),
-        "seccomp": True, "build_s": 0.0,
+    shutil.copy(HERE / "kernel.sh", image / "linux")
+    (image / "root.cpio").write_bytes(b"")
+    kernel_sha256, root_sha256 = (
+        hashlib.sha256((image / name).read_bytes()).hexdigest() for name in ("linux", "root.cpio")
+    )
+    kernel = {
+        "folder": "", "release": "0", "package": "none", "package_version": "0", "recipe": "none",
+        "config_sha256": "0", "kernel_sha256": kernel_sha256, "seccomp": True, "clock_address": None,
+        "build_s": 0.0,
     }  # fmt: skip
-    (kernel / "kernel.json").write_text(json.dumps(described), encoding="utf-8")
-    for name in ("iperf3", "ss", "tc", "ethtool", "ping", "python3"):
-        (bin_ / name).write_text("#!/bin/sh\necho iperf 3.12\n", encoding="utf-8")
-        (bin_ / name).chmod(0o755)
+    described = {
+        "sha256": image_sha256(kernel_sha256, root_sha256), "recipe": image_recipe(), "kernel": kernel,
+        "root_sha256": root_sha256, "tools": {"iperf3": "iperf 3.22"}, "packages": {}, "sources": [],
+        "compiler": "none",
+    }  # fmt: skip
+    (image / "image.json").write_text(json.dumps(described), encoding="utf-8")
     os.environ |= {
-        "PATH": f"{bin_}:/usr/bin:/bin", "TMPDIR": str(folder / "temp"),
+        "PATH": "/usr/bin:/bin", "TMPDIR": str(folder / "temp"),
         "XDG_CACHE_HOME": str(folder / "cache"),
         "GOLDEN": str(HERE.parent / "golden" / "cell"),
     }  # fmt: skip
     tempfile.tempdir = str(folder / "temp")
-    for name, argv in tools._VERSION_COMMANDS.items():
-        tools._VERSION_COMMANDS[name] = (Path(argv[0]).name, *argv[1:])
     subprocess._USE_VFORK = False  # type: ignore[attr-defined]
-    wakeups.library_folder()
 
 
 def _status(pid: int) -> int | None:

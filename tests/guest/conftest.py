@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from fabbbr.backends.guest.kernel.build import cached_kernel
+from fabbbr.backends.guest.image.found import found_image
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -20,9 +20,15 @@ def own_cpu():
 
 
 @pytest.fixture(scope="session", autouse=True)
-def kernel():
-    """The cached guest kernel."""
-    found = cached_kernel()
+def image():
+    """The guest image."""
+    found = found_image()
     if found is None:
-        pytest.skip("the guest kernel is not built: fabbbr kernel build")
+        pytest.skip("there is no guest image: fabbbr guest build")
     return found
+
+
+@pytest.fixture(scope="session")
+def kernel(image):
+    """Its kernel."""
+    return image.kernel

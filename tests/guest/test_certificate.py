@@ -122,9 +122,9 @@ def with_another_setting(planned, asked, instead):
             update={"argv": tuple(word.replace(asked, instead) for word in each.argv), "stdin": stdin}
         )
 
-    commands = tuple(edit(each) for each in planned.configure)
-    assert commands != planned.configure
-    return planned.model_copy(update={"configure": commands})
+    edited = {name: tuple(map(edit, getattr(planned, name))) for name in ("configure", "anew")}
+    assert edited["configure"] != planned.configure
+    return planned.model_copy(update=edited)
 
 
 def test_offloads_left_on_are_read_back_and_miscount_packets(cell, tmp_path):

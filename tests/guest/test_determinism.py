@@ -4,9 +4,10 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from guest.cells import experiment, fabbbr, run
+from guest.cells import WALL_LIMIT_S, command, experiment, fabbbr, run
 
 pytestmark = [pytest.mark.guest, pytest.mark.xdist_group("guest-2")]
 
@@ -75,6 +76,68 @@ def test_raw_files_are_the_same_on_a_loaded_machine_and_on_another_cpu(first, tm
     assert raw_files(tmp_path / "run") == raw_files(first.folder.path)
 
 
+SURROUNDINGS = {
+    "a long TMPDIR": {"TMPDIR": "{folder}/" + "long/" * 30},
+    "a TMPDIR with a quote and a blank": {"TMPDIR": "{folder}/it's here"},
+    "another HOME": {"HOME": "{folder}", "XDG_CACHE_HOME": "{cache}"},
+    "another language": {"LANG": "tr_TR.UTF-8", "LC_ALL": "tr_TR.UTF-8"},
+    "another time zone": {"TZ": "Pacific/Chatham"},
+    "another seed of Python's hashes": {"PYTHONHASHSEED": "99"},
+    "no program on PATH": {"PATH": "{folder}/nothing"},
+    "a library to preload": {"LD_LIBRARY_PATH": "/usr/lib", "LD_BIND_NOW": "1"},
+}
+
+
+@pytest.mark.parametrize("name", SURROUNDINGS)
+def test_raw_files_are_the_same_in_other_surroundings(first, tmp_path, name):
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    given = {key: text.format(folder=tmp_path, cache=cache) for key, text in SURROUNDINGS[name].items()}
+    if "TMPDIR" in given:
+        Path(given["TMPDIR"]).mkdir(parents=True)
+    (tmp_path / "same.yaml").write_text(TEXT, encoding="utf-8")
+    done = fabbbr(
+        "run", tmp_path / "same.yaml", "--seed", "7", "--out", tmp_path / "run", "--no-report", **given
+    )
+    assert done.returncode == 0, done.stderr
+    assert raw_files(tmp_path / "run") == raw_files(first.folder.path)
+
+
+@pytest.mark.parametrize("shell", ["umask 077", "umask 000", "ulimit -n 300", "exec 7<. 8<. 9</dev/null"])
+def test_raw_files_are_the_same_under_another_umask_and_with_other_open_files(first, tmp_path, shell):
+    (tmp_path / "same.yaml").write_text(TEXT, encoding="utf-8")
+    words = command("run", tmp_path / "same.yaml", "--seed", "7", "--out", tmp_path / "run", "--no-report")
+    words["args"] = ["sh", "-c", f'{shell}; exec "$@"', "sh", *words["args"]]
+    done = subprocess.run(**words, capture_output=True, timeout=WALL_LIMIT_S, check=False)
+    assert done.returncode == 0, done.stderr
+    assert raw_files(tmp_path / "run") == raw_files(first.folder.path)
+
+
+def test_raw_files_are_the_same_however_many_cells_run_at_a_time(tmp_path):
+    (tmp_path / "same.yaml").write_text(TEXT, encoding="utf-8")
+    for jobs in ("1", "3"):
+        done = fabbbr(
+            "run",
+            tmp_path / "same.yaml",
+            "--repeat",
+            "3",
+            "--jobs",
+            jobs,
+            "--out",
+            tmp_path / jobs,
+            "--no-report",
+        )
+        assert done.returncode == 0, done.stderr
+    assert raw_files(tmp_path / "1") == raw_files(tmp_path / "3")
+
+
+def test_the_manifest_names_the_image_and_nothing_of_the_host(first, image):
+    manifest = first.cell().manifest
+    (machine,) = manifest.provenance.testbed.machines.values()
+    assert machine.image_sha256 == image.sha256
+    assert machine.tools == image.tools
+    assert str(Path.home()) not in manifest.model_dump_json()
+
+
 def test_the_same_raw_files_give_the_same_tables_byte_for_byte(first, tmp_path):
     shutil.copytree(first.folder.path, tmp_path / "run")
     shutil.rmtree(tmp_path / "run" / "tables", ignore_errors=True)
@@ -98,6 +161,12 @@ def test_another_seed_loses_other_packets(first, tmp_path):
         "counters.before.json",
         "preflight.json",
         "console.log",
+        # Clocks are exact: what is asked for at an instant comes then, and a flow's end is looked for.
+        "flows.json",
+        "sockets.h1.times",
+        "sockets.h2.times",
+        "queues.s1.times",
+        "queues.w1.times",
     }
     assert not other.set.flows["received_bytes"].equals(first.set.flows["received_bytes"])
 

@@ -68,11 +68,12 @@ def file(tmp_path):
 
 
 def guests(temp):
-    """Process ids of the guests whose runtime folder is below ``temp``: one of their words names it."""
+    """Process ids of the guests whose runtime folder is below ``temp``: they are started there."""
     found = []
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
-            if entry.name.isdigit() and f"uml_dir={temp}".encode() in (entry / "cmdline").read_bytes():
+            below = entry.name.isdigit() and (entry / "cwd").readlink().is_relative_to(temp)
+            if below and b"\0uml_dir=" in (entry / "cmdline").read_bytes():
                 found.append(int(entry.name))
     return found
 
@@ -334,8 +335,8 @@ def test_temporary_files_may_be_below_a_path_with_blanks(tmp_path):
 
 
 @pytest.fixture
-def ordinary_user(kernel):
-    """Run words of a fabbbr command as a user without rights, in a home of its own with the kernel in it."""
+def ordinary_user(image):
+    """Run words of a fabbbr command as a user without rights, in a home of its own with the image in it."""
     if os.geteuid() != 0:
         pytest.skip("only root may change users")
     if not all(parent.stat().st_mode & 0o001 for parent in Path(__file__).parents):
@@ -345,10 +346,7 @@ def ordinary_user(kernel):
     if f"Python {version}." not in told:
         pytest.skip(f"{NODE_PYTHON} is not the Python {version} that these packages are for")
     home = Path(tempfile.mkdtemp(prefix="home-", dir="/var/tmp"))
-    kept = home / ".cache" / "fabbbr" / "kernels" / "one"
-    shutil.copytree(kernel.folder, kept)
-    described = json.loads((kept / "kernel.json").read_text(encoding="utf-8")) | {"folder": str(kept)}
-    (kept / "kernel.json").write_text(json.dumps(described), encoding="utf-8")
+    shutil.copytree(image.folder, home / ".cache" / "fabbbr" / "images" / "one")
     (home / "short.yaml").write_text(SHORT, encoding="utf-8")
     for path in (home, *home.rglob("*")):
         os.chown(path, NOBODY, NOBODY)
@@ -366,7 +364,7 @@ def ordinary_user(kernel):
     shutil.rmtree(home)
 
 
-def test_an_ordinary_user_needs_nothing_but_the_kernel(ordinary_user):
+def test_an_ordinary_user_needs_nothing_but_the_image(ordinary_user):
     done = ordinary_user("run", "./short.yaml", "--out", "run", "--no-report", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["certified"] == ["r1"]

@@ -139,7 +139,8 @@ def test_the_clocks_are_compared_before_and_after_and_name_spaces_share_one(told
     for clock in clocks.values():
         assert clock["measured"].keys() == {"burst", "flows", "after"}
         for offset in clock["measured"].values():
-            assert 0 < offset["bound_s"] < 1e-3
+            # No time passes on a virtual clock between asking another and being told.
+            assert 0 <= offset["bound_s"] < 1e-3
             assert abs(offset["offset_s"]) <= offset["bound_s"]
     begun = [clock["flows_s"] for clock in clocks.values()]
     apart = max(begun) - min(begun)

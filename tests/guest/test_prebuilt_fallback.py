@@ -67,7 +67,7 @@ def short_file(folder):
 
 
 def test_without_a_compiler_the_kernel_is_not_built_and_the_prebuilt_one_is_offered(bare, tmp_path):
-    done = fabbbr("kernel", "build", PATH=str(bare), XDG_CACHE_HOME=str(tmp_path))
+    done = fabbbr("guest", "build", PATH=str(bare), XDG_CACHE_HOME=str(tmp_path))
     assert done.returncode == 5
     assert "apt-get install build-essential" in done.stderr
     assert REMEDY in done.stderr
@@ -80,7 +80,7 @@ def test_without_kernel_sources_the_prebuilt_kernel_is_offered(tmp_path):
     nothing.write_text(
         'Dir::Etc::SourceList "/dev/null"; Dir::Etc::SourceParts "/dev/null";\n', encoding="ascii"
     )
-    done = fabbbr("kernel", "build", APT_CONFIG=str(nothing), XDG_CACHE_HOME=str(tmp_path))
+    done = fabbbr("guest", "build", APT_CONFIG=str(nothing), XDG_CACHE_HOME=str(tmp_path))
     assert done.returncode == 5
     assert REMEDY in done.stderr
     assert "--clock real" in done.stderr
@@ -101,7 +101,7 @@ def test_a_run_without_any_kernel_names_both_ways_to_get_one(bare, tmp_path, clo
         XDG_CACHE_HOME=str(tmp_path),
     )
     assert done.returncode == 5
-    assert "fabbbr kernel build" in done.stderr
+    assert "fabbbr guest build" in done.stderr
     assert REMEDY in done.stderr
     assert "Traceback" not in done.stderr
     assert not out.exists()

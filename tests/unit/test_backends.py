@@ -8,7 +8,7 @@ import pytest
 from places import place
 
 from fabbbr.backends.guest import GuestBackend
-from fabbbr.backends.guest.kernel.build import cached_kernel
+from fabbbr.backends.guest.image.found import found_image
 from fabbbr.backends.mininet import MininetBackend
 from fabbbr.backends.registry import BACKENDS, DEFAULT, clock_of, described
 from fabbbr.cli import main
@@ -119,7 +119,7 @@ def test_a_guest_takes_as_many_cells_as_asked():
 
 @pytest.mark.guest
 def test_an_open_guest_is_what_its_plan_said():
-    assert cached_kernel() is not None
+    assert found_image() is not None
     backend = BACKENDS["guest"].open("virtual")
     try:
         assert backend.testbed == described("guest", None)

@@ -102,7 +102,7 @@ BAD = [
     (("verify", "/nowhere"), 7, "/nowhere"),
     (("verify", "/dev/null"), 7, "/dev/null"),
     (("completion", "csh"), 2, "csh"),
-    (("kernel", "brew"), 2, "brew"),
+    (("guest", "brew"), 2, "brew"),
 ]  # fmt: skip
 
 

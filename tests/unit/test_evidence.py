@@ -141,7 +141,6 @@ NO_EVIDENCE_WITHIN = {
     r"flow-2\.\w+\.json/(started_s|streams/0/(port|samples(/.*)?))": "for the tables",
     r"flow-2\.server\.json/streams/0/(established_s|ended_s)": "the sender's tell how long it was",
     r"flow-2\.\w+\.json/error": "words of its own, with which any failure is data",
-    r"flows\.json/\d/epoch_s": "for the tables",
     r"preflight\.json/burst/(refills_from|payload_bytes)": "how it was sent, which was decided before",
     r"preflight\.json/burst/arrivals/\d": "one packet of a thousand may be lost",
     r"preflight\.json/burst/queues_at_peak/[01](/(kind|handle|dev|root))?": "not the bottleneck's queue",
@@ -153,6 +152,7 @@ NO_EVIDENCE_WITHIN = {
         "it is looked up by its device and kind"
     ),
     r"readback\.json/qdisc.*/stdout/\d+/options/(burst_raw|lat|ecn|gap)": "follows from what is compared",
+    r"readback\.json/qdisc.*/stdout/\d+/options/seed": "netem draws another when the flows begin",
     r"readback\.json/qdisc.*/stdout/\d+/options/.*/(jitter|correlation)": (
         "pings and the count of losses tell them"
     ),

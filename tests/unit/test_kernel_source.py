@@ -2,6 +2,8 @@
 
 import pytest
 
+from fabbbr.backends.guest import apt as private
+from fabbbr.backends.guest.apt import Archive
 from fabbbr.backends.guest.kernel import source
 from fabbbr.backends.guest.kernel.source import tarball_in
 from fabbbr.errors import KernelBuildError
@@ -43,8 +45,8 @@ def test_a_suite_that_cannot_be_read_does_not_take_the_others_with_it(monkeypatc
     """Unstable was past its date on a mirror, and the kernel of backports was not found either."""
     keyring = tmp_path / "keyring.gpg"
     keyring.touch()
-    archive = source._Archive(keyring=keyring, suites=("good", "expired"))
-    monkeypatch.setattr(source, "_mirror", lambda: (archive, "http://mirror.invalid"))
+    archive = Archive(keyring=keyring, newest=("good", "expired"), base=())
+    monkeypatch.setattr(source, "archive_here", lambda: (archive, "http://mirror.invalid"))
 
     def apt(argv, cwd=None):
         if argv[-1] == "update":
@@ -53,7 +55,8 @@ def test_a_suite_that_cannot_be_read_does_not_take_the_others_with_it(monkeypatc
         found = {"search": "linux-source-7.3 - Linux\n", "policy": "  Candidate: 7.3.4-1\n"}
         return next((text for word, text in found.items() if word in argv), "")
 
-    monkeypatch.setattr(source, "_run", apt)
+    for room in (source, private):
+        monkeypatch.setattr(room, "run", apt)
     assert source.newest_source(tmp_path).version == "7.3.4-1"
     lines = (tmp_path / "apt" / "sources.list").read_text(encoding="ascii").splitlines()
     assert [line.split()[-2] for line in lines] == ["good", "expired"]

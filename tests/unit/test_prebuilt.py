@@ -53,9 +53,9 @@ def test_a_package_unpacked_without_root_is_as_good_as_an_installed_one(unpacked
     ("package", "words"),
     [
         ({"script": "echo 'GLIBC_2.38 not found' >&2; exit 1"}, ("GLIBC_2.38 not found", "own distribution")),
-        ({"script": "exit 3"}, ("exit status 3", "fabbbr kernel build")),
-        ({"script": "echo hello"}, ("hello", "fabbbr kernel build")),
-        ({"script": "true"}, ("exit status 0", "fabbbr kernel build")),
+        ({"script": "exit 3"}, ("exit status 3", "fabbbr guest build")),
+        ({"script": "echo hello"}, ("hello", "fabbbr guest build")),
+        ({"script": "true"}, ("exit status 0", "fabbbr guest build")),
         ({"modules": "98.0.0"}, ("no modules at", RELEASE, "--reinstall user-mode-linux")),
         ({"tools": ()}, ("modprobe is missing", "apt-get install kmod")),
     ],

@@ -9,7 +9,8 @@ from fabbbr import testbed
 from fabbbr.backends.agent import agent_hash, read_outcome
 from fabbbr.backends.base import JOB, Report, Task, usable_cpus
 from fabbbr.backends.guest import wakeups
-from fabbbr.backends.guest.kernel.build import GuestKernel, cached_kernel, require_unaltered
+from fabbbr.backends.guest.image.found import GuestImage, foreign_wheel, found_image, require_unaltered
+from fabbbr.backends.guest.kernel.build import GuestKernel
 from fabbbr.backends.guest.kernel.prebuilt import PrebuiltKernel, prebuilt_kernel
 from fabbbr.backends.guest.machine import Machine, Watch, boot, cpu_for_slot
 from fabbbr.backends.guest.runtime import sweep
@@ -19,12 +20,16 @@ from fabbbr.errors import EnvironmentUnfitError
 from fabbbr.job.records import Job
 from fabbbr.testbed import REAL_TIME, VIRTUAL_TIME, ClockKind, Kernel, Testbed
 
+_NAME = "guest"
 _TIMER_HZ = 1000
 _MODULES = "modules"
 _MEMORY_BYTES = 2 << 30
 _MEMORY_SHARE = 6
 """Guest memory per byte of socket window: a byte in flight stands in several buffers at once."""
 _STALL_LIMIT_S = 120.0
+_SPIN_LIMIT_S = 9.0
+_START_S = 0.05
+"""To start the programs of a flow, on a slow and busy core: where many start at once, the clock stands."""
 _SET_UP_S = 120
 
 
@@ -34,13 +39,12 @@ def memory_bytes(job: Job) -> int:
 
 
 class GuestBackend:
-    """Boots guests from the cached kernel."""
+    """Boots guests from an image; in real time also the distribution's kernel on the host's own files."""
 
     def __init__(self, clock: ClockKind = "virtual") -> None:
         self._virtual = clock == "virtual"
-        self._kernel = _kernel(clock)
-        self._tools = tool_versions()
-        self.testbed = _testbed(clock, self._kernel)
+        self._source = _source(clock)
+        self.testbed = _testbed(clock, self._source)
         sweep()
         self._keeper = Keeper()
         self._agent_sha256 = agent_hash()
@@ -51,9 +55,7 @@ class GuestBackend:
 
     def execute(self, task: Task) -> Report:
         """Run the job in a guest of its own."""
-        job = task.job
-        if self._virtual:
-            job = job.model_copy(update={"environment": wakeups.environment(job, self._tools["iperf3"])})
+        job = task.job.model_copy(update={"environment": wakeups.environment(self.testbed.clock)})
         (task.work / JOB).write_text(job.model_dump_json(), encoding="utf-8")
         machine = self._machine(task, job)
         wall_s = boot(
@@ -62,6 +64,7 @@ class GuestBackend:
             Watch(
                 wall_limit_s=task.wall_limit_s,
                 stall_limit_s=_STALL_LIMIT_S,
+                spin_limit_s=_SPIN_LIMIT_S + _START_S * len(job.flows),
                 progress=task.progress,
                 cancelled=task.cancelled,
             ),
@@ -75,79 +78,95 @@ class GuestBackend:
         self._keeper.close()
 
     def _machine(self, task: Task, job: Job) -> Machine:
+        if isinstance(self._source, GuestImage):
+            kernel: GuestKernel | PrebuiltKernel = self._source.kernel
+            root: Path | None = self._source.root
+            own: dict[str, Path] = {}
+        else:
+            # The guest's own file systems hide some of the host's folders: the modules could be in one.
+            kernel, root, own = self._source, None, {_MODULES: self._source.modules}
         return Machine(
-            kernel=self._kernel.binary,
-            seccomp=self._kernel.seccomp,
+            kernel=kernel.binary,
+            seccomp=kernel.seccomp,
+            root=root,
             seed=task.seed,
             memory_bytes=memory_bytes(job),
             cpu=cpu_for_slot(task.slot),
-            clock_limit_s=job.end_ns * 1e-9 + _SET_UP_S,
+            clock_limit_s=((job.flows_at_ns or 0) + job.end_ns) * 1e-9 + _SET_UP_S,
             virtual=self._virtual,
-            environment={"FABBBR_MODULES": f"/run/fabbbr/{_MODULES}"}
-            if isinstance(self._kernel, PrebuiltKernel)
-            else {},
-            extra_mounts=self._mounts(job),
+            environment={"FABBBR_MODULES": f"/run/fabbbr/{_MODULES}"} if own else {},
+            extra_mounts=own,
+            clock_address=kernel.clock_address if self._virtual else None,
         )
-
-    def _mounts(self, job: Job) -> dict[str, Path]:
-        """What the guest needs of the host beside its root; the library takes a compiler: only where used."""
-        mounts = {"preload": wakeups.library_folder()} if job.environment else {}
-        if isinstance(self._kernel, PrebuiltKernel):
-            # The guest's own file systems hide some of the host's folders, and the
-            # modules could be in one of them.
-            mounts[_MODULES] = self._kernel.modules
-        return mounts
 
     def _options(self, machine: Machine, job: Job) -> dict[str, Any]:
         return {
             "memory_bytes": machine.memory_bytes,
             "system_calls": "seccomp" if machine.seccomp else "ptrace",
             "agent_sha256": self._agent_sha256,
-            "iperf3_wakeups": dict(job.environment, **wakeups.hashes()) if job.environment else None,
+            "iperf3_wakeups": job.environment or None,
         }
 
 
 def describe(clock: ClockKind) -> Testbed:
-    """The guest that cells would get here; before its kernel is built, one of unknown release."""
+    """The guest that cells would get here; before its image is built, one of unknown release."""
     try:
-        kernel = _found(clock)
+        source = _found(clock)
     except EnvironmentUnfitError:
-        kernel = None
-    return _testbed(clock, kernel)
+        source = None
+    return _testbed(clock, source)
 
 
-def _testbed(clock: ClockKind, kernel: GuestKernel | PrebuiltKernel | None) -> Testbed:
-    known = (
-        Kernel(release="not built yet", timer_hz=_TIMER_HZ)
-        if kernel is None
-        else Kernel(
-            release=kernel.release,
-            timer_hz=kernel.timer_hz if isinstance(kernel, PrebuiltKernel) else _TIMER_HZ,
-            config_sha256=kernel.config_sha256,
-            sha256=kernel.kernel_sha256,
-        )
-    )
+def _testbed(clock: ClockKind, source: GuestImage | PrebuiltKernel | None) -> Testbed:
     return Testbed(
         backend="guest",
         clock=clock,
         tolerances=VIRTUAL_TIME if clock == "virtual" else REAL_TIME,
-        machines={"guest": testbed.Machine(kernel=known, tools=tools_found())},
+        machines={_NAME: _machine_record(source)},
     )
 
 
-def _found(clock: ClockKind) -> GuestKernel | PrebuiltKernel | None:
-    """Our own kernel; on a real clock the distribution's will do."""
-    return cached_kernel() or (None if clock == "virtual" else prebuilt_kernel())
+def _machine_record(source: GuestImage | PrebuiltKernel | None) -> testbed.Machine:
+    if source is None:
+        return testbed.Machine(kernel=Kernel(release="not built yet", timer_hz=_TIMER_HZ))
+    kernel = source.kernel if isinstance(source, GuestImage) else source
+    return testbed.Machine(
+        kernel=Kernel(
+            release=kernel.release,
+            timer_hz=kernel.timer_hz if isinstance(kernel, PrebuiltKernel) else _TIMER_HZ,
+            config_sha256=kernel.config_sha256,
+            sha256=kernel.kernel_sha256,
+        ),
+        tools=source.tools if isinstance(source, GuestImage) else tools_found(),
+        image_sha256=source.sha256 if isinstance(source, GuestImage) else None,
+    )
 
 
-def _kernel(clock: ClockKind) -> GuestKernel | PrebuiltKernel:
-    kernel = _found(clock)
-    if kernel is None:
-        message = (
-            "the guest kernel is not built yet; build it once with: fabbbr kernel "
-            "build; or run in real time: apt-get install user-mode-linux kmod, then --clock real"
-        )
-        raise EnvironmentUnfitError(message)
-    if isinstance(kernel, GuestKernel):
-        require_unaltered(kernel)
-    return kernel
+def _found(clock: ClockKind) -> GuestImage | PrebuiltKernel | None:
+    """Our own image; on a real clock the distribution's kernel will do."""
+    return found_image() or (None if clock == "virtual" else prebuilt_kernel())
+
+
+def _source(clock: ClockKind) -> GuestImage | PrebuiltKernel:
+    found = _found(clock)
+    if found is None:
+        raise EnvironmentUnfitError(_missing())
+    if isinstance(found, GuestImage):
+        require_unaltered(found)
+    else:
+        tool_versions()
+    return found
+
+
+def _missing() -> str:
+    """What there is not, and the ways to get it."""
+    otherwise = (
+        "build it once with: fabbbr guest build (some minutes); "
+        "or run in real time: apt-get install user-mode-linux kmod, then --clock real"
+    )
+    if foreign_wheel() is None:
+        return f"the guest image is not built yet; install it: pip install fabbbr-guest; or {otherwise}"
+    return (
+        "the installed fabbbr-guest is of another version than fabbbr; "
+        f"install both anew: pip install --upgrade fabbbr fabbbr-guest; or {otherwise}"
+    )

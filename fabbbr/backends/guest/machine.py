@@ -10,9 +10,11 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 
 from fabbbr.backends.base import CancelledError, heartbeat_s
+from fabbbr.backends.guest.clock import read_clock
 from fabbbr.backends.guest.memory import memory_folder
 from fabbbr.backends.guest.runtime import runtime_folder
 from fabbbr.backends.keeper import Keeper, die_with_runner, kill_group
@@ -25,6 +27,9 @@ _EPOCH_NS = 1_700_000_000_000_000_000
 _POLL_S = 0.02
 _LEAST_OPEN_FILES, _OPEN_FILES = 256, 65_536
 _INIT = _HERE / "init.sh"
+_ROOT = "root"
+_OF_HOST = "host.log"
+"""What the kernel says of its host, like where its memory is: no part of what was measured."""
 _FILE_SYSTEMS = """\
 proc /proc proc defaults 0 0
 sys /sys sysfs defaults 0 0
@@ -52,10 +57,15 @@ class Machine:
     clock_limit_s: float
     """Seconds on the guest's clock after which the guest ends itself."""
     virtual: bool = True
+    root: Path | None = None
+    """The archive that becomes the guest's root, with an init of its own; without one the
+    guest's root is the host's file system, read-only, and ``init`` its first process."""
     init: Path = _INIT
     extra_mounts: dict[str, Path] = field(default_factory=dict)
     """Name → host folder, mounted at /run/fabbbr/<name>."""
     environment: dict[str, str] = field(default_factory=dict)
+    clock_address: int | None = None
+    """Where the kernel keeps its virtual clock."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +75,8 @@ class Watch:
     wall_limit_s: float
     stall_limit_s: float
     """Wall seconds without a new heartbeat."""
+    spin_limit_s: float | None = None
+    """Wall seconds for which the virtual clock may stand once there is a heartbeat; where it can be read."""
     progress: Callable[[float], None]
     cancelled: threading.Event
 
@@ -91,10 +103,10 @@ def boot(machine: Machine, work: Path, watch: Watch, keeper: Keeper) -> float:
                 f"set TMPDIR to where they can"
             )
             raise EnvironmentUnfitError(message) from error
-        process = _started(_argv(machine, runtime), work)
+        process = _started(_argv(machine, runtime), machine.cpu, runtime, work)
         try:
             keeper.add(process.pid, str(runtime))
-            _watch(process, work, watch)
+            _watch(process, machine.clock_address, work, watch)
         finally:
             kill_group(process.pid)
             process.wait()
@@ -103,7 +115,7 @@ def boot(machine: Machine, work: Path, watch: Watch, keeper: Keeper) -> float:
     return time.monotonic() - started
 
 
-def _started(argv: tuple[str, ...], work: Path) -> subprocess.Popen[bytes]:
+def _started(argv: tuple[str, ...], cpu: int, runtime: Path, work: Path) -> subprocess.Popen[bytes]:
     """The guest; it dies with this thread, which waits for it."""
     runner, files = os.getpid(), _open_files()
 
@@ -111,17 +123,20 @@ def _started(argv: tuple[str, ...], work: Path) -> subprocess.Popen[bytes]:
         die_with_runner(runner)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_NOFILE, files)
+        # Pinned to one CPU a guest is several times faster: its processes hand over all the time.
+        os.sched_setaffinity(0, {cpu})
 
     environment = os.environ | {"TMPDIR": str(memory_folder())}
-    with (work / "raw" / "console.log").open("wb") as console:
+    with (work / "raw" / "console.log").open("wb") as console, (work / _OF_HOST).open("wb") as of_host:
         return subprocess.Popen(
             argv,
+            cwd=runtime,
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=console,
-            stderr=subprocess.STDOUT,
+            stderr=of_host,
             start_new_session=True,
-            preexec_fn=between_fork_and_exec,  # noqa: PLW1509  (it makes four system calls)
+            preexec_fn=between_fork_and_exec,  # noqa: PLW1509  (it makes five system calls)
         )
 
 
@@ -144,9 +159,13 @@ def _lay_out(runtime: Path, machine: Machine, work: Path) -> None:
     (runtime / "agent").mkdir()
     for file in sorted(_AGENT.glob("*.py")):
         shutil.copy2(file, runtime / "agent")
-    lines = _FILE_SYSTEMS.format(runtime=runtime)
     for name, folder in machine.extra_mounts.items():
         (runtime / name).symlink_to(folder.resolve())
+    if machine.root is not None:
+        (runtime / _ROOT).symlink_to(machine.root.resolve())
+        return
+    lines = _FILE_SYSTEMS.format(runtime=runtime)
+    for name in machine.extra_mounts:
         lines += f"{name} /run/fabbbr/{name} hostfs {runtime}/{name},X-mount.mkdir 0 0\n"
     (runtime / "fstab").write_text(lines, encoding="utf-8")
     shutil.copy(machine.init, runtime / "init")
@@ -160,45 +179,75 @@ def _argv(machine: Machine, runtime: Path) -> tuple[str, ...]:
         else (f"um-seed={machine.seed}",)
     )
     return (
-        # Pinned to one CPU a guest is several times faster: its processes hand
-        # over to one another all the time.
-        "taskset", "-c", str(machine.cpu), str(machine.kernel),
+        str(machine.kernel),
         *(("seccomp=on",) if machine.seccomp else ()),
         f"mem={machine.memory_bytes >> 20}M",
         *clock,
-        "rootfstype=hostfs", "root=/dev/root", "ro", f"init={runtime}/init",
-        f"uml_dir={runtime}", "umid=guest", "con0=null,fd:1", "con=null", "quiet", "loglevel=4",
-        "devtmpfs.mount=0",
-        f"FABBBR_RUNTIME={runtime}", f"FABBBR_LIMIT={int(machine.clock_limit_s)}",
-        f"FABBBR_PYTHON={NODE_PYTHON}",
+        *_root_words(machine, runtime),
+        "uml_dir=./", "umid=guest", "con0=null,fd:1", "con=null", "quiet", "loglevel=4",
+        # Where a process has its stack and libraries is no part of an experiment.
+        "norandmaps", "devtmpfs.mount=0", f"FABBBR_LIMIT={int(machine.clock_limit_s)}",
         *(f"{key}={value}" for key, value in machine.environment.items()),
     )  # fmt: skip
 
 
-def _watch(process: subprocess.Popen[bytes], work: Path, watch: Watch) -> None:
-    started = last_change = time.monotonic()
-    last: float | None = None
+def _root_words(machine: Machine, runtime: Path) -> tuple[str, ...]:
+    """With a root of its own the same words on every machine: paths start where the kernel does."""
+    if machine.root is not None:
+        mounts = ",".join(("agent", "work", *machine.extra_mounts))
+        return (f"initrd={_ROOT}", f"FABBBR_MOUNTS={mounts}")
+    return (
+        "rootfstype=hostfs", "root=/dev/root", "ro", f"init={runtime}/init",
+        f"FABBBR_RUNTIME={runtime}", f"FABBBR_PYTHON={NODE_PYTHON}",
+    )  # fmt: skip
+
+
+def _watch(process: subprocess.Popen[bytes], clock_address: int | None, work: Path, watch: Watch) -> None:
+    started = time.monotonic()
+    beats, ticks = _LastChange(started), _LastChange(started)
     while process.poll() is None:
         if watch.cancelled.wait(_POLL_S):
             raise CancelledError
-        now = time.monotonic()
-        beat = heartbeat_s(work)
-        if beat is not None and beat != last:
-            last, last_change = beat, now
+        now, beat = time.monotonic(), heartbeat_s(work)
+        if beats.note(beat, now) and beat is not None:
             watch.progress(beat)
+        clock_ns = None if clock_address is None else read_clock(process.pid, clock_address)
+        ticks.note(clock_ns, now)
         if now - started > watch.wall_limit_s:
             message = (
                 f"the guest was ended after {watch.wall_limit_s:.0f} s of wall time at "
-                f"{_seconds(last)} of its own clock; its conditions may be too heavy for this machine (see "
-                "raw/console.log)"
+                f"{_seconds(beats.value)} of its own clock; its conditions may be too heavy for this machine "
+                "(see raw/console.log)"
             )
             raise GuestError(message)
-        if now - last_change > watch.stall_limit_s:
+        spins = (
+            beat is not None and clock_ns is not None and ticks.stands_s(now) > (watch.spin_limit_s or inf)
+        )
+        if spins or beats.stands_s(now) > watch.stall_limit_s:
+            stood_s = ticks.stands_s(now) if spins else beats.stands_s(now)
             message = (
-                f"the guest's clock has stood at {_seconds(last)} for "
-                f"{watch.stall_limit_s:.0f} s of wall time: a process inside it spins (see raw/console.log)"
+                f"the guest's clock has stood at {_seconds(beats.value)} for "
+                f"{stood_s:.0f} s of wall time: a process inside it spins (see raw/console.log)"
             )
             raise GuestError(message)
+
+
+class _LastChange:
+    """Since when a number that is looked at again and again has been what it is."""
+
+    def __init__(self, started: float) -> None:
+        self.value: float | None = None
+        self._since = started
+
+    def note(self, value: float | None, now: float) -> bool:
+        """Whether it is another than before; None is no news."""
+        changed = value is not None and value != self.value
+        if changed:
+            self.value, self._since = value, now
+        return changed
+
+    def stands_s(self, now: float) -> float:
+        return now - self._since
 
 
 def _seconds(beat: float | None) -> str:
@@ -211,14 +260,14 @@ def _require_orderly_end(work: Path, returncode: int) -> None:
     except (FileNotFoundError, UnicodeDecodeError):
         status = ""
     if status == "":
-        tail = _read_tail(work / "raw" / "console.log")
+        tail = " | ".join(filter(None, map(_read_tail, (work / "raw" / "console.log", work / _OF_HOST))))
         how = f"signal {-returncode}" if returncode < 0 else f"status {returncode}"
-        message = f"the guest died ({how}) before it finished; its console ends with: {tail}"
+        message = f"the guest died ({how}) before it finished; its console ends with: {tail or '(nothing)'}"
         raise GuestError(message)
     if status == "124":
         message = "the guest's clock ran past its limit: something inside waits for what never comes"
         raise GuestError(message)
-    for name in ("exit", "heartbeat"):
+    for name in ("exit", "heartbeat", _OF_HOST):
         (work / name).unlink(missing_ok=True)
 
 
@@ -226,8 +275,8 @@ def _read_tail(path: Path, lines: int = 5) -> str:
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return "(no console)"
-    return " | ".join(line for line in text.splitlines()[-lines:] if line.strip()) or "(nothing)"
+        return ""
+    return " | ".join(line for line in text.splitlines()[-lines:] if line.strip())
 
 
 def cpu_for_slot(slot: int) -> int:

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from fabbbr.backends.guest.kernel.build import cache_folder
+from fabbbr.backends.guest.kernel.build import kernels_folder
 from fabbbr.errors import EnvironmentUnfitError
 
 LEAST_BYTES = 256 << 20
@@ -37,7 +37,7 @@ def _candidates() -> Iterator[Path]:
     given = os.environ.get("TMPDIR")
     if given:
         yield Path(given).absolute()
-    yield from (_TMPFS, Path(tempfile.gettempdir()), cache_folder().parent)
+    yield from (_TMPFS, Path(tempfile.gettempdir()), kernels_folder().parent)
 
 
 def unfit(folder: Path) -> str | None:

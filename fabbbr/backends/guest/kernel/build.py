@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import json
 import os
+import platform
 import re
 import shutil
 import signal
@@ -19,18 +20,20 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from fabbbr.backends.guest.clock import address_of_clock
 from fabbbr.backends.guest.kernel.edits import SEEDED_RANDOM, bbr_sources, edit
 from fabbbr.backends.guest.kernel.source import newest_source, unpack
 from fabbbr.errors import EnvironmentUnfitError, KernelBuildError
 from fabbbr.files import sha256_of, write_atomically
 
 _HERE = Path(__file__).parent
-_INGREDIENTS = (_HERE / "guest.config", SEEDED_RANDOM, _HERE / "edits.py")
+_INGREDIENTS = (_HERE / "guest.config", *SEEDED_RANDOM, _HERE / "edits.py")
 _BUILD_TOOLS = {
     "gcc": "build-essential", "make": "build-essential", "flex": "flex", "bison": "bison",
     "bc": "bc", "xz": "xz-utils", "dpkg-deb": "dpkg",
 }  # fmt: skip
-_EXPECTED_LINES = 833
+_PROCESSORS = ("x86_64", "AMD64")
+_EXPECTED_LINES = 712
 """Of make's output, for the progress bar only."""
 _SPACE_BYTES = 3_000_000_000
 Progress = Callable[[str, float], None]
@@ -49,6 +52,8 @@ class GuestKernel:
     config_sha256: str
     kernel_sha256: str
     seccomp: bool
+    clock_address: int | None
+    """Where it keeps its virtual clock."""
     build_s: float
 
     @property
@@ -65,7 +70,7 @@ class GuestKernel:
 _DESCRIBED = TypeAdapter(GuestKernel)
 
 
-def cache_folder() -> Path:
+def kernels_folder() -> Path:
     """Where kernels are kept: ``fabbbr/kernels`` below the user's cache folder."""
     try:
         root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -89,7 +94,7 @@ def recipe_hash() -> str:
 def cached_kernel() -> GuestKernel | None:
     """The newest kernel in the cache that today's recipe made, or None."""
     found = []
-    for file in cache_folder().glob("*/kernel.json"):
+    for file in kernels_folder().glob("*/kernel.json"):
         try:
             described = _DESCRIBED.validate_json(file.read_bytes())
         except (OSError, ValueError):
@@ -98,31 +103,16 @@ def cached_kernel() -> GuestKernel | None:
         kernel = replace(described, folder=str(file.parent))
         if kernel.recipe == recipe_hash() and kernel.binary.exists():
             found.append(kernel)
-    return max(found, key=lambda kernel: _version_key(kernel.release), default=None)
-
-
-def require_unaltered(kernel: GuestKernel) -> None:
-    """Raise EnvironmentUnfitError unless the kernel is, byte for byte, the one that was built."""
-    try:
-        found = sha256_of(kernel.binary)
-    except OSError as error:
-        message = f"the guest kernel {kernel.binary}: {error.strerror}; build it anew: fabbbr kernel build"
-        raise EnvironmentUnfitError(message) from None
-    if found != kernel.kernel_sha256:
-        message = (
-            f"the guest kernel {kernel.binary} is not the one that was built (sha256 {found[:16]}…, not "
-            f"{kernel.kernel_sha256[:16]}…); remove {kernel.folder} and build it anew: fabbbr kernel build"
-        )
-        raise EnvironmentUnfitError(message)
+    return max(found, key=lambda kernel: version_key(kernel.release), default=None)
 
 
 def build_kernel(progress: Progress, *, jobs: int | None = None) -> GuestKernel:
     """Fetch, configure and compile; return the cached kernel. Raise KernelBuildError with the remedy."""
-    _require_tools()
-    root = cache_folder()
+    require_tools()
+    root = kernels_folder()
     root.mkdir(parents=True, exist_ok=True)
     _require_space(root)
-    with _only_one_builder(root, progress):
+    with only_one_builder(root, progress):
         existing = cached_kernel()
         if existing is not None:
             return existing
@@ -159,6 +149,7 @@ def _build_in(work: Path, root: Path, progress: Progress, jobs: int) -> GuestKer
         config_sha256=sha256_of(staged / "config"),
         kernel_sha256=sha256_of(staged / "linux"),
         seccomp=_has_seccomp(tree),
+        clock_address=address_of_clock((staged / "System.map").read_text(encoding="ascii")),
         build_s=round(time.monotonic() - started, 1),
     )
     write_atomically(staged / "kernel.json", json.dumps(asdict(kernel), indent=1))
@@ -220,7 +211,7 @@ def _compile(tree: Path, jobs: int, progress: Progress) -> None:
             raise
     if process.returncode != 0:
         errors = [line for line in log.read_text(encoding="utf-8").splitlines() if "rror" in line]
-        kept = cache_folder() / "failed-build.log"
+        kept = kernels_folder() / "failed-build.log"
         shutil.copy(log, kept)
         message = f"the kernel did not compile: {(errors or ['no error line'])[0].strip()}; the log is {kept}"
         raise KernelBuildError(message)
@@ -241,15 +232,29 @@ def _step(argv: tuple[str, ...], cwd: Path) -> None:
         raise KernelBuildError(message)
 
 
-def _require_tools() -> None:
-    missing = sorted({package for tool, package in _BUILD_TOOLS.items() if shutil.which(tool) is None})
-    if missing:
-        message = (
-            f"building the guest kernel needs {', '.join(missing)}: apt-get install {' '.join(missing)}; "
-            "or use Debian's prebuilt guest in real time: apt-get install user-mode-linux kmod, "
-            "then fabbbr run … --clock real"
+def require_tools() -> None:
+    """Raise KernelBuildError with what stands in the way of a build on this machine."""
+    reason = cannot_build()
+    if reason is not None:
+        raise KernelBuildError(reason)
+
+
+def cannot_build() -> str | None:
+    """Why no guest can be built here, and what to do; None where it can."""
+    elsewhere = "or install the guest ready made: pip install fabbbr-guest"
+    if platform.machine() not in _PROCESSORS:
+        return (
+            f"the guest runs on x86-64 and this machine is {platform.machine()}: User Mode Linux knows no "
+            "other processor; use a Mininet host: fabbbr run … --backend mininet"
         )
-        raise KernelBuildError(message)
+    missing = sorted({package for tool, package in _BUILD_TOOLS.items() if shutil.which(tool) is None})
+    if not missing:
+        return None
+    return (
+        f"building the guest needs {', '.join(missing)}: apt-get install {' '.join(missing)}; {elsewhere}; "
+        "or use Debian's prebuilt kernel in real time: apt-get install user-mode-linux kmod, then "
+        "fabbbr run … --clock real"
+    )
 
 
 def _require_space(root: Path) -> None:
@@ -263,17 +268,19 @@ def _require_space(root: Path) -> None:
 
 
 @contextmanager
-def _only_one_builder(root: Path, progress: Progress) -> Iterator[None]:
+def only_one_builder(root: Path, progress: Progress) -> Iterator[None]:
+    """Hold the lock on ``root``, and sweep what builders that were killed left there."""
     with (root / ".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            progress("waiting for another build of the kernel", 0.0)
+            progress("waiting for another build", 0.0)
             fcntl.flock(lock, fcntl.LOCK_EX)
         for left in root.glob("build-*"):
             shutil.rmtree(left, ignore_errors=True)
         yield
 
 
-def _version_key(release: str) -> tuple[int, ...]:
+def version_key(release: str) -> tuple[int, ...]:
+    """Of two releases the later has the greater key."""
     return tuple(int(number) for number in re.findall(r"\d+", release))

@@ -1,44 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * um-seed=N makes every random number of the guest a pure function of N: the generator below stands where User Mode
- * Linux asks its host for entropy. It is SplitMix64 (Steele, Lea and Flood, 2014).
+ * um-seed=N makes every random number of the guest a pure function of N, and as little as can be of what else draws
+ * some. What User Mode Linux asks of its host, what the kernel's generator makes for nobody in particular, and what
+ * processes are given are three streams; each place in the kernel's source that draws has one of its own.
+ * fabbbr_seed_anew() starts all of them again, with other numbers: from then on it does not matter how many were
+ * drawn before. The generator is SplitMix64 (Steele, Lea and Flood, 2014).
  */
-static unsigned long long fabbbr_state;
-static int fabbbr_seeded;
+#ifndef FABBBR_RANDOM_H
+#define FABBBR_RANDOM_H
 
-static unsigned long long fabbbr_next(void)
-{
-	unsigned long long mixed = fabbbr_state += 0x9e3779b97f4a7c15ULL;
+enum fabbbr_stream { FABBBR_HOST, FABBBR_KERNEL, FABBBR_PROCESSES, FABBBR_STREAMS };
 
-	mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9ULL;
-	mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebULL;
-	return mixed ^ (mixed >> 31);
-}
+/* Whether um-seed= was given; without it nothing is drawn here. */
+int fabbbr_seeded(void);
+void fabbbr_seed_anew(void);
+void fabbbr_random(enum fabbbr_stream stream, void *buffer, unsigned long length);
 
-static ssize_t fabbbr_getrandom(void *buffer, size_t length, unsigned int flags)
-{
-	unsigned char *to = buffer;
-	size_t done, share;
+/* The stream of a place: state and epoch are its memory, zero at first. */
+unsigned long long fabbbr_next_of(unsigned long long key, unsigned long long *state, unsigned int *epoch);
+/* The same number for the same key, whenever it is asked for. */
+unsigned long long fabbbr_fixed(unsigned long long key);
 
-	if (!fabbbr_seeded)
-		return getrandom(buffer, length, flags);
-	for (done = 0; done < length; done += share) {
-		unsigned long long word = fabbbr_next();
-
-		share = length - done < sizeof(word) ? length - done : sizeof(word);
-		memcpy(to + done, &word, share);
-	}
-	return length;
-}
-
-static int __init fabbbr_seed_setup(char *text, int *add)
-{
-	*add = 0;
-	fabbbr_state = strtoull(text, NULL, 0);
-	fabbbr_seeded = 1;
-	return 0;
-}
-
-__uml_setup("um-seed=", fabbbr_seed_setup,
-"um-seed=<n>\n"
-"    Make all randomness of the guest a pure function of <n>.\n\n");
+#endif

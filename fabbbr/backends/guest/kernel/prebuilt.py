@@ -30,6 +30,7 @@ class PrebuiltKernel:
     kernel_sha256: str
     config_sha256: None = None
     seccomp: bool = False
+    clock_address: None = None
     timer_hz: int = 100
     """CONFIG_HZ of Debian's package."""
 
@@ -44,7 +45,7 @@ def cannot_run(release: str, cpu_flags: str) -> str | None:
     if "amx_tile" in cpu_flags.split() and numbers < _FIRST_WITH_LARGE_STATE:
         return (
             f"the prebuilt guest kernel {release} cannot run on a CPU with AMX; install "
-            f"a newer user-mode-linux, or build a kernel: fabbbr kernel build"
+            f"a newer user-mode-linux, or build a kernel: fabbbr guest build"
         )
     return None
 
@@ -81,7 +82,7 @@ def _release(program: str) -> str:
         said = (answer.stderr.strip() or release or f"exit status {answer.returncode}").splitlines()[0]
         message = (
             f"{program} does not run here ({said}); install the user-mode-linux of this "
-            f"machine's own distribution, or build a kernel: fabbbr kernel build"
+            f"machine's own distribution, or build a kernel: fabbbr guest build"
         )
         raise EnvironmentUnfitError(message)
     return release

@@ -1,0 +1,116 @@
+"""A private apt: the distribution's suites of our choice, without touching the system's own lists.
+
+A release is older than the kernels and tools that we want, but its distribution has newer suites: Debian's
+stable release, backports and unstable, Ubuntu's newest release with long support. They are read through a
+configuration of our own below the cache folder, from the mirror that the system already uses, so that neither
+the system's package lists nor its configuration change and no root is needed.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from fabbbr.errors import KernelBuildError
+
+_KEYRINGS = Path("/usr/share/keyrings")
+_TIMEOUT_S = 600
+
+
+@dataclass(frozen=True, kw_only=True)
+class Archive:
+    """Where a distribution keeps what is newer than its release, and the keys that sign it."""
+
+    keyring: Path
+    newest: tuple[str, ...]
+    """Suites with the newest kernel sources and tools."""
+    base: tuple[str, ...]
+    """A whole distribution that changes rarely, for everything else."""
+
+
+_ARCHIVES = {
+    "Debian": Archive(
+        keyring=_KEYRINGS / "debian-archive-keyring.gpg",
+        newest=("trixie-backports", "sid"),
+        base=("trixie", "trixie-updates"),
+    ),
+    "Ubuntu": Archive(
+        keyring=_KEYRINGS / "ubuntu-archive-keyring.gpg",
+        newest=("resolute", "resolute-updates"),
+        base=("resolute", "resolute-updates"),
+    ),
+}
+"""By the origin that a distribution's own package lists name."""
+
+
+def archive_here() -> tuple[Archive, str] | None:
+    """The archive of this machine's distribution, and the address of the mirror that serves its release."""
+    if shutil.which("apt-get") is None:
+        message = (
+            "this machine has no apt-get: the guest is built from Debian or Ubuntu packages; "
+            "install it ready made instead: pip install fabbbr-guest"
+        )
+        raise KernelBuildError(message)
+    listing = run(("apt-get", "indextargets", "--format", "$(IDENTIFIER)|$(ORIGIN)|$(SUITE)|$(SITE)"))
+    for line in listing.splitlines():
+        identifier, origin, suite, site = line.split("|", 3)
+        if identifier == "Packages" and origin in _ARCHIVES and "security" not in suite:
+            archive = _ARCHIVES[origin]
+            return (archive, site) if archive.keyring.exists() else None
+    return None
+
+
+def private_apt(
+    root: Path, archive: Archive, site: str, suites: tuple[str, ...], *settings: str
+) -> tuple[str, ...]:
+    """Options for an apt of our own in ``root``, its lists of ``suites`` fetched; and the ``settings``."""
+    for folder in ("lists/partial", "cache/archives/partial"):
+        (root / folder).mkdir(parents=True, exist_ok=True)
+    sources = root / "sources.list"
+    sources.write_text(
+        "".join(
+            f"deb [signed-by={archive.keyring}] {site} {suite} main\n" for suite in dict.fromkeys(suites)
+        ),
+        encoding="ascii",
+    )
+    given = (
+        f"Dir::Etc::SourceList={sources}",
+        "Dir::Etc::SourceParts=/dev/null",
+        f"Dir::State::Lists={root}/lists",
+        f"Dir::Cache={root}/cache",
+        # apt would drop to its own user, who cannot write below a private folder.
+        "APT::Sandbox::User=",
+        "Acquire::Languages=none",
+        "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false",
+        *settings,
+    )
+    options = tuple(word for setting in given for word in ("-o", setting))
+    # One suite may be out of reach or past its date; apt keeps what it could check of the others.
+    with suppress(KernelBuildError):
+        run(("apt-get", *options, "update"))
+    return options
+
+
+def run(argv: tuple[str, ...], cwd: Path | None = None) -> str:
+    """Standard output of a package tool; raise KernelBuildError with its last word when it fails."""
+    try:
+        done = subprocess.run(
+            argv,
+            cwd=cwd,
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        message = f"{argv[0]} could not be run: {error}"
+        raise KernelBuildError(message) from error
+    if done.returncode != 0:
+        last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
+        message = f"{' '.join(argv[:1] + argv[-2:])} failed: {' '.join(last) or done.returncode}"
+        raise KernelBuildError(message)
+    return done.stdout

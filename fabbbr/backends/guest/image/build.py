@@ -1,0 +1,98 @@
+"""Builds the guest image once and keeps it in the user's cache."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+from fabbbr.backends.guest.image.found import (
+    DESCRIPTION,
+    LICENCES,
+    ROOT,
+    GuestImage,
+    described,
+    found_image,
+    image_recipe,
+    image_sha256,
+    images_folder,
+)
+from fabbbr.backends.guest.image.packages import Package, fetch
+from fabbbr.backends.guest.image.root import Root
+from fabbbr.backends.guest.kernel.build import (
+    GuestKernel,
+    Progress,
+    build_kernel,
+    only_one_builder,
+    require_tools,
+)
+from fabbbr.files import sha256_of, write_atomically
+
+_OF_KERNEL = ("linux", "config", "System.map")
+
+
+def build_image(progress: Progress, *, jobs: int | None = None) -> GuestImage:
+    """Build kernel and root at a time; return the cached image, or raise KernelBuildError with the remedy."""
+    require_tools()
+    folder = images_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    with only_one_builder(folder, progress):
+        existing = found_image()
+        if existing is not None:
+            return existing
+        work = Path(tempfile.mkdtemp(prefix="build-", dir=folder))
+        try:
+            return _build_in(work, folder, progress, jobs)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def _build_in(work: Path, folder: Path, progress: Progress, jobs: int | None) -> GuestImage:
+    staged = work / "image"
+    staged.mkdir()
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="root") as pool:
+        made = pool.submit(_build_root, work, staged)
+        kernel = build_kernel(progress, jobs=jobs)
+        progress("root file system", 0.99)
+        packages, tools = made.result()
+    for name in _OF_KERNEL:
+        shutil.copy2(Path(kernel.folder) / name, staged / name)
+    image = _described_image(kernel, packages, tools, staged)
+    write_atomically(staged / DESCRIPTION, described(image))
+    final = folder / f"{kernel.release}-{image.recipe}"
+    shutil.rmtree(final, ignore_errors=True)
+    staged.rename(final)
+    progress("done", 1.0)
+    return replace(image, kernel=replace(kernel, folder=str(final)))
+
+
+def _build_root(work: Path, staged: Path) -> tuple[list[Package], dict[str, str]]:
+    root = Root(fetch(work), work)
+    root.lay_out()
+    root.write(staged / ROOT)
+    root.copy_licences(staged / LICENCES)
+    return root.contributors(), root.versions()
+
+
+def _described_image(
+    kernel: GuestKernel, packages: list[Package], tools: dict[str, str], staged: Path
+) -> GuestImage:
+    root_sha256 = sha256_of(staged / ROOT)
+    return GuestImage(
+        sha256=image_sha256(kernel.kernel_sha256, root_sha256),
+        recipe=image_recipe(),
+        kernel=kernel,
+        root_sha256=root_sha256,
+        tools=tools,
+        packages={package.name: package.version for package in packages},
+        sources=sorted({package.source for package in packages}),
+        compiler=_compiler(),
+    )
+
+
+def _compiler() -> str:
+    said = subprocess.run(("gcc", "--version"), capture_output=True, text=True, check=False).stdout
+    return said.partition("\n")[0]

@@ -1,0 +1,59 @@
+"""``fabbbr guest build`` and ``show``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from fabbbr.backends.guest.image.build import build_image
+from fabbbr.backends.guest.image.found import GuestImage, found_image
+from fabbbr.commands.terminal import Terminal
+from fabbbr.errors import EnvironmentUnfitError
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Build unless there is one, and print what there is."""
+    image = found_image()
+    if image is None and arguments.action == "show":
+        message = "there is no guest image yet; build it once with: fabbbr guest build (some minutes)"
+        raise EnvironmentUnfitError(message)
+    if image is None:
+        image = _build(arguments)
+    if arguments.json:
+        print(json.dumps(asdict(image) | {"folder": str(image.folder)}))
+        return 0
+    kernel = image.kernel
+    console = Terminal()
+    console.say(f"image {image.sha256[:16]}: {image.folder}")
+    console.say(
+        f"Linux {kernel.release} ({kernel.package} {kernel.package_version}), built in "
+        f"{kernel.build_s:.0f} s, {'seccomp' if kernel.seccomp else 'ptrace'}"
+    )
+    console.say("; ".join(image.tools.values()))
+    return 0
+
+
+def _build(arguments: argparse.Namespace) -> GuestImage:
+    console = Terminal(stderr=arguments.json)
+    with Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.percentage:3.0f} %"),
+        TimeElapsedColumn(),
+        console=console,
+        disable=not console.is_terminal,
+    ) as bar:
+        task = bar.add_task("guest image", total=1.0)
+        stages: list[str] = []
+
+        def progress(stage: str, share: float) -> None:
+            bar.update(task, completed=share, description=f"guest image: {stage}")
+            if stage not in stages:
+                stages.append(stage)
+                if not console.is_terminal:
+                    console.say(f"guest image: {stage}")
+
+        return build_image(progress, jobs=arguments.jobs)

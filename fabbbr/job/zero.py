@@ -1,0 +1,40 @@
+"""When the flows of a job begin where the clock is virtual: an instant known beforehand. Pure.
+
+Nothing that happens before it may matter afterwards. So it is late enough for any set-up, however long that
+takes; the agent waits for it, lets the kernel draw its randomness anew, and sets netem again, which has a
+generator of its own. Waiting costs nothing on a virtual clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fabbbr.job.records import Burst
+from fabbbr.model import Cell
+from fabbbr.testbed import Testbed
+from fabbbr.units import NANOSECONDS_PER_SECOND
+
+_ROUND_S = 10
+_ALLOWANCE_S = 20
+"""Carriers that come up a second late, servers that are waited for, programs that start."""
+_PING_S = 1.0
+"""Of three, 0.2 s apart, besides their way."""
+
+
+def flows_at_ns(cell: Cell, testbed: Testbed, burst: Burst, *, pairs: int, settle_ns: int) -> int | None:
+    """Nanoseconds on the machine's monotonic clock; None where it is real: flows begin once all is ready.
+
+    Also where there are several machines: their clocks share no zero. ``pairs`` of hosts ping before it.
+    """
+    if testbed.clock != "virtual" or len(testbed.machines) > 1:
+        return None
+    longest_ns = max(flow.rtt.ns for flow in cell.flows) + sum(_held_ns(cell))
+    ping_ns = round(_PING_S * NANOSECONDS_PER_SECOND) + 3 * longest_ns
+    burst_ns = burst.watch_ns + burst.refills * burst.refill_every_ns + burst.drain_ns
+    planned_ns = pairs * ping_ns + burst_ns + settle_ns
+    step_ns = _ROUND_S * NANOSECONDS_PER_SECOND
+    return (planned_ns + _ALLOWANCE_S * NANOSECONDS_PER_SECOND) // step_ns * step_ns + step_ns
+
+
+def _held_ns(cell: Cell) -> Iterable[int]:
+    return (link.ack_aggregation.most.ns for link in cell.links if link.ack_aggregation is not None)
