@@ -30,6 +30,8 @@ def main() -> None:
         _mount(kind, place, options)
     for name in os.environ["FABBBR_MOUNTS"].split(","):
         _mount("hostfs", f"{_BASE}/{name}", f"/proc/self/cwd/{name}")
+    # At boot the kernel speaks of its host, and is told to be silent; from here on of the guest.
+    Path("/proc/sys/kernel/printk").write_text("4", encoding="ascii")
     # Whoever is woken first runs first. A fair scheduler asks who has run how much: it remembers the set-up.
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     Path("/run/netns").mkdir()
