@@ -1,10 +1,12 @@
 """The guest image without building one: its archive, and where it is found."""
 
+import importlib
 import io
 import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -20,6 +22,7 @@ from fabbbr.backends.guest.image.found import (
     image_sha256,
     require_unaltered,
 )
+from fabbbr.backends.guest.image.root import INIT
 from fabbbr.errors import EnvironmentUnfitError
 from fabbbr.files import sha256_of
 
@@ -218,3 +221,21 @@ def test_what_unpacks_archives_reads_ours(tmp_path):
     except FileNotFoundError:
         pytest.skip("this machine has no cpio")
     assert (tmp_path / "out" / "folder" / "file").read_text() == "content"
+
+
+def test_the_first_process_of_a_guest_does_nothing_on_another_machine():
+    """It mounted empty file systems over /run and /tmp of whoever imported it."""
+    before = Path("/proc/self/mounts").read_text(encoding="utf-8")
+    importlib.import_module("fabbbr.backends.guest.image.init")
+    done = subprocess.run(
+        (sys.executable, INIT),
+        env=os.environ | {"FABBBR_MOUNTS": "none"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "this is the first process of a guest, and this machine is none\n",
+    )
+    assert Path("/proc/self/mounts").read_text(encoding="utf-8") == before
