@@ -184,7 +184,7 @@ def _argv(machine: Machine, runtime: Path) -> tuple[str, ...]:
         f"mem={machine.memory_bytes >> 20}M",
         *clock,
         *_root_words(machine, runtime),
-        "uml_dir=./", "umid=guest", "con0=null,fd:1", "con=null", "quiet",
+        "uml_dir=./", "umid=guest", "con0=null,fd:1", "con=null",
         # Where a process has its stack and libraries is no part of an experiment.
         "norandmaps", "devtmpfs.mount=0", f"FABBBR_LIMIT={int(machine.clock_limit_s)}",
         *(f"{key}={value}" for key, value in machine.environment.items()),
@@ -195,10 +195,10 @@ def _root_words(machine: Machine, runtime: Path) -> tuple[str, ...]:
     """With a root of its own the same words on every machine: paths start where the kernel does."""
     if machine.root is not None:
         mounts = ",".join(("agent", "work", *machine.extra_mounts))
-        return (f"initrd={_ROOT}", f"FABBBR_MOUNTS={mounts}", "loglevel=1")
+        return (f"initrd={_ROOT}", f"FABBBR_MOUNTS={mounts}", "quiet", "loglevel=1")
     return (
         "rootfstype=hostfs", "root=/dev/root", "ro", f"init={runtime}/init",
-        f"FABBBR_RUNTIME={runtime}", f"FABBBR_PYTHON={NODE_PYTHON}", "loglevel=4",
+        f"FABBBR_RUNTIME={runtime}", f"FABBBR_PYTHON={NODE_PYTHON}", "quiet", "loglevel=4",
     )  # fmt: skip
 
 
