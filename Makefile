@@ -4,7 +4,7 @@ PYTHON ?= /usr/bin/python3
 BIN := .venv/bin
 PACKAGES := python3 python3-venv build-essential flex bison bc bzip2 xz-utils ca-certificates
 TEST_PACKAGES := iperf3 iproute2 ethtool iputils-ping util-linux mininet \
-	chromium? chromium-driver? kmod clang libbpf-dev bpftool?
+	chromium? chromium-driver? cpio kmod clang libbpf-dev bpftool?
 FUZZ_PACKAGES := clang-19 libclang-rt-19-dev
 QEMU_PACKAGES := qemu-system-x86 qemu-utils mmdebstrap dpkg-dev e2fsprogs openssh-client
 DEMO := runs/demo

@@ -12,7 +12,8 @@ import json
 from agent import network
 job = json.load(open('work/job.json'))
 if $FABBBR_BUILD:
-    network.build(job)
+    with network.built(job):
+        pass
 "
 echo $? > work/exit
 sync

@@ -22,10 +22,7 @@ _RNDRESEEDCRNG = 0x5207
 
 
 class Barrier:
-    """Where the parts of a job wait for one another. Of a job in one part: nobody is waited for.
-
-    (Not in a module of its own: a file more to import would move a guest's clock, and with it every draw.)
-    """
+    """Where the parts of a job wait for one another. Of a job in one part: nobody is waited for."""
 
     def wait(self, stage: str) -> None:
         """Return when every part is ready for ``stage``."""

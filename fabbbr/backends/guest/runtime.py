@@ -18,8 +18,6 @@ from pathlib import Path
 from fabbbr.errors import EnvironmentUnfitError
 
 _PREFIX = "fabbbr_"
-"""The path's length moves the guest's clock by a fraction of a microsecond, and
-with it every draw: it stays."""
 _ALWAYS = "/tmp"  # noqa: S108
 _PLAIN = re.compile(r"[\w/.,:@%+-]{1,200}", re.ASCII)
 """What the kernel's command line and the guest's fstab take as it is."""
