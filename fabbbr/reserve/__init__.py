@@ -1,0 +1,1 @@
+"""From a slice definition to what is asked of a testbed: pure."""
