@@ -57,6 +57,8 @@ class Machine:
     clock_limit_s: float
     """Seconds on the guest's clock after which the guest ends itself."""
     virtual: bool = True
+    ipv6: bool = False
+    """With it the kernel sends packets that no job asked for: neighbours are looked for, routers, groups."""
     root: Path | None = None
     """The archive that becomes the guest's root, with an init of its own; without one the
     guest's root is the host's file system, read-only, and ``init`` its first process."""
@@ -187,6 +189,7 @@ def _argv(machine: Machine, runtime: Path) -> tuple[str, ...]:
         "uml_dir=./", "umid=guest", "con0=null,fd:1", "con=null",
         # Where a process has its stack and libraries is no part of an experiment.
         "norandmaps", "devtmpfs.mount=0", f"FABBBR_LIMIT={int(machine.clock_limit_s)}",
+        *(() if machine.ipv6 else ("ipv6.disable=1",)),
         *(f"{key}={value}" for key, value in machine.environment.items()),
     )  # fmt: skip
 

@@ -184,6 +184,7 @@ def _refused(asked: str, taken: str) -> Iterator[str]:
 def _compile(tree: Path, jobs: int, progress: Progress) -> None:
     environment = os.environ | {
         "KBUILD_BUILD_TIMESTAMP": "2000-01-01",
+        "KBUILD_BUILD_VERSION": "1",
         "KBUILD_BUILD_USER": "fabbbr",
         "KBUILD_BUILD_HOST": "fabbbr",
         "LC_ALL": "C",
