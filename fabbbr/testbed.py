@@ -113,10 +113,15 @@ class Testbed(Record):
     machines: dict[str, Machine]
     """Never empty; nodes that are not placed stand on the first."""
     placement: dict[str, str] = Field(default_factory=dict)
-    """Node (host, switch or wire) → machine."""
+    """Node (host, switch or wire) → machine. A wire that is not placed stands on the machine of the switch
+    beside it, where that switch's network card is."""
     interfaces: dict[str, dict[str, str]] = Field(default_factory=dict)
-    """Node → neighbouring node → MAC address of the interface that carries the cable between them, for
+    """Link → host or switch at its end → MAC address of the interface that carries the link there, for
     interfaces that are there already. Where none is named the agent makes a veth pair."""
+    network_rtt_s: dict[str, float] = Field(default_factory=dict)
+    """Link → round trip in seconds that the network itself has on it, as measured."""
+    emulates_rtt: bool = True
+    """Whether netem adds what the network's round trip lacks. Where not, cells must ask for what is there."""
 
     def machine_of(self, node: str) -> str:
         """The name of the machine on which ``node`` stands."""

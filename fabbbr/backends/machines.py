@@ -23,6 +23,7 @@ from fabbbr.backends.machine import Machine
 from fabbbr.backends.merging import merge, write_console
 from fabbbr.errors import BackendError
 from fabbbr.job.parts import split
+from fabbbr.job.records import placed
 from fabbbr.testbed import ClockOffset, MachineClock, Testbed
 
 CLOCKS = "clocks.json"
@@ -47,7 +48,7 @@ def carry_out(task: Task, testbed: Testbed, channels: Mapping[str, Channel]) -> 
     after this process was killed, it joins what runs. Raise BackendError, which names the machine, when a
     part failed, and CancelledError when interrupted.
     """
-    placement = {node.name: testbed.machine_of(node.name) for node in task.job.nodes}
+    placement = placed(task.job.nodes, task.job.cables, testbed)
     parts = split(task.job, placement)
     unknown = sorted(set(parts) - set(channels))
     if unknown:

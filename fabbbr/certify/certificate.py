@@ -17,7 +17,7 @@ from fabbbr.certify.evidence import Counters, Evidence, Preflight, answer_to
 from fabbbr.certify.hosts import kept_by_receivers, unlimited
 from fabbbr.certify.settings import settings
 from fabbbr.job.expected import BurstProbe, Prepared, RoundTrip
-from fabbbr.job.records import Cable, Interface
+from fabbbr.job.records import Cable, Interface, placed
 from fabbbr.model import Certificate, Check, Loss
 from fabbbr.physics import correlated_spread, stationary_loss
 from fabbbr.testbed import Tolerances
@@ -160,7 +160,7 @@ def _zero(prepared: Prepared, evidence: Evidence) -> Iterator[Check]:
 def _clocks(prepared: Prepared, evidence: Evidence) -> Iterator[Check]:
     """Series of several machines share an axis: it must be known well enough where each one's zero is."""
     testbed = prepared.testbed
-    machines = dict.fromkeys(testbed.machine_of(node.name) for node in prepared.job.nodes)
+    machines = dict.fromkeys(placed(prepared.job.nodes, prepared.job.cables, testbed).values())
     if len(machines) < 2:
         return
     known = {machine: clock.uncertain_s for machine, clock in evidence.clocks.items()}

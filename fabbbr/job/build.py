@@ -17,9 +17,10 @@ from fabbbr.job.configure import (
 from fabbbr.job.congestion import controls, requirements
 from fabbbr.job.expected import Expected, Prepared
 from fabbbr.job.flows import flow_task, reports_bytes
+from fabbbr.job.geography import left_to_emulate
 from fabbbr.job.headroom import window_bytes
 from fabbbr.job.probes import burst, burst_probe, pings, round_trips
-from fabbbr.job.records import Job, StepTask
+from fabbbr.job.records import Job, StepTask, placed
 from fabbbr.job.zero import flows_at_ns
 from fabbbr.model import Cell
 from fabbbr.testbed import Testbed
@@ -28,12 +29,13 @@ from fabbbr.units import NANOSECONDS_PER_SECOND
 
 def prepare(cell: Cell, testbed: Testbed) -> Prepared:
     """Decide all of ``cell`` on ``testbed``."""
-    cabling = lay_cables(cell, testbed)
+    emulated = left_to_emulate(cell, testbed)
+    cabling = lay_cables(emulated, testbed)
     return Prepared(
         cell=cell,
         testbed=testbed,
-        job=_job(cell, testbed, cabling),
-        expected=_expected(cell, testbed, cabling),
+        job=_job(emulated, testbed, cabling),
+        expected=_expected(emulated, testbed, cabling),
         roles=interface_roles(cabling),
     )
 
@@ -73,6 +75,7 @@ def _job(cell: Cell, testbed: Testbed, cabling: Cabling) -> Job:
 
 def _expected(cell: Cell, testbed: Testbed, cabling: Cabling) -> Expected:
     queues = tuple(expected_queues(cell, testbed, cabling))
+    machines = placed(cabling.nodes, cabling.cables, testbed)
     return Expected(
         hosts=tuple(expected_host_settings(cell, cabling)),
         offloads=tuple(expected_offloads(cell, cabling)),
@@ -82,9 +85,7 @@ def _expected(cell: Cell, testbed: Testbed, cabling: Cabling) -> Expected:
         burst=burst_probe(cell, testbed, queues),
         controls=controls(cell),
         network_cables=tuple(
-            cable
-            for cable in cabling.cables
-            if testbed.machine_of(cable.a.node) != testbed.machine_of(cable.b.node)
+            cable for cable in cabling.cables if machines[cable.a.node] != machines[cable.b.node]
         ),
     )
 

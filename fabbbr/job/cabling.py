@@ -138,15 +138,15 @@ def lay_cables(cell: Cell, testbed: Testbed) -> Cabling:
     ports = _Ports(testbed.interfaces)
     wires: list[Node] = []
     laid: list[tuple[CellLink, Cable, Cable | None]] = []
+    switch_names = {switch.name for switch in cell.switches}
     for link in cell.links:
         if needs_wire(link):
             middle = Node(name=f"w{len(wires) + 1}", kind="wire")
             wires.append(middle)
-            laid.append((link, ports.join(link, link.a, middle.name), ports.join(link, middle.name, link.b)))
+            laid.append((link, *ports.join_through(link, middle.name, beside_b=link.a not in switch_names)))
         else:
             laid.append((link, ports.join(link, link.a, link.b), None))
     cables = tuple(cable for _, first, second in laid for cable in (first, second) if cable is not None)
-    switch_names = {switch.name for switch in cell.switches}
     ends = tuple(_ends(link, first, second, cables, switch_names) for link, first, second in laid)
     return Cabling(nodes=(*hosts, *switches, *wires), cables=cables, ends=ends)
 
@@ -160,14 +160,26 @@ class _Ports:
         self._serial = 0
 
     def join(self, link: CellLink, a: str, b: str) -> Cable:
-        return Cable(a=self._next(a, b, link), b=self._next(b, a, link))
+        return Cable(a=self._next(a, b, link, a), b=self._next(b, a, link, b))
 
-    def _next(self, node: str, peer: str, link: CellLink) -> Interface:
+    def join_through(self, link: CellLink, wire: str, *, beside_b: bool) -> tuple[Cable, Cable]:
+        """Two cables with a wire between, which stands beside one end of the link.
+
+        Where that end has a network card for the link, the wire gets it, and the end a port with the same
+        address: what the network carries has the card's address, as if no wire were there.
+        """
+        towards_a, towards_b = (link.b, None) if beside_b else (None, link.a)
+        first = Cable(a=self._next(link.a, wire, link, link.a), b=self._next(wire, link.a, link, towards_a))
+        second = Cable(a=self._next(wire, link.b, link, towards_b), b=self._next(link.b, wire, link, link.b))
+        return first, second
+
+    def _next(self, node: str, peer: str, link: CellLink, end: str | None) -> Interface:
+        """The next interface of ``node``; it may be that of the link's ``end``."""
         name = f"{node}-eth{self._used[node]}"
         self._used[node] += 1
         self._serial += 1
         made = f"02:00:00:00:{self._serial >> 8:02x}:{self._serial & 255:02x}"
-        mac = self._there.get(node, {}).get(peer, made)
+        mac = made if end is None else self._there.get(link.name, {}).get(end, made)
         return Interface(name=name, node=node, peer_node=peer, mac=mac, link=link.name)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import Field
 
 from fabbbr.model import JOB_VERSION
 from fabbbr.record import Record
+from fabbbr.testbed import Testbed
 
 
 class Command(Record):
@@ -52,6 +54,21 @@ class Node(Record):
     kind: Literal["host", "switch", "wire"]
     address: str | None = None
     """IPv4 address with prefix length; hosts only."""
+
+
+def placed(nodes: Sequence[Node], cables: Sequence[Cable], testbed: Testbed) -> dict[str, str]:
+    """Node → machine. A wire that the testbed does not place stands beside its switch."""
+    kinds = {node.name: node.kind for node in nodes}
+    beside: dict[str, str] = {}
+    for cable in cables:
+        for here, there in ((cable.a.node, cable.b.node), (cable.b.node, cable.a.node)):
+            if kinds[here] == "wire" and kinds[there] == "switch":
+                beside.setdefault(here, there)
+    return {name: testbed.machine_of(_standing(name, beside, testbed)) for name in kinds}
+
+
+def _standing(name: str, beside: dict[str, str], testbed: Testbed) -> str:
+    return name if name in testbed.placement else beside.get(name, name)
 
 
 class Requirement(Record):

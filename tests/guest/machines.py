@@ -50,13 +50,14 @@ def interfaces(machine):
     }
 
 
-def found_on(placement, cables):
+def found_on(placement, links, cables):
     """Name spaces as a testbed: interfaces of the network have MAC addresses that no job chose."""
     kernel = Kernel(release=os.uname().release, timer_hz=TIMER_HZ)
     interfaces = {}
     for number, cable in enumerate(cables):
         for end, side in enumerate((cable.a, cable.b)):
-            interfaces.setdefault(side.node, {})[side.peer_node] = f"02:aa:00:00:{number:02x}:{end:02x}"
+            at = (links[side.link].a, links[side.link].b)[end]
+            interfaces.setdefault(side.link, {})[at] = f"02:aa:00:00:{number:02x}:{end:02x}"
     return Testbed(
         backend="name spaces",
         clock="real",  # its zero is not ours to choose: other cells were carried out before
@@ -233,10 +234,11 @@ def await_file(scenario, name):
 
 def prepared_on(cell, asked):
     """First as if nothing were there, to know which cables are the network's, then on what is found."""
-    nodes = [node.name for node in prepare(cell, found_on({"": asked["rest"]}, ())).job.nodes]
+    links = {link.name: link for link in cell.links}
+    nodes = [node.name for node in prepare(cell, found_on({"": asked["rest"]}, links, ())).job.nodes]
     placement = {node: asked["placement"].get(node, asked["rest"]) for node in nodes}
-    cables = prepare(cell, found_on(placement, ())).expected.network_cables
-    return prepare(cell, found_on(placement, cables))
+    cables = prepare(cell, found_on(placement, links, ())).expected.network_cables
+    return prepare(cell, found_on(placement, links, cables))
 
 
 def main(work):

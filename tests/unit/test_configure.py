@@ -200,7 +200,7 @@ def test_the_kernel_of_the_switch_decides_the_burst_that_it_needs_and_no_other_m
 
 def test_an_interface_that_is_there_keeps_its_address_and_neighbours_know_it(planned):
     mac = "02:00:00:aa:bb:cc"
-    there = GUEST.model_copy(update={"interfaces": {"h2": {"w1": mac}}})
+    there = GUEST.model_copy(update={"interfaces": {"trunk": {"h2": mac}}})
     prepared = prepare(planned(), there)
     (side,) = (end for cable in prepared.job.cables for end in (cable.a, cable.b) if end.node == "h2")
     assert side.mac == mac
