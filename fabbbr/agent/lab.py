@@ -13,7 +13,7 @@ import sys
 import time
 import traceback
 from functools import partial
-from typing import Any, Dict, List
+from typing import Any, Callable, ContextManager, Dict, List
 
 from . import probe
 from .namespace import Namespaces
@@ -35,12 +35,24 @@ _OFFERED = "/proc/sys/net/ipv4/tcp_available_congestion_control"
 def main(argv: List[str]) -> int:
     """Run the job; exit status 0 when all stages were carried out, whatever became of the flows."""
     job_path, results = argv
-    outcome = carry_out(job_path, results, Barrier())
+    outcome = carry_out(job_path, results, Barrier(), _as_mininet)
     _write(os.path.join(results, "outcome.json"), outcome)
     return 0 if outcome["ok"] else 1
 
 
-def carry_out(job_path: str, results: str, barrier: Barrier) -> Dict[str, Any]:
+def _as_mininet(job: Dict[str, Any]) -> "ContextManager[Namespaces]":
+    # Mininet is where a job is alone on its machine: the machines of a testbed need not have it.
+    from .lab_mininet import built
+
+    return built(job)
+
+
+def carry_out(
+    job_path: str,
+    results: str,
+    barrier: Barrier,
+    build: "Callable[[Dict[str, Any]], ContextManager[Namespaces]]",
+) -> Dict[str, Any]:
     """Build the network, run in it, take it down; return the outcome."""
     # The kernel may let a sleep last 50 us longer than asked; steps and probes are to be on time.
     ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1)
@@ -49,9 +61,7 @@ def carry_out(job_path: str, results: str, barrier: Barrier) -> Dict[str, Any]:
     stage = ["network"]
     started = time.monotonic()
     try:
-        from . import network
-
-        with network.built(job) as namespaces:
+        with build(job) as namespaces:
             _run(job, namespaces, results, stage, barrier)
         outcome: Dict[str, Any] = {"ok": True}
     except (OSError, StageError, subprocess.SubprocessError, ImportError) as error:

@@ -19,7 +19,7 @@ import threading
 import time
 from typing import IO, Any, Dict, List, NoReturn, Optional
 
-from . import lab
+from . import lab, network
 from .meeting import Meeting, read_line, write_line
 
 _BEAT_S = 0.5
@@ -112,7 +112,7 @@ def _carry_out(folder: str, patience_s: float) -> Dict[str, Any]:
 
     signal.signal(signal.SIGTERM, stop)
     watch.start()
-    outcome = lab.carry_out(os.path.join(folder, "job.json"), folder, Meeting(folder))
+    outcome = lab.carry_out(os.path.join(folder, "job.json"), folder, Meeting(folder), network.built)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     return dict(outcome, files={name: _sha256(os.path.join(raw, name)) for name in sorted(os.listdir(raw))})
 
