@@ -48,29 +48,52 @@ class CommandChannel:
         self, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float = 60.0
     ) -> subprocess.CompletedProcess[bytes]:
         """Run a command there."""
-        try:
-            return subprocess.run(
-                (*self._prefix, *argv), input=stdin, capture_output=True, timeout=timeout_s, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            message = f"{' '.join(argv)}: {error}"
-            raise ChannelError(message) from error
+        return captured((*self._prefix, *argv), argv, stdin=stdin, timeout_s=timeout_s)
 
     @contextmanager
     def conversation(self, argv: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
         """A command that runs there while the block lasts."""
+        with talking((*self._prefix, *argv)) as process:
+            yield process
+
+
+def captured(
+    command: Sequence[str], meant: Sequence[str], *, stdin: bytes, timeout_s: float
+) -> subprocess.CompletedProcess[bytes]:
+    """What ``command`` of this machine, which runs ``meant`` on another, wrote and ended with.
+
+    Raise ChannelError when it cannot be started, or after ``timeout_s``, whoever still holds its pipes.
+    """
+    try:
         with subprocess.Popen(
-            (*self._prefix, *argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            tuple(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         ) as process:
             try:
-                yield process
-            finally:
-                assert process.stdin is not None
-                process.stdin.close()
-                try:
-                    process.wait(_END_S)
-                except subprocess.TimeoutExpired:
-                    process.kill()
+                out, err = process.communicate(stdin, timeout=timeout_s)
+            except BaseException:
+                # Not asked for the rest of its output: a grandchild may keep that open for ever.
+                process.kill()
+                raise
+    except (OSError, subprocess.TimeoutExpired) as error:
+        why = f"took longer than {timeout_s:g} s" if isinstance(error, subprocess.TimeoutExpired) else error
+        message = f"{' '.join(meant)}: {why}"
+        raise ChannelError(message) from error
+    return subprocess.CompletedProcess(tuple(meant), process.returncode, out, err)
+
+
+@contextmanager
+def talking(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """``command`` of this machine with pipes, ended with the block."""
+    with subprocess.Popen(tuple(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        try:
+            yield process
+        finally:
+            assert process.stdin is not None
+            process.stdin.close()
+            try:
+                process.wait(_END_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
 
 
 class NamespaceChannel(CommandChannel):
