@@ -98,11 +98,26 @@ class Project(Record):
     """Permissions, as in ``Slice.Multisite``."""
 
 
+class Key(Record):
+    """A key for SSH, as its public half says."""
+
+    place: str
+    """The file that it came from."""
+    kind: str
+    """As in ``ssh-rsa``, ``ecdsa-sha2-nistp256``, ``ssh-ed25519``."""
+    bits: int
+
+
 class Offer(Record):
     """What a testbed has for this user now."""
 
     sites: dict[str, Site]
-    project: Project
+    any_site: bool = False
+    """Names of sites are only labels here: every name does, and there is room for all."""
+    project: Project | None = None
+    """None where no permissions are asked for."""
+    keys: tuple[Key, ...] = ()
+    """With which machines would be made, where the testbed is particular about them."""
 
 
 class LiveMachine(Record):
