@@ -32,6 +32,19 @@ _KINDS = {
 }
 
 
+STATE_REMEDY = "set XDG_STATE_HOME to a folder of yours that can be written"
+
+
+def state_folder() -> Path:
+    """Where fabbbr keeps what it remembers for this user; raise StoreError when there is no place for it."""
+    given = os.environ.get("XDG_STATE_HOME", "")
+    root = given if os.path.isabs(given) else os.path.expanduser("~/.local/state")  # noqa: PTH111, PTH117 - strings
+    if not os.path.isabs(root):  # noqa: PTH117 - a relative one is the folder of whoever wrote the experiment
+        message = f"you have no home folder; {STATE_REMEDY}"
+        raise StoreError(message)
+    return Path(root) / "fabbbr"
+
+
 def sha256_of(path: Path) -> str:
     """Hex digest of a file's bytes."""
     with path.open("rb") as file:

@@ -17,13 +17,13 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
+from fabbbr import files
 from fabbbr.errors import StoreError, UntrustedError
 from fabbbr.files import read_own, unreadable, write_atomically
 from fabbbr.foreign import inline
 from fabbbr.record import Record
 
 _LARGEST_BYTES = 8 << 20
-_REMEDY = "set XDG_STATE_HOME to a folder of yours that can be written"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,12 +87,7 @@ class _Memory(Record):
 
 def memory_path() -> Path:
     """Where answers are kept; raise StoreError when the user has no folder for it."""
-    given = os.environ.get("XDG_STATE_HOME", "")
-    root = given if os.path.isabs(given) else os.path.expanduser("~/.local/state")  # noqa: PTH111, PTH117 - strings
-    if not os.path.isabs(root):  # noqa: PTH117 - a relative one is the folder of whoever wrote the experiment
-        message = f"you have no home folder; {_REMEDY}"
-        raise StoreError(message)
-    return Path(root) / "fabbbr" / "trusted.json"
+    return files.state_folder() / "trusted.json"
 
 
 def _read(path: Path) -> _Memory:
@@ -122,7 +117,7 @@ def _remember(code: Code) -> None:
             known = {}
         digests = dict.fromkeys((*known.get(code.place, ()), code.sha256))
         memory = _Memory(slices={**known, code.place: tuple(digests)})
-        write_atomically(path, memory.model_dump_json(indent=1) + "\n", mode=0o600, remedy=_REMEDY)
+        write_atomically(path, memory.model_dump_json(indent=1) + "\n", mode=0o600, remedy=files.STATE_REMEDY)
 
 
 @contextlib.contextmanager
@@ -133,13 +128,13 @@ def _alone(lock: Path) -> Iterator[None]:
         lock.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(lock, flags, 0o600)
     except OSError as error:
-        message = f"cannot write {inline(str(lock))}: {error.strerror}; {_REMEDY}"
+        message = f"cannot write {inline(str(lock))}: {error.strerror}; {files.STATE_REMEDY}"
         raise StoreError(message) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     except OSError as error:
-        message = f"cannot lock {inline(str(lock))}: {error.strerror}; {_REMEDY}"
+        message = f"cannot lock {inline(str(lock))}: {error.strerror}; {files.STATE_REMEDY}"
         raise StoreError(message) from error
     finally:
         os.close(descriptor)

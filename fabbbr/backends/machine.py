@@ -23,14 +23,14 @@ from fabbbr.files import sha256_of
 from fabbbr.job.records import Job
 from fabbbr.testbed import ClockOffset
 
-_ARCHIVE = "agent.zip"
+ARCHIVE = "agent.zip"
 _LOG = "agent.log"
 _ALIVE = "alive"
 _SILENT_S = 30.0
 """An agent that has not said so long that it lives is gone, or its machine is."""
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 _DETACHED = 'cd "$0" && exec setsid --fork "$@" >>agent.log 2>&1 </dev/null'
-_PUT = 'mkdir -p "${0%/*}" && cat >"$0.new" && mv "$0.new" "$0"'
+PUT = 'mkdir -p "${0%/*}" && cat >"$0.new" && mv "$0.new" "$0"'
 _GREP = (0, 1, 2)
 """Found something, nothing, or not all of the files; anything else is not from grep."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -71,7 +71,7 @@ class Machine:
 
     def put_agent(self) -> None:
         """Put the agent into the part's folder, as one file."""
-        self._put(_ARCHIVE, _archive())
+        self._put(ARCHIVE, archive())
 
     def tell(self, name: str, line: str) -> None:
         """Make a file of one line in the part's folder."""
@@ -177,12 +177,10 @@ class Machine:
         return {posixpath.basename(path): said for path, said in pairs}
 
     def _put(self, name: str, content: bytes) -> None:
-        self._run(("sh", "-c", _PUT, posixpath.join(self._folder, name)), stdin=content)
+        self._run(("sh", "-c", PUT, posixpath.join(self._folder, name)), stdin=content)
 
     def _python(self, module: str) -> tuple[str, ...]:
-        path = posixpath.join(self._folder, _ARCHIVE)
-        settings = (f"PATH={_PATH}", "LC_ALL=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1", f"PYTHONPATH={path}")
-        return ("env", "-i", *settings, "HOME=/root", NODE_PYTHON, "-m", module)
+        return python(posixpath.join(self._folder, ARCHIVE), module)
 
     def _run(self, argv: Sequence[str], *, stdin: bytes = b"") -> bytes:
         with self._named():
@@ -202,12 +200,18 @@ class Machine:
             raise type(error)(message) from error
 
 
-def _archive() -> bytes:
+def python(archive: str, module: str) -> tuple[str, ...]:
+    """The words that run a module of the agent, which is in the file ``archive`` there."""
+    settings = (f"PATH={_PATH}", "LC_ALL=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1", f"PYTHONPATH={archive}")
+    return ("env", "-i", *settings, "HOME=/root", NODE_PYTHON, "-m", module)
+
+
+def archive() -> bytes:
     """The agent as one file that Python runs; the same bytes whenever it is made."""
     content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as archive:
+    with zipfile.ZipFile(content, "w") as packed:
         for file in sorted(AGENT.glob("*.py")):
-            archive.writestr(zipfile.ZipInfo(f"agent/{file.name}", _EPOCH), file.read_bytes())
+            packed.writestr(zipfile.ZipInfo(f"agent/{file.name}", _EPOCH), file.read_bytes())
     return content.getvalue()
 
 

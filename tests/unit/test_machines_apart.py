@@ -52,13 +52,13 @@ def real(instant):
 
 @pytest.fixture
 def without_network(monkeypatch):
-    with zipfile.ZipFile(io.BytesIO(machine._archive())) as archive:
+    with zipfile.ZipFile(io.BytesIO(machine.archive())) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
         for name, text in (files | {"agent/lab.py": LAB.encode()}).items():
             archive.writestr(name, text)
-    monkeypatch.setattr(machine, "_archive", content.getvalue)
+    monkeypatch.setattr(machine, "archive", content.getvalue)
 
 
 def test_two_machines_whose_clocks_differ_by_1000_s_begin_burst_and_flows_at_one_instant(
