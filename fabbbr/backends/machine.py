@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import posixpath
 import shutil
@@ -9,9 +10,10 @@ import tarfile
 import time
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from fabbbr.backends.agent import AGENT, ALONE, Outcome, outcome_of
 from fabbbr.backends.base import HEARTBEAT, JOB, OUTCOME
@@ -27,12 +29,16 @@ ARCHIVE = "agent.zip"
 _LOG = "agent.log"
 _ALIVE = "alive"
 _SILENT_S = 30.0
-"""An agent that has not said so long that it lives is gone, or its machine is."""
+"""An agent on a machine that answers, and which has not said so long that it lives, is gone."""
+_LOST_S = 240.0
+"""A connection that is lost may come back: the agent waits five minutes for its coordinator."""
+_AGAIN_S = 1.0
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 _DETACHED = 'cd "$0" && exec setsid --fork "$@" >>agent.log 2>&1 </dev/null'
 PUT = 'mkdir -p "${0%/*}" && cat >"$0.new" && mv "$0.new" "$0"'
 _GREP = (0, 1, 2)
 """Found something, nothing, or not all of the files; anything else is not from grep."""
+_T = TypeVar("_T")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -45,6 +51,9 @@ class Machine:
         self._channel = channel
         self._folder = posixpath.join(channel.folder, task)
         self._heard = (time.monotonic(), "")
+        self._reached = time.monotonic()
+        self.lost_s = _LOST_S
+        """How long to try again when the connection is lost; commands are such that twice is as once."""
         self.clock_s: float | None = None
         """How far its flows are, on the experiment's clock."""
 
@@ -80,14 +89,19 @@ class Machine:
     def told(self, *names: str) -> dict[str, str]:
         """Those of these files of one line that are there, while all is well.
 
-        Raise BackendError when the agent has failed or is silent. A connection that is lost for a while
-        is no more than silence.
+        Raise BackendError when the agent has failed or is silent. While the connection is lost nothing is
+        known, for four minutes.
         """
+        now = time.monotonic()
         try:
-            lines = self._lines(*names, _ALIVE, HEARTBEAT, OUTCOME)
-        except ChannelError as error:
-            lines = {}
-            self._require_alive("", f" ({error})")
+            lines = self._said(*names, _ALIVE, HEARTBEAT, OUTCOME)
+        except ChannelError:
+            if now - self._reached > self.lost_s:
+                raise
+            # What it said meanwhile is not known to have been nothing.
+            self._heard = (now, self._heard[1])
+            return {}
+        self._reached = time.monotonic()
         if OUTCOME in lines:
             self._outcome(lines)
         else:
@@ -102,6 +116,9 @@ class Machine:
 
     def clock(self) -> ClockOffset:
         """Measure its clock against ours."""
+        return self._again(self._clock)
+
+    def _clock(self) -> ClockOffset:
         with self._named(), self._channel.conversation(self._python("agent.clock")) as process:
 
             def ask() -> float:
@@ -120,7 +137,7 @@ class Machine:
     def fetch(self, to: Path) -> float:
         """Get the raw files and what the agent printed; return the seconds that the part took there."""
         outcome = self._outcome(self._lines(OUTCOME))
-        self._unpack(to)
+        self._again(lambda: self._unpack(to))
         self.fetch_log(to)
         wrong = [
             name
@@ -155,18 +172,21 @@ class Machine:
         with self._named():
             return outcome_of(lines.get(OUTCOME, "").encode())
 
-    def _require_alive(self, beat: str, why: str = "") -> None:
+    def _require_alive(self, beat: str) -> None:
         now = time.monotonic()
         if beat not in ("", self._heard[1]):
             self._heard = (now, beat)
         if now - self._heard[0] > _SILENT_S:
             message = (
-                f"machine {self.name}: its agent has been silent for {_SILENT_S:g} s{why}; see "
+                f"machine {self.name}: its agent has been silent for {_SILENT_S:g} s; see "
                 f"{posixpath.join(self._folder, _LOG)} there, and whether the machine runs"
             )
             raise BackendError(message)
 
     def _lines(self, *names: str) -> dict[str, str]:
+        return self._again(lambda: self._said(*names))
+
+    def _said(self, *names: str) -> dict[str, str]:
         """File → its line. One command for all of them: each may be a way around the world."""
         paths = [posixpath.join(self._folder, name) for name in names]
         with self._named():
@@ -183,12 +203,25 @@ class Machine:
         return python(posixpath.join(self._folder, ARCHIVE), module)
 
     def _run(self, argv: Sequence[str], *, stdin: bytes = b"") -> bytes:
+        return self._again(lambda: self._run_once(argv, stdin))
+
+    def _run_once(self, argv: Sequence[str], stdin: bytes) -> bytes:
         with self._named():
             done = self._channel.run(argv, stdin=stdin)
             if done.returncode != 0:
                 message = f"{argv[0]} ended with {done.returncode}: {done.stderr.decode(errors='replace')}"
                 raise BackendError(message)
         return done.stdout
+
+    def _again(self, action: Callable[[], _T]) -> _T:
+        """Do it; while the connection is lost, again."""
+        until = time.monotonic() + self.lost_s
+        while True:
+            with contextlib.suppress(ChannelError):
+                return action()
+            if time.monotonic() > until:
+                return action()
+            time.sleep(_AGAIN_S)
 
     @contextmanager
     def _named(self) -> Iterator[None]:

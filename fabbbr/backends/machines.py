@@ -117,6 +117,8 @@ class _Coordinator:
         """Tell all parts to stop, wait until they have, and keep what they printed."""
         folders: dict[str, Path] = {}
         for machine in self._machines:
+            # Whoever stops does not wait for a connection that is lost: the agents stop by themselves.
+            machine.lost_s = 0.0
             with contextlib.suppress(BackendError):
                 machine.tell("abort", " ".join(reason.split()))
         until = time.monotonic() + _ABORT_S

@@ -218,11 +218,34 @@ def test_a_connection_that_is_lost_for_a_while_is_no_failure(machine, monkeypatc
 
     machine.tell("alive", "1.0")
     assert machine.told("x") == {}
+    working = CommandChannel.run
+    monkeypatch.setattr("fabbbr.backends.machine._SILENT_S", 0.0)
     monkeypatch.setattr(CommandChannel, "run", lost)
     assert machine.told("x") == {}
-    monkeypatch.setattr("fabbbr.backends.machine._SILENT_S", 0.0)
+    monkeypatch.setattr(CommandChannel, "run", working)
+    machine.tell("alive", "1.5")
+    assert machine.told("x") == {}
+    monkeypatch.setattr(CommandChannel, "run", lost)
+    machine.lost_s = 0.0
     with pytest.raises(BackendError, match=r"machine far: .*no route"):
         machine.told("x")
+
+
+def test_what_is_said_while_the_connection_is_lost_is_said_again_until_it_arrives(machine, monkeypatch):
+    working, tries = CommandChannel.run, []
+
+    def lost_twice(*arguments, **options):
+        tries.append(1)
+        if len(tries) < 3:
+            message = "no route"
+            raise ChannelError(message)
+        return working(*arguments, **options)
+
+    monkeypatch.setattr("fabbbr.backends.machine._AGAIN_S", 0.0)
+    monkeypatch.setattr(CommandChannel, "run", lost_twice)
+    machine.tell("go.flows", "17.5")
+    assert len(tries) == 3
+    assert machine.told("go.flows") == {"go.flows": "17.5"}
 
 
 def test_raw_files_come_over_and_one_that_differs_from_its_digest_is_refused(machine, tmp_path):
@@ -246,6 +269,6 @@ def test_raw_files_come_over_and_one_that_differs_from_its_digest_is_refused(mac
 def test_a_way_that_fails_by_itself_is_not_taken_for_a_machine_that_says_nothing(tmp_path, monkeypatch):
     words = ("sh", "-c", "echo no route to far >&2; exit 255")
     machine = Machine("far", CommandChannel(words, str(tmp_path)), prepare(CELL, GUEST).job, "task")
-    monkeypatch.setattr("fabbbr.backends.machine._SILENT_S", 0.0)
+    machine.lost_s = 0.0
     with pytest.raises(BackendError, match=r"machine far: .*no route to far"):
         machine.told("x")

@@ -24,7 +24,7 @@ import json, time
 class StageError(Exception):
     pass
 
-def carry_out(job_path, results, barrier):
+def carry_out(job_path, results, barrier, build):
     with open(job_path) as file:
         name = json.load(file)["nodes"][0]["name"]
     barrier.wait("configure")

@@ -1,0 +1,33 @@
+"""Machines that stand already as a place for cells: a slice of a testbed, of this host, of hosts in a lab."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fabbbr.backends.base import Report, Task
+from fabbbr.backends.channel import Channel
+from fabbbr.backends.machines import carry_out
+from fabbbr.errors import UsageError
+from fabbbr.testbed import Testbed
+
+
+class StandingMachines:
+    """The machines of ``testbed`` as a backend; ``channels`` is machine → the way there."""
+
+    def __init__(self, testbed: Testbed, channels: Mapping[str, Channel]) -> None:
+        self.testbed = testbed
+        self._channels = channels
+
+    def cells_at_once(self, asked: int | None) -> int:
+        """One: they would share machines and paths."""
+        if asked is not None and asked > 1:
+            message = f"--jobs {asked}: one cell at a time has the machines of a slice; leave --jobs out"
+            raise UsageError(message)
+        return 1
+
+    def execute(self, task: Task) -> Report:
+        """A part on each machine."""
+        return carry_out(task, self.testbed, self._channels)
+
+    def close(self) -> None:
+        """The machines stay as they are."""
