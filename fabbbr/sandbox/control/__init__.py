@@ -1,0 +1,1 @@
+"""What FABRIC's services decide and answer. Nothing here makes a network; ``granted.Ground`` does."""
