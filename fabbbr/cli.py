@@ -123,19 +123,32 @@ def _add_machine_commands(commands: argparse._SubParsersAction[argparse.Argument
         commands, "doctor", "doctor", "what this machine can do, and the remedy for what it cannot"
     )
     _json(doctor)
-    guest = _command(
-        commands,
-        "guest",
-        "guest",
-        "build the guest image (kernel and root file system), or show what there is",
+    _add_guest_commands(
+        _command(
+            commands,
+            "guest",
+            "guest",
+            "build the guest image (kernel and root file system), show what there is, or run a command in a "
+            "guest: as root, in virtual time, with this machine's files and the current folder to write",
+        )
     )
-    guest.add_argument("action", choices=("build", "show"))
-    guest.add_argument("--jobs", type=int, metavar="N", help="compile with N processes (default: all CPUs)")
-    _json(guest)
     completion = _command(
         commands, "completion", "completion", "print the lines that switch on shell completion"
     )
     completion.add_argument("shell", choices=("bash", "zsh", "fish"), nargs="?", default="bash")
+
+
+def _add_guest_commands(guest: argparse.ArgumentParser) -> None:
+    actions = guest.add_subparsers(dest="action", metavar="ACTION", required=True)
+    build = actions.add_parser("build", help="build the image, unless there is one")
+    build.add_argument("--jobs", type=int, metavar="N", help="compile with N processes (default: all CPUs)")
+    _json(build)
+    _json(actions.add_parser("show", help="what image there is"))
+    run = actions.add_parser("run", help="run a command in a guest")
+    run.add_argument("argv", nargs="+", metavar="COMMAND", help="after --")
+    run.add_argument(
+        "--mount", action="append", default=[], type=Path, metavar="DIR", help="may be written too"
+    )
 
 
 def _add_experiment_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

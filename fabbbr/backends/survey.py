@@ -1,4 +1,4 @@
-"""What machines are that stand already, measured before any cell: kernels, tools, round trips of the network."""
+"""What machines are that stand already, measured before any cell: kernels, tools, the round trips between."""
 
 from __future__ import annotations
 

@@ -1,21 +1,30 @@
-"""``fabbbr guest build`` and ``show``."""
+"""``fabbbr guest build``, ``show`` and ``run``."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 from dataclasses import asdict
+from pathlib import Path
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from fabbbr.backends.guest.command import Outside, run_in_guest
 from fabbbr.backends.guest.image.build import build_image
 from fabbbr.backends.guest.image.found import GuestImage, found_image
+from fabbbr.backends.tools import search_path
 from fabbbr.commands.terminal import Terminal
 from fabbbr.errors import EnvironmentUnfitError
 
+_KEPT = ("LANG", "LC_ALL", "TERM", "TZ", "PYTHONPATH", "VIRTUAL_ENV")
+"""Of the caller's environment; the rest speaks of a world that is not there."""
+
 
 def main(arguments: argparse.Namespace) -> int:
-    """Build unless there is one, and print what there is."""
+    """Run a command in a guest; else build the image unless there is one, and print what there is."""
+    if arguments.action == "run":
+        return _run(arguments)
     image = found_image()
     if image is None and arguments.action == "show":
         message = "there is no guest image yet; build it once with: fabbbr guest build (some minutes)"
@@ -34,6 +43,16 @@ def main(arguments: argparse.Namespace) -> int:
     )
     console.say("; ".join(image.tools.values()))
     return 0
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    kept = {name: value for name in _KEPT if (value := os.environ.get(name)) is not None}
+    outside = Outside(
+        folder=Path.cwd(),
+        environment={**kept, "PATH": search_path(), "HOME": "/root", "USER": "root"},
+        mounts=tuple(arguments.mount),
+    )
+    return run_in_guest(arguments.argv, outside)
 
 
 def _build(arguments: argparse.Namespace) -> GuestImage:
