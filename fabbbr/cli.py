@@ -12,6 +12,8 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from fabbbr.backends.providers import DEFAULT as SLICES_ON
+from fabbbr.backends.providers import PROVIDERS
 from fabbbr.backends.registry import BACKENDS, CLOCKS, DEFAULT
 from fabbbr.errors import FabbbrError, OutputError, refusal
 from fabbbr.foreign import visible
@@ -103,6 +105,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_machine_commands(commands)
     _add_experiment_commands(commands)
     _add_result_commands(commands)
+    _add_slice_commands(commands)
     return parser
 
 
@@ -235,6 +238,125 @@ def _add_result_commands(commands: argparse._SubParsersAction[argparse.ArgumentP
     verify = _command(commands, "verify", "results", "check all of a run against its digests")
     verify.add_argument("runs", nargs="+", type=Path, metavar="DIR")
     _json(verify)
+
+
+def _add_slice_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    slices = _command(commands, "slice", "slice", "make a slice of a testbed, see it, renew it, give it back")
+    actions = slices.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
+    _add_slice_create(actions)
+    show = _slice_action(actions, "show", "how a slice is, its machines and what was measured")
+    _where(show)
+    _json(show)
+    every = actions.add_parser(
+        "list", help="the slices that are remembered", description="The slices that are remembered."
+    )
+    _json(every)
+    renew = _slice_action(actions, "renew", "move the end of a slice's lease")
+    until = renew.add_mutually_exclusive_group(required=True)
+    until.add_argument("--for", dest="span", metavar="TIME", help="so long from now, as 24h")
+    until.add_argument("--until", metavar="WHEN", help="as 2026-11-25T12:00, local unless it has a zone")
+    _where(renew)
+    _json(renew)
+    ssh = _slice_action(actions, "ssh", "open a shell on a machine of a slice, or run a command there")
+    ssh.add_argument("machine", nargs="?", help="default: the only one")
+    ssh.add_argument("words", nargs="*", metavar="COMMAND", help="after --: run as root instead of a shell")
+    _where(ssh)
+    _json(ssh)
+    teardown = _slice_action(actions, "teardown", "give a slice back and wait until it is gone")
+    teardown.add_argument("--yes", action="store_true", help="do not ask")
+    _where(teardown)
+    _json(teardown)
+
+
+def _slice_action(
+    actions: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str
+) -> argparse.ArgumentParser:
+    parser = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+    parser.add_argument("name", metavar="NAME", help="of the slice").completer = _slice_names  # type: ignore[attr-defined]
+    return parser
+
+
+def _where(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--backend", choices=tuple(PROVIDERS), help="where to look for a slice that is not remembered"
+    )
+    parser.add_argument(
+        "--inventory", type=Path, metavar="FILE", help="of --backend ssh: the hosts that there are"
+    )
+
+
+def _add_slice_create(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    create = _slice_action(
+        actions, "create", "reserve a slice, or go on where that was interrupted; prepare and measure it"
+    )
+    create.add_argument(
+        "--slice",
+        dest="definition",
+        required=True,
+        metavar="DEF",
+        help="a bundled definition or your own Python file",
+    ).completer = _definition_names  # type: ignore[attr-defined]
+    create.add_argument(
+        "--param",
+        dest="parameters",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="of the definition; may be given again",
+    )
+    create.add_argument(
+        "--backend", choices=tuple(PROVIDERS), default=SLICES_ON, help=f"default: {SLICES_ON}"
+    )
+    create.add_argument(
+        "--inventory", type=Path, metavar="FILE", help="of --backend ssh: the hosts that there are"
+    )
+    where = create.add_mutually_exclusive_group()
+    where.add_argument(
+        "--sites",
+        metavar="A,B",
+        help="for the places of the definition in their order, one for all, place=SITE, or random",
+    )
+    where.add_argument(
+        "--rtt", metavar="TIME", help="the two sites whose published round trip is nearest, as 40ms"
+    )
+    create.add_argument("--avoid", metavar="A,B", help="sites that --rtt and random leave out")
+    create.add_argument("--seed", type=int, default=1, metavar="S", help="of random sites (default: 1)")
+    create.add_argument(
+        "--nic",
+        metavar="KIND",
+        default="NIC_Basic",
+        help="default: NIC_Basic, a share of a card; or NIC_ConnectX_5, _6, _7_100, _7_400",
+    )
+    create.add_argument(
+        "--network", choices=("L2STS", "L2PTP"), default="L2STS", help="between sites (default: L2STS)"
+    )
+    create.add_argument(
+        "--size", metavar="SIZE", default="default", help="default (2x8x10), knit6 (16x32x10), or CORESxGBxGB"
+    )
+    create.add_argument("--image", metavar="IMAGE", default="default_ubuntu_24")
+    create.add_argument("--lease", metavar="TIME", default="24h", help="default: 24h")
+    create.add_argument(
+        "--skip-prepare", action="store_true", help="leave the machines as they are, without Ansible"
+    )
+    create.add_argument(
+        "--trust",
+        action="store_true",
+        help="let a definition of your own, which is Python, run without asking",
+    )
+    create.add_argument("--yes", action="store_true", help="do not ask before it is reserved")
+    _json(create)
+
+
+def _slice_names(**_: object) -> list[str]:
+    from fabbbr.slice import state
+
+    return list(state.names())
+
+
+def _definition_names(**_: object) -> list[str]:
+    from fabbbr import bundled
+
+    return list(bundled.names("slices"))
 
 
 def _experiment_names(**_: object) -> list[str]:

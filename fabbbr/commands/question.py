@@ -1,4 +1,4 @@
-"""The one question that fabbbr asks: whether a slice file may run."""
+"""The questions that fabbbr asks: whether a slice file may run, whether a slice shall be made or go."""
 
 from __future__ import annotations
 
@@ -16,12 +16,10 @@ _DIGITS = 16
 def trust_of(arguments: argparse.Namespace) -> Trust:
     """What the command line says: ``--trust``, or ask where there is somebody to answer."""
     console = Terminal(stderr=True)
-    attended = not arguments.json and all(
-        stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)
-    )
+    there = attended(arguments)
     return Trust(
         anything=arguments.trust,
-        ask=(lambda code: _agreed(console, code)) if attended else None,
+        ask=(lambda code: _agreed(console, code)) if there else None,
         note=console.say,
     )
 
@@ -31,7 +29,19 @@ def _agreed(console: Terminal, code: Code) -> bool:
     console.say("The experiment's slice is Python of its own. It will run with all your rights:")
     console.say(("  " + inline(code.place), "bold"))
     console.say(f"  sha256 {code.sha256[:_DIGITS]}…")
-    console.say("Run it, now and whenever this file says the same? [y/N] ", end="")
+    return agreed(console, "Run it, now and whenever this file says the same?")
+
+
+def attended(arguments: argparse.Namespace) -> bool:
+    """Whether somebody is there to answer."""
+    return not arguments.json and all(
+        stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)
+    )
+
+
+def agreed(console: Terminal, question: str) -> bool:
+    """Ask on the terminal; silence is no."""
+    console.say(f"{question} [y/N] ", end="")
     answer = sys.stdin.buffer.readline()
     if not answer.endswith(b"\n"):
         console.say("")

@@ -22,6 +22,18 @@ from fabbbr.spec.explain import unknown_key
 from fabbbr.topology import Topology
 from fabbbr.trust import Trust
 
+_SITE = "_site"
+"""Parameters that end so are the places of a definition: each is the site of some of its nodes."""
+
+
+def places(choice: SliceChoice, *, beside: Path | None = None, trust: Trust | None = None) -> tuple[str, ...]:
+    """The parameters of the definition that are sites, in the order that it declares them.
+
+    Raises as :func:`load`.
+    """
+    _, function = _definition(choice, beside, trust)
+    return tuple(name for name in inspect.signature(function).parameters if name.endswith(_SITE))
+
 
 def load(choice: SliceChoice, *, beside: Path | None = None, trust: Trust | None = None) -> Topology:
     """Build the topology that ``choice`` names; ``beside`` is the folder of the experiment file.
@@ -30,12 +42,7 @@ def load(choice: SliceChoice, *, beside: Path | None = None, trust: Trust | None
     before may run). Raises UntrustedError when it may not run, SpecError when there is no such file, when it
     does not return a sound Topology or a parameter does not fit.
     """
-    try:
-        path = bundled.find("slices", choice.name, beside=beside)
-    except UsageError as error:
-        message = f"slice: {error}"
-        raise SpecError(message) from None
-    function = _function(path, _code(path, (trust or Trust()) if bundled.is_path(choice.name) else None))
+    path, function = _definition(choice, beside, trust)
     parameters = _parameters(function, choice, path)
     try:
         topology = function(**parameters)
@@ -50,6 +57,17 @@ def load(choice: SliceChoice, *, beside: Path | None = None, trust: Trust | None
         )
         raise SpecError(message)
     return topology
+
+
+def _definition(
+    choice: SliceChoice, beside: Path | None, trust: Trust | None
+) -> tuple[Path, Callable[..., Any]]:
+    try:
+        path = bundled.find("slices", choice.name, beside=beside)
+    except UsageError as error:
+        message = f"slice: {error}"
+        raise SpecError(message) from None
+    return path, _function(path, _code(path, (trust or Trust()) if bundled.is_path(choice.name) else None))
 
 
 def _code(path: Path, trust: Trust | None) -> CodeType:

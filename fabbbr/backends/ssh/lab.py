@@ -11,7 +11,7 @@
         port: 22
         key: ~/.ssh/id_ecdsa
         jump: gate
-        nodes: [h1]              # hosts and switches of the definition; default: what the machine is called
+        nodes: [h1]              # hosts and switches of the slice definition; default: its own name
         links: {access: eth1}    # link of the definition: the interface that carries it, or its MAC address
 """
 
