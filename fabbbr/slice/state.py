@@ -133,14 +133,24 @@ def only_worker(name: str) -> Iterator[None]:
     _make(path.parent)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _locked(descriptor, path):
             message = f"another fabbbr is at work on slice {name}; wait for it, or end it"
-            raise UsageError(message) from None
-        yield
+            raise UsageError(message)
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
     finally:
         os.close(descriptor)
+
+
+def _locked(descriptor: int, path: Path) -> bool:
+    """Whether the lock is ours, and the file still the one that others would open."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.fstat(descriptor).st_ino == path.stat().st_ino
+    except (BlockingIOError, FileNotFoundError):
+        return False
 
 
 def _make(where: Path) -> None:
