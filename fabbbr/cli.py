@@ -135,6 +135,7 @@ def _add_machine_commands(commands: argparse._SubParsersAction[argparse.Argument
             "guest: as root, in virtual time, with this machine's files and the current folder to write",
         )
     )
+    _add_sandbox(commands)
     completion = _command(
         commands, "completion", "completion", "print the lines that switch on shell completion"
     )
@@ -152,6 +153,22 @@ def _add_guest_commands(guest: argparse.ArgumentParser) -> None:
     run.add_argument(
         "--mount", action="append", default=[], type=Path, metavar="DIR", help="may be written too"
     )
+
+
+def _add_sandbox(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from fabbbr.sandbox.settings import add_options
+
+    sandbox = _command(
+        commands, "sandbox", "sandbox", "run a command beside a double of the FABRIC testbed on this machine"
+    )
+    sandbox.add_argument(
+        "--on",
+        choices=("host", "guest"),
+        default="host",
+        help="host: this kernel, as root (default); guest: a kernel of its own, in virtual time",
+    )
+    add_options(sandbox)
+    sandbox.add_argument("argv", nargs="*", metavar="COMMAND", help="after --; default: a shell")
 
 
 def _add_experiment_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -1,4 +1,4 @@
-"""The experimenter's home as FABRIC's JupyterHub gives it: token, configuration, and the environment for both."""
+"""The experimenter's home as FABRIC's JupyterHub gives it: token, configuration, environment."""
 
 from __future__ import annotations
 

@@ -84,8 +84,8 @@ def refuse_a_way_out() -> None:
         routes = json.loads(tools.run("ip", family, "-json", "route", "show", "default") or "[]")
         if routes:
             message = (
-                f"sandbox: there is a default route (by {routes[0].get('dev')}), so a mistake could reach the real "
-                "FABRIC; start it with `fabbbr sandbox`, which makes a network of its own"
+                f"sandbox: there is a default route (by {routes[0].get('dev')}), so a mistake could reach "
+                "the real FABRIC; start it with `fabbbr sandbox`, which makes a network of its own"
             )
             raise EnvironmentUnfitError(message)
 

@@ -1,4 +1,4 @@
-"""What happened, as JSON lines: every request, and every event of the double. For assertions and for people."""
+"""What happened, as JSON lines: every request, and every event of the double."""
 
 from __future__ import annotations
 

@@ -40,20 +40,20 @@ class Admin:
         else:
             self._faults.add(fault)
 
-    def waiting(self, request: Request) -> Answer:
+    def waiting(self, _request: Request) -> Answer:
         """GET /faults."""
         return Answer(200, {"faults": [fault.model_dump() for fault in self._faults.waiting()]})
 
-    def clear(self, request: Request) -> Answer:
+    def clear(self, _request: Request) -> Answer:
         """DELETE /faults."""
         self._faults.clear()
         return Answer(200, {"faults": []})
 
-    def requests(self, request: Request) -> Answer:
+    def requests(self, _request: Request) -> Answer:
         """GET /requests."""
         return Answer(200, {"requests": self._journal.requests()})
 
-    def events(self, request: Request) -> Answer:
+    def events(self, _request: Request) -> Answer:
         """GET /events."""
         return Answer(200, {"events": self._journal.events()})
 

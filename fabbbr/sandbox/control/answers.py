@@ -25,7 +25,7 @@ class Answer(NamedTuple):
 
 
 class RefusedError(Exception):
-    """A request that is answered with an error: FABRIC's orchestrator says 500 where it says nothing better."""
+    """A request that is answered with an error; where FABRIC says nothing better it says 500."""
 
     def __init__(self, details: str, status: HTTPStatus = HTTPStatus.INTERNAL_SERVER_ERROR) -> None:
         super().__init__(details)

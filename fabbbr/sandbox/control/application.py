@@ -32,7 +32,7 @@ _OPEN_HOSTS = frozenset({names.CREDENTIAL_MANAGER, names.ADMIN})
 class Application:
     """A WSGI application."""
 
-    def __init__(  # noqa: PLR0913 - the services that it joins
+    def __init__(
         self, *, credentials: Credentials, people: People, orchestrator: Orchestrator, admin: Admin,
         faults: Faults, journal: Journal,
     ) -> None:  # fmt: skip
@@ -94,16 +94,16 @@ class Application:
         try:
             route, values = adapter.match(request.path, method=request.method)
             self._let_in(request)
-            return route(request, **values)
+            answer: Answer = route(request, **values)
         except RefusedError as error:
             return answers.refusal(error.status, str(error))
         except HTTPException as error:
-            return answers.refusal(
-                error.code or HTTPStatus.NOT_FOUND, f"{request.method} {request.path}: {error.name}"
-            )
-        except Exception as error:  # a fault of the double's own has to be seen, not to close the connection
+            said = f"{request.method} {request.path}: {error.name}"
+            return answers.refusal(error.code or HTTPStatus.NOT_FOUND, said)
+        except Exception as error:  # noqa: BLE001 - our own fault has to be seen by the client, too
             self._journal.event("internal error", path=request.path, error=repr(error))
             return answers.refusal(500, f"the sandbox failed: {error!r}")
+        return answer
 
     def _let_in(self, request: Request) -> None:
         if request.host in _OPEN_HOSTS:

@@ -63,6 +63,11 @@ class Asked(Record):
     plugs: tuple[AskedPlug, ...] = ()
 
     @property
+    def elements(self) -> tuple[str, ...]:
+        """Ids of what becomes a sliver: every node and every network."""
+        return (*(node.id for node in self.nodes), *(network.id for network in self.networks))
+
+    @property
     def sites(self) -> frozenset[str]:
         """Every site that a node stands at."""
         return frozenset(node.site for node in self.nodes)
@@ -73,7 +78,7 @@ class Asked(Record):
 
 
 class Changes(Record):
-    """What is new, and what is gone, from one state of a slice to the next; ports are those of nodes that stay."""
+    """What is new and what is gone between two states of a slice; components are those of nodes that stay."""
 
     new_nodes: tuple[AskedNode, ...] = ()
     gone_nodes: tuple[AskedNode, ...] = ()
@@ -83,6 +88,12 @@ class Changes(Record):
     gone_networks: tuple[AskedNetwork, ...] = ()
     new_plugs: tuple[AskedPlug, ...] = ()
     gone_plugs: tuple[AskedPlug, ...] = ()
+
+    @property
+    def abandoned(self) -> frozenset[str]:
+        """Ids of the nodes and networks that do not come again."""
+        gone = {node.id for node in self.gone_nodes} | {network.id for network in self.gone_networks}
+        return frozenset(gone - {network.id for network in self.new_networks})
 
     def __bool__(self) -> bool:
         """Whether there is anything to do; a slice whose notes alone changed has none."""

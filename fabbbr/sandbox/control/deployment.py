@@ -17,7 +17,7 @@ from fabbbr.sandbox.control.asked import AskedNetwork, AskedNode, AskedPlug, Cha
 from fabbbr.sandbox.control.capacity import InsufficientError, Inventory
 from fabbbr.sandbox.control.grants import Grants
 from fabbbr.sandbox.control.slices import Slice
-from fabbbr.sandbox.faults import Faults
+from fabbbr.sandbox.faults import Faults, Kind
 from fabbbr.sandbox.granted import Ground, Machine, Plug
 from fabbbr.sandbox.timing import Clock
 
@@ -105,11 +105,8 @@ class Deployment:
     def _ticket(self, made: Slice, node: AskedNode) -> bool:
         """Find a host; a refusal closes the sliver with FABRIC's words."""
         try:
-            user = self._login(node.image)
-            if user is None:
-                message = f"Insufficient resources : Image {node.image} is not available at {node.site}"
-                raise InsufficientError(message)
-            self._strike(node)
+            user = self._user(node)
+            self._strike("insufficient-resources", node)
             with self._turn:
                 host = self._inventory.allocate(node)
                 made.machines[node.id] = self._grants.machine(node, host, made.keys, user)
@@ -119,8 +116,15 @@ class Deployment:
         made.mark(node.id, "Ticketed")
         return True
 
-    def _strike(self, node: AskedNode) -> None:
-        if self._faults.for_node("insufficient-resources", node=node.name, site=node.site) is not None:
+    def _user(self, node: AskedNode) -> str:
+        user = self._login(node.image)
+        if user is None:
+            message = f"Insufficient resources : Image {node.image} is not available at {node.site}"
+            raise InsufficientError(message)
+        return user
+
+    def _strike(self, kind: Kind, node: AskedNode) -> None:
+        if self._faults.for_node(kind, node=node.name, site=node.site) is not None:
             message = f"Insufficient resources : No candidates nodes found to serve {node.name}"
             raise InsufficientError(message)
 
@@ -129,7 +133,7 @@ class Deployment:
         if node.id not in made.machines:
             return False
         try:
-            self._strike_modify(node)
+            self._strike("modify-error", node)
             with self._turn:
                 self._inventory.extend(node)
         except InsufficientError as error:
@@ -138,11 +142,6 @@ class Deployment:
             made.refused.add(component)
             return False
         return True
-
-    def _strike_modify(self, node: AskedNode) -> None:
-        if self._faults.for_node("modify-error", node=node.name, site=node.site) is not None:
-            message = f"Insufficient resources : modification of {node.name} refused"
-            raise InsufficientError(message)
 
     def _connectable(self, made: Slice, network: AskedNetwork) -> bool:
         nodes = {

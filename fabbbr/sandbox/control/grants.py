@@ -5,17 +5,25 @@ from __future__ import annotations
 import itertools
 import random
 from ipaddress import IPv4Interface, IPv6Interface, ip_interface
-from typing import cast, get_args
+from typing import get_args
 
 from fabbbr.sandbox.control.asked import AskedComponent, AskedNetwork, AskedNode
 from fabbbr.sandbox.control.sites import SITES
-from fabbbr.sandbox.faults import Faults
+from fabbbr.sandbox.faults import Faults, Kind
 from fabbbr.sandbox.granted import Card, Machine, Network, NetworkKind, Port, SshMode
 
 _FIRST_MANAGEMENT = 16
 _VLANS = (2000, 2999)
 _FIRST_SUBNET_SITE = 128
 """FABNetv4 is 10.128.0.0/10: the second number is that of the site."""
+
+
+_SSH_FAULTS: dict[Kind, SshMode] = {
+    "ssh-never": "never",
+    "ssh-late": "late",
+    "ssh-rejects-key": "rejects_key",
+}
+_KINDS: dict[str, NetworkKind] = {kind: kind for kind in get_args(NetworkKind)}
 
 
 class Grants:
@@ -29,16 +37,7 @@ class Grants:
 
     def machine(self, node: AskedNode, host: str, keys: tuple[str, ...], user: str) -> Machine:
         """A node as it will be."""
-        struck = {
-            mode: self._faults.for_node(kind, node=node.name, site=node.site)
-            for mode, kind in (
-                ("never", "ssh-never"),
-                ("late", "ssh-late"),
-                ("rejects_key", "ssh-rejects-key"),
-            )
-        }
-        mode = next((mode for mode, fault in struck.items() if fault is not None), "open")
-        late = struck["late"]
+        mode, after_s = self._ssh(node)
         return Machine(
             id=node.id,
             name=node.name,
@@ -50,9 +49,16 @@ class Grants:
             keys=keys,
             management=self._address(node),
             cards=tuple(self.card(component) for component in node.components if component.ports),
-            ssh=cast("SshMode", mode),
-            ssh_after_s=0.0 if late is None else late.seconds,
+            ssh=mode,
+            ssh_after_s=after_s,
         )
+
+    def _ssh(self, node: AskedNode) -> tuple[SshMode, float]:
+        for kind, mode in _SSH_FAULTS.items():
+            fault = self._faults.for_node(kind, node=node.name, site=node.site)
+            if fault is not None:
+                return mode, fault.seconds
+        return "open", 0.0
 
     def card(self, component: AskedComponent) -> Card:
         """A component with ports."""
@@ -68,14 +74,15 @@ class Grants:
 
     def network(self, network: AskedNetwork, sites: tuple[str, ...]) -> Network:
         """A network as it will be; ValueError for a service that the double does not have."""
-        if network.kind not in get_args(NetworkKind):
+        kind = _KINDS.get(network.kind)
+        if kind is None:
             message = f"the sandbox has no network service of type {network.kind}"
             raise ValueError(message)
         routed = network.kind.startswith("FABNet")
         return Network(
             id=network.id,
             name=network.name,
-            kind=cast("NetworkKind", network.kind),
+            kind=kind,
             sites=sites,
             rate_bps=None if network.rate_gbps is None else network.rate_gbps * 10**9,
             gateway=self._gateway(sites[0], network.kind) if routed and sites else None,

@@ -72,7 +72,7 @@ class Orchestrator:
             message = f"Slice {name} already exists"
             raise RefusedError(message)
         with made.lock:
-            made.reserve(thing.id for thing in (*asked.nodes, *asked.networks))
+            made.reserve(asked.elements)
             made.step("demand")
             said = answers.data(made.sliver_records(), "slivers")
         self._watch_lease(made)
@@ -92,12 +92,10 @@ class Orchestrator:
             wanted = changes(made.asked, asked)
             made.refused.clear()
             made.graph, made.asked = graph, asked
-            gone = {thing.id for thing in (*wanted.gone_nodes, *wanted.gone_networks)}
-            new = {thing.id for thing in (*wanted.new_nodes, *wanted.new_networks)}
-            for element in gone - new:
+            for element in wanted.abandoned:
                 made.slivers.pop(element)
             self._write_again(made)
-            made.reserve(thing.id for thing in (*asked.nodes, *asked.networks))
+            made.reserve(asked.elements)
             made.step("modify")
             if not wanted:  # only its notes have changed: nobody has anything to do
                 made.step("failed" if made.failed else "done")
@@ -106,14 +104,14 @@ class Orchestrator:
             _in_thread(self._deployment.apply, made, wanted)
         return said
 
-    def accept(self, request: Request, slice_id: str) -> Answer:
-        """POST /slices/modify/{id}/accept: what failed leaves the graph; of a stable slice, nothing changes."""
+    def accept(self, _request: Request, slice_id: str) -> Answer:
+        """POST /slices/modify/{id}/accept: what failed leaves the graph."""
         made = self._find(slice_id)
         with made.lock:
             if made.state in states.MODIFIED:
                 made.graph.prune()
                 made.asked = made.graph.asked()
-                kept = {thing.id for thing in (*made.asked.nodes, *made.asked.networks)}
+                kept = made.asked.elements
                 made.slivers = {
                     element: sliver for element, sliver in made.slivers.items() if element in kept
                 }
@@ -139,7 +137,7 @@ class Orchestrator:
                 _in_thread(self._extend, made, end)
         return answers.no_content(f"Slice '{slice_id}' has been successfully renewed")
 
-    def delete(self, request: Request, slice_id: str) -> Answer:
+    def delete(self, _request: Request, slice_id: str) -> Answer:
         """DELETE /slices/delete/{id}."""
         made = self._find(slice_id, f"Slice# {slice_id} not found")
         if not self._close(made, "close"):
@@ -147,7 +145,7 @@ class Orchestrator:
             raise RefusedError(message)
         return answers.no_content(f"Slice '{slice_id}' has been successfully deleted")
 
-    def delete_all(self, request: Request) -> Answer:
+    def delete_all(self, _request: Request) -> Answer:
         """DELETE /slices/delete."""
         stuck = [made.id for made in self._slices.all() if not self._close(made, "close")]
         if stuck:
@@ -179,7 +177,7 @@ class Orchestrator:
         with made.lock:
             return answers.data(made.sliver_records(), "slivers")
 
-    def sliver(self, request: Request, sliver_id: str) -> Answer:
+    def sliver(self, _request: Request, sliver_id: str) -> Answer:
         """GET /slivers/{id}."""
         made, _ = self._sliver(sliver_id)
         with made.lock:
@@ -208,7 +206,7 @@ class Orchestrator:
         _in_thread(self._perform, made, element, action, body.get("data"))
         return said
 
-    def action(self, request: Request, poa_id: str) -> Answer:
+    def action(self, _request: Request, poa_id: str) -> Answer:
         """GET /poas/{id}."""
         if poa_id not in self._actions:
             message = f"Reservation# {poa_id} not found"
@@ -225,7 +223,7 @@ class Orchestrator:
         if wanted is None:
             return min(now + timedelta(hours=int(hours or DEFAULT_LEASE_HOURS)), longest)
         try:
-            end = datetime.strptime(wanted, names.TIME_FORMAT)
+            end = datetime.strptime(wanted, names.TIME_FORMAT)  # noqa: DTZ007 - the format has a zone
         except ValueError as error:
             message = f"Lease Time is not in format {names.TIME_FORMAT}"
             raise RefusedError(message, HTTPStatus.BAD_REQUEST) from error

@@ -33,7 +33,7 @@ class People:
         self._keys: list[Json] = []
         self._bastion: list[str] = []
 
-    def whoami(self, request: Request) -> Answer:
+    def whoami(self, _request: Request) -> Answer:
         """GET /whoami."""
         return answers.results([self._identity()], "whoami")
 
@@ -48,15 +48,15 @@ class People:
         return answers.results([record], "people.details")
 
     def people(self, request: Request) -> Answer:
-        """GET /people?search=…"""
+        """GET /people?search=TEXT."""
         found = [self._identity()] if (request.one("search") or "") in names.USER_EMAIL else []
         return answers.results(found, "people")
 
-    def projects(self, request: Request) -> Answer:
+    def projects(self, _request: Request) -> Answer:
         """GET /projects."""
         return answers.results([self._project()], "projects")
 
-    def project(self, request: Request, uuid: str) -> Answer:
+    def project(self, _request: Request, uuid: str) -> Answer:
         """GET /projects/{uuid}."""
         if uuid != names.PROJECT_ID:
             message = f"No match for Project with uuid = '{uuid}'"

@@ -11,7 +11,7 @@ from fabbbr.sandbox.control.answers import Json, RefusedError
 
 
 class Request(NamedTuple):
-    """Method, host and path, the query with all its values, the body, and the bearer's token if there is one."""
+    """Method, host, path, the query with all its values, the body, and the bearer's token if there is one."""
 
     method: str
     host: str

@@ -27,7 +27,7 @@ def serve(application: WSGIApplication, certificate: Path) -> None:
         request_queue_size = 128
 
         def get_request(self) -> tuple[Any, Any]:
-            # Whoever connects and says nothing (fablib does, to see that we are there) must not hold up others:
+            # Who connects and says nothing (fablib does, to see that we are there) must not hold up others:
             # hands are shaken in the connection's own thread.
             connection, address = self.socket.accept()
             return (

@@ -1,4 +1,4 @@
-"""Slices as the orchestrator remembers them: who owns one, its graph, its state, its lease and its slivers."""
+"""Slices as the orchestrator remembers them: graph, state, lease and slivers."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The machines and cables of the double: name spaces, bridges, sshd. It knows nothing of FABRIC's control plane."""
+"""The machines and cables of the double: name spaces, bridges, sshd. It knows nothing of control planes."""

@@ -1,4 +1,4 @@
-"""What this kernel can do for links: tried in a name space that is thrown away, not guessed from a release."""
+"""What this kernel can do for links: tried in a name space that is thrown away, not guessed."""
 
 from __future__ import annotations
 

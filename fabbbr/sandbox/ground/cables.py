@@ -1,4 +1,4 @@
-"""Networks: bridges in a name space of their own, cables between sites with their delay, routers of FABNet."""
+"""Networks: bridges in a name space of their own, delayed cables between sites, routers of FABNet."""
 
 from __future__ import annotations
 
@@ -161,8 +161,7 @@ class Cables:
         """A leg of the site's router in the network, and the way there from all other sites' routers."""
         router = self._router(site)
         leg, end = f"g{next(self._number)}", f"g{next(self._number)}"
-        made = f"link add {leg} mtu {MTU_BYTES} netns {router} type veth peer name {end} mtu {MTU_BYTES} netns {PLANT}"
-        tools.ip(None, [made])
+        tools.ip(None, [_veth(leg, router, end, PLANT)])
         tools.ip(PLANT, [f"link set {end} master {self._bridges[network.id, site]} up"])
         nodad = " nodad" if gateway.version == 6 else ""
         tools.ip(router, [f"addr add {gateway} dev {leg}{nodad}", f"link set {leg} up"])
@@ -198,8 +197,7 @@ class Cables:
         """A cable between the routers of two sites."""
         one, two = self._number_of(site), self._number_of(other)
         here, there = self._routers[site], self._routers[other]
-        made = f"link add r{two} mtu {MTU_BYTES} netns {here} type veth peer name r{one} mtu {MTU_BYTES} netns {there}"
-        tools.ip(None, [made])
+        tools.ip(None, [_veth(f"r{two}", here, f"r{one}", there)])
         for namespace, own, far in ((here, one, two), (there, two, one)):
             v4, v6 = (_road_address(own, far, version) for version in (4, 6))
             tools.ip(
@@ -230,8 +228,13 @@ class Cables:
                 tools.ip(PLANT, [f"link del {name}"])
 
 
+def _veth(one: str, namespace: str, other: str, other_namespace: str) -> str:
+    mtu = f"mtu {MTU_BYTES}"
+    return f"link add {one} {mtu} netns {namespace} type veth peer name {other} {mtu} netns {other_namespace}"
+
+
 def _road_address(own: int, far: int, version: int) -> str:
-    """Address of router ``own`` on its cable to router ``far``: both ends of a cable differ in the last bit."""
+    """Address of router ``own`` on its cable to router ``far``; the two ends differ in the last bit."""
     low, high = min(own, far), max(own, far)
     last = int(own == high)
     if version == 4:

@@ -1,4 +1,4 @@
-"""What distinguishes a node's files from this machine's: its user, its distribution's name, its sshd and sudo.
+"""In what a node's files differ from this machine's: user, name of the distribution, sshd, sudo.
 
 Written as files and never by ``useradd``: the machine's own password files may be unreadable.
 """
@@ -146,7 +146,7 @@ def identity(distribution: Distribution) -> dict[str, File | None]:
 
 
 def accounts(user: str) -> dict[str, File]:
-    """Password and group files with one person, who needs no password for sudo and has none to log in with."""
+    """Password and group files with one person, who has no password."""
     people = {"root": (0, "/root", "/bin/bash"), user: (USER_ID, f"/home/{user}", "/bin/bash")}
     services = {"daemon": 1, "sys": 3, "nobody": 65534, "sshd": 74, "_apt": 42, "man": 6}
     passwd = [f"{name}:x:{number}:{number}::{home}:{shell}" for name, (number, home, shell) in people.items()]

@@ -1,4 +1,4 @@
-"""A node: a network name space, a root file system, and a first process in its own mount and pid name spaces."""
+"""A node: a network name space, a root file system, and a first process in name spaces of its own."""
 
 from __future__ import annotations
 

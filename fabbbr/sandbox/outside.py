@@ -1,0 +1,63 @@
+"""The way into a sandbox on this host: what it needs, and the private world around its first program."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+from typing import NoReturn
+
+from fabbbr.errors import EnvironmentUnfitError
+from fabbbr.sandbox.settings import Settings
+
+_TOOLS = {
+    "unshare": "util-linux",
+    "nsenter": "util-linux",
+    "setpriv": "util-linux",
+    "pivot_root": "util-linux",
+    "mount": "mount",
+    "ip": "iproute2",
+    "tc": "iproute2",
+    "sysctl": "procps",
+    "ssh": "openssh-client",
+    "sudo": "sudo",
+    "/usr/sbin/sshd": "openssh-server",
+}
+"""Programs, and the packages of Debian and Ubuntu that have them."""
+
+_MODULES = ("fabrictestbed_extensions", "fim", "werkzeug", "cryptography")
+
+
+def require() -> None:
+    """Raise EnvironmentUnfitError, with the remedy, unless a sandbox can be made on this host."""
+    if os.geteuid() != 0:
+        message = (
+            "sandbox: name spaces with nodes of their own need root here; run it by sudo, "
+            "or without root in a guest: fabbbr sandbox --on guest"
+        )
+        raise EnvironmentUnfitError(message)
+    missing = sorted({package for tool, package in _TOOLS.items() if shutil.which(tool) is None})
+    if missing:
+        message = f"sandbox: programs are missing; install them: apt-get install {' '.join(missing)}"
+        raise EnvironmentUnfitError(message)
+    unknown = [module for module in _MODULES if importlib.util.find_spec(module) is None]
+    if unknown:
+        message = f"sandbox: no Python package {unknown[0]}; install it: pip install 'fabbbr[fabric]'"
+        raise EnvironmentUnfitError(message)
+
+
+def enter(settings: Settings, command: tuple[str, ...]) -> NoReturn:
+    """Become a sandbox that runs ``command``. Whoever ends this process ends everything in it."""
+    require()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # In place of this process, so that its end, however it comes, is the end of the world within.
+    os.execvp("unshare", _argv(settings, command))  # noqa: S606
+
+
+def _argv(settings: Settings, command: tuple[str, ...]) -> tuple[str, ...]:
+    return (
+        *("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"),
+        *(sys.executable, "-m", "fabbbr.sandbox.inside", *settings.arguments(), "--", *command),
+    )
