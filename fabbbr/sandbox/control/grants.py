@@ -100,7 +100,7 @@ class Grants:
             return None
         number = next(self._management)
         if SITES[node.site].ipv4_management:
-            return ip_interface(f"10.20.{number // 250}.{number % 250 + 4}/16")
+            return ip_interface(f"198.19.{number // 250}.{number % 250 + 4}/16")
         return ip_interface(f"2001:db8:fab::{number:x}/48")
 
     def _gateway(self, site: str, kind: str) -> IPv4Interface | IPv6Interface:

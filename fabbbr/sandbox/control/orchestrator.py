@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from uuid import uuid4
 
+from fabbbr.errors import BackendError
 from fabbbr.sandbox import names
-from fabbbr.sandbox.control import answers, policy, states
+from fabbbr.sandbox.control import actions, answers, policy, states
 from fabbbr.sandbox.control.answers import Answer, Json, RefusedError
 from fabbbr.sandbox.control.asked import Asked, changes
 from fabbbr.sandbox.control.capacity import Inventory
@@ -189,6 +189,9 @@ class Orchestrator:
         made, element = self._sliver(sliver_id)
         body = request.json()
         operation = str(body.get("operation", ""))
+        if operation not in actions.OPERATIONS:
+            message = f"Unsupported operation: {operation}"
+            raise RefusedError(message, HTTPStatus.BAD_REQUEST)
         with made.lock:
             if made.slivers[element].state != "Active":
                 message = f"Cannot trigger POA; Reservation# {sliver_id} is not ReservationStates.Active"
@@ -199,7 +202,6 @@ class Orchestrator:
             "sliver_id": sliver_id,
             "slice_id": made.id,
             "state": "Nascent",
-            "info": {operation: {}},
         }
         self._actions[str(action["poa_id"])] = action
         said = answers.data([dict(action)], "poas")
@@ -307,14 +309,31 @@ class Orchestrator:
         return True
 
     def _perform(self, made: Slice, element: str, action: Json, given: object) -> None:
-        operation = action["operation"]
+        try:
+            action["info"] = {action["operation"]: self._done(made, element, str(action["operation"]), given)}
+            action["state"] = "Success"
+        except (BackendError, KeyError, ValueError) as error:
+            action["error"] = str(error)
+            action["state"] = "Failed"
+
+    def _done(self, made: Slice, element: str, operation: str, given: object) -> Json:
         if operation == "reboot":
             self._deployment.reboot(made, element)
-        elif operation in {"addkey", "removekey"}:
-            keys = tuple(str(key) for key in _keys(given))
-            add, remove = (keys, ()) if operation == "addkey" else ((), keys)
-            self._ground.authorize(element, add=add, remove=remove)
-        action["state"] = "Success"
+            return {}
+        with made.lock:
+            machine = made.machines[element]
+            node = next(node for node in made.asked.nodes if node.id == element)
+            if operation == "cpupin":
+                made.pins[element] = actions.pins(given)
+            elif operation == "addkey":
+                self._ground.authorize(element, add=actions.keys(given), remove=())
+            elif operation == "removekey":
+                self._ground.authorize(element, add=(), remove=actions.keys(given))
+            elif operation == "cpuinfo":
+                return actions.cpu_info(machine, node.cores, made.pins.get(element, {}))
+            elif operation == "numainfo":
+                return actions.numa_info(machine, node.ram_gb)
+            return {}
 
 
 def _in_thread(work: Callable[..., None], *given: object) -> None:
@@ -333,11 +352,3 @@ def _listed(text: str | None) -> set[str]:
 
 def _list(value: object) -> list[object]:
     return value if isinstance(value, list) else [] if value is None else [value]
-
-
-def _keys(given: object) -> list[object]:
-    """The keys of a POA: ``{"keys": [{"key": …, "comment": …}]}``."""
-    keys = given.get("keys") if isinstance(given, dict) else None
-    if isinstance(keys, str):
-        keys = json.loads(keys)
-    return [key.get("key") if isinstance(key, dict) else key for key in _list(keys)]

@@ -47,6 +47,7 @@ class Slice:
     plugs: list[Plug] = field(default_factory=list)
     refused: set[str] = field(default_factory=set)
     live: set[str] = field(default_factory=set)
+    pins: dict[str, dict[int, int]] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
     wake: threading.Event = field(default_factory=threading.Event)
     lease: threading.Timer | None = None

@@ -11,7 +11,7 @@ from fabbbr.sandbox.ground.cables import MANAGEMENT_BRIDGE, PLANT
 from fabbbr.sandbox.ground.root import Root, new_host_key
 
 _NAMESPACE = "bastion"
-_ADDRESSES = ("10.20.0.2/16", "2001:db8:fab::2/48")
+_ADDRESSES = ("198.19.0.2/16", "2001:db8:fab::2/48")
 _CLIENT_DEVICE = "client0"
 _SCRIPT = Path(__file__).with_name("node.sh")
 _END_S = 10.0

@@ -15,7 +15,7 @@ PLANT = "plant"
 """The name space that holds every bridge and the far end of every cable; no node and no client is in it."""
 
 MANAGEMENT_BRIDGE = "mgmt"
-MANAGEMENT_GATEWAYS = (ip_interface("10.20.0.1/16"), ip_interface("2001:db8:fab::1/48"))
+MANAGEMENT_GATEWAYS = (ip_interface("198.19.0.1/16"), ip_interface("2001:db8:fab::1/48"))
 MTU_BYTES = 9000
 _LINK_PACKETS = 1_000_000
 """Room in a delay element: a 100 Gbit/s path of 200 ms, in full packets."""

@@ -83,7 +83,7 @@ class NameSpaces(Ground):
 
     def stop_machine(self, machine: str) -> None:
         with self._lock:
-            self._nodes[machine].halt()
+            self._nodes[machine].die()
 
     def add_port(self, machine: str, port: Port) -> None:
         with self._lock:

@@ -68,6 +68,18 @@ class Node:
             process.kill()
             process.wait(_END_S)
 
+    def die(self) -> None:
+        """As a machine without power does: nobody is told, and nothing answers."""
+        if self.machine.management is not None:
+            tools.ip(PLANT, [f"link set {self._management_end} down"])
+        for socket in self.sockets:
+            tools.ip(PLANT, [f"link set {socket.end} down"])
+        self.halt()
+
+    @property
+    def _management_end(self) -> str:
+        return f"m{self.namespace[1:]}"
+
     def unwire(self) -> None:
         """Take the network name space away, and with it every cable's near end."""
         tools.run("ip", "netns", "del", self.namespace)
@@ -111,7 +123,7 @@ class Node:
         tools.ip(PLANT, [f"link set {end} up"])
 
     def _manage(self, address: IPv4Interface | IPv6Interface) -> None:
-        device, end = self._distribution.management_device, f"m{self.namespace[1:]}"
+        device, end = self._distribution.management_device, self._management_end
         tools.ip(None, [f"link add {device} netns {self.namespace} type veth peer name {end} netns {PLANT}"])
         tools.ip(PLANT, [f"link set {end} master {MANAGEMENT_BRIDGE} up"])
         gateway = next(g.ip for g in MANAGEMENT_GATEWAYS if g.version == address.version)
