@@ -66,7 +66,10 @@ def _as_first_process(settings: Settings, command: tuple[str, ...]) -> int:
 
 def _run(settings: Settings, command: tuple[str, ...]) -> int:
     refuse_a_way_out()
+    if settings.log is not None:
+        settings.log.mkdir(parents=True, exist_ok=True)
     _private_files()
+    _private_tmp(Path.cwd(), *([] if settings.log is None else [settings.log]))
     journal = Journal(settings.log or WORLD / "log")
     certificates = authority.issue(WORLD, names.CONTROL_PLANE)
     ground = NameSpaces(WORLD / "ground", POSITIONS, journal.event)
@@ -111,6 +114,24 @@ def _private_files() -> None:
         resolver.touch()
     tools.run("mount", "--bind", str(nobody), str(resolver))
     tools.ip(None, ["link set lo up", f"addr replace {names.CONTROL_ADDRESS}/8 dev lo"])
+
+
+def _private_tmp(*kept: Path) -> None:
+    """Let what is written to /tmp stay here, except in the folders that the caller wants ``kept``.
+
+    fablib has files there with fixed names, which sandboxes side by side must not share.
+    """
+    tmp, own = Path("/tmp"), WORLD / "tmp"  # noqa: S108 - the folder itself is meant
+    for part in ("outer", "upper", "work"):
+        (own / part).mkdir(parents=True)
+    (own / "upper").chmod(0o1777)
+    tools.run("mount", "--bind", str(tmp), str(own / "outer"))
+    layers = f"lowerdir={own / 'outer'},upperdir={own / 'upper'},workdir={own / 'work'}"
+    tools.run("mount", "-t", "overlay", "-o", layers, "overlay", str(tmp))
+    for folder in kept:
+        if tmp in folder.parents:
+            tools.run("mount", "--bind", str(own / "outer" / folder.relative_to(tmp)), str(folder))
+    os.chdir(kept[0])
 
 
 def _command(command: tuple[str, ...], environment: dict[str, str]) -> int:

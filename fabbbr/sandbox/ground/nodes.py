@@ -81,7 +81,15 @@ class Node:
         return f"m{self.namespace[1:]}"
 
     def unwire(self) -> None:
-        """Take the network name space away, and with it every cable's near end."""
+        """Take the network name space and its cables away.
+
+        The cables first and by name: the kernel takes a name space apart when it has the time, and until then
+        the names of their far ends are taken.
+        """
+        ends = [socket.end for socket in self.sockets]
+        if self.machine.management is not None:
+            ends.append(self._management_end)
+        tools.ip(PLANT, [f"link del {end}" for end in ends])
         tools.run("ip", "netns", "del", self.namespace)
 
     def remove(self) -> None:
