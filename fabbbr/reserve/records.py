@@ -130,6 +130,10 @@ class LiveMachine(Record):
     user: str
     interfaces: dict[str, str]
     """Link of the topology → MAC address of the interface that carries it here."""
+    vlans: dict[str, int] = Field(default_factory=dict)
+    """Link → the VLAN tag that its frames must carry, where the network asks for one (L2PTP)."""
+    gateways: dict[str, str] = Field(default_factory=dict)
+    """Link → address and prefix length of the network's router, where it routes (FABNetv4); ours is beside it."""
     worker: str | None = None
 
 
