@@ -133,7 +133,7 @@ class LiveMachine(Record):
     vlans: dict[str, int] = Field(default_factory=dict)
     """Link → the VLAN tag that its frames must carry, where the network asks for one (L2PTP)."""
     gateways: dict[str, str] = Field(default_factory=dict)
-    """Link → address and prefix length of the network's router, where it routes (FABNetv4); ours is beside it."""
+    """Link → address and prefix length of the network's router, where it routes (FABNetv4)."""
     worker: str | None = None
 
 

@@ -196,4 +196,5 @@ def _strings(blob: bytes) -> list[bytes]:
 
 
 def _rsa_bits(blob: bytes) -> int:
-    return int.from_bytes(_strings(blob)[2], "big").bit_length()
+    """Of the modulus, the third field."""
+    return int.from_bytes(b"".join(_strings(blob)[2:3]), "big").bit_length()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent import futures
 from typing import TypeVar
 
 from fabbbr.backends.fabric.answers import LostError
@@ -14,7 +14,7 @@ _Answer = TypeVar("_Answer")
 
 def within(limit_s: float, what: str, call: Callable[[], _Answer]) -> _Answer:
     """The result of ``call``, or LostError after ``limit_s``; it then goes on in a thread of its own."""
-    answer: Future[_Answer] = Future()
+    answer: futures.Future[_Answer] = futures.Future()
 
     def body() -> None:
         try:
@@ -25,7 +25,7 @@ def within(limit_s: float, what: str, call: Callable[[], _Answer]) -> _Answer:
     threading.Thread(target=body, name=what, daemon=True).start()
     try:
         return answer.result(limit_s)
-    except TimeoutError:
+    except futures.TimeoutError:
         if answer.done():
             raise
         message = f"{what}: no answer within {limit_s:g} s"

@@ -191,7 +191,9 @@ class FablibWire:
         )
 
     def delete(self, slice_id: str) -> None:
-        """Ask for its end."""
+        """Ask for its end. Without an id fablib would ask for the end of all slices of the user."""
+        if not slice_id:
+            raise RefusedError(400, "a slice without an id")
         self._write(
             f"deleting slice {slice_id}",
             lambda manager, token: manager.delete_slice(id_token=token, slice_id=slice_id),
@@ -203,7 +205,8 @@ class FablibWire:
             return
         fablib, manager = self._opened
         self._opened = None
-        fablib.ssh_thread_pool_executor.shutdown(wait=False)
+        if threads := getattr(fablib, "ssh_thread_pool_executor", None):
+            threads.shutdown(wait=False)
         for client in (manager.orch, manager.credmgr):
             client.session.close()
 
@@ -219,8 +222,8 @@ class FablibWire:
             fablib = _configured(self._folder)
             try:
                 manager = within(_OPEN_S, "FABRIC", fablib.get_manager)
-            except ConnectionError as error:
-                raise LostError(brief(str(error))) from error
+            except Exception as error:
+                raise LostError(brief(_root(error))) from error
             for client in (manager.orch, manager.credmgr):
                 _without_retries(client)
             self._opened = (fablib, manager)
@@ -231,7 +234,7 @@ class FablibWire:
         for pause_s in (_PAUSE_S, 2 * _PAUSE_S):
             try:
                 return self._once(what, call, READ_S)
-            except (LostError, RefusedError) as error:  # noqa: PERF203 - a question takes far longer
+            except (LostError, RefusedError) as error:
                 if isinstance(error, RefusedError) and error.status < 500:
                     raise
             self._pause(pause_s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ from fabbbr.trust import memory_path
 
 _JOBS = "/var/lib/fabbbr"
 """Where machines keep the parts of jobs."""
+_ID = re.compile(r"[0-9A-Za-z-]+")
 _TRIES = 3
 _AGAIN = "run it again: what was begun is found by its name"
 
@@ -93,6 +95,7 @@ class FabricProvider:
 
     def refresh(self, live: LiveSlice) -> LiveSlice:
         """How it is now; ``gone`` when the testbed does not know it any more."""
+        _require_id(live)
         with _said(f"slice {live.name}"):
             return self._look(live.id) or LiveSlice(
                 name=live.name, id=live.id, state="gone", said="FABRIC does not know it"
@@ -103,6 +106,7 @@ class FabricProvider:
 
         Raises ProviderError also when ``until`` is before the present end.
         """
+        _require_id(live)
         asked = until.replace(microsecond=0)
         with _said(f"slice {live.name}"):
             self._insisting(
@@ -116,6 +120,7 @@ class FabricProvider:
 
     def delete(self, live: LiveSlice) -> None:
         """Give everything back; no error when it is gone already. While it is changing, wait."""
+        _require_id(live)
         with _said(f"slice {live.name}"):
             try:
                 self._insisting(
@@ -216,10 +221,10 @@ class FabricProvider:
 
     def _begun(self, slice_id: str, name: str) -> LiveSlice:
         """A slice that was just ordered; that it is there is known whatever the next question brings."""
-        seen = SliceSeen(id=slice_id, name=name, state="Nascent")
         with contextlib.suppress(LostError, RefusedError):
-            seen = self._wire.slice(slice_id)
-        return live_slice(seen, GraphSeen())
+            if there := self._look(slice_id):
+                return there
+        return live_slice(SliceSeen(id=slice_id, name=name, state="Nascent"), GraphSeen())
 
     def _appeared(self, name: str) -> LiveSlice | None:
         """Look for a slice that may have been made, for a while."""
@@ -281,6 +286,13 @@ def _said(what: str) -> Iterator[None]:
     except LostError as lost:
         message = f"{what}: FABRIC does not answer ({brief(str(lost))}); see to the network, then {_AGAIN}"
         raise ProviderError(message) from lost
+
+
+def _require_id(live: LiveSlice) -> None:
+    """Raise ProviderError without what FABRIC calls the slice: it would take the order for all of them."""
+    if not _ID.fullmatch(live.id):
+        message = f"slice {live.name}: {shown(live.id)} is no id of FABRIC's; find it by its name first"
+        raise ProviderError(message)
 
 
 def _unknown(refusal: RefusedError) -> bool:

@@ -76,8 +76,8 @@ def _settled(said: str, graph: GraphSeen, up: int) -> tuple[SliceState, str]:
     if faults := tuple(_faults(graph, ())):
         return "failed", _because(f"{said}, but", faults)
     missing = tuple(_missing(graph))
-    if missing or up < len(graph.nodes):
-        return "configuring", _because(f"{said}, but", missing)
+    if missing or up < len(graph.nodes) or not graph.nodes:
+        return "configuring", _because(f"{said}, but", missing or ("nothing in it is known yet",))
     return "ok", said
 
 
