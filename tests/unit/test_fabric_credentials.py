@@ -18,6 +18,7 @@ from fabbbr.backends.fabric.credentials import (
     require_hosts,
     require_keys,
     require_public_key,
+    slice_keys,
     unusable,
 )
 from fabbbr.errors import EnvironmentUnfitError
@@ -132,15 +133,12 @@ def test_keys_that_fabric_takes(keys, name, fault):
         require_public_key(text, "key.pub")
 
 
-@pytest.mark.parametrize("text", ["", "ssh-rsa", "ssh-rsa !!!!", "ssh-rsa AAAA", "ssh-rsa AAAAAQ=="])
+@pytest.mark.parametrize(
+    "text", ["", "ssh-rsa", "ssh-rsa !!!!", "ssh-rsa AAAA", "ssh-rsa AAAAAQ==", "ssh-rsa AAAAB3NzaC1yc2E="]
+)
 def test_what_is_no_key_is_said_to_be_none(text):
-    with pytest.raises(EnvironmentUnfitError, match=r"key\.pub holds no public key of OpenSSH"):
+    with pytest.raises(EnvironmentUnfitError, match=r"key\.pub: .* is no public key of OpenSSH"):
         require_public_key(text, "key.pub")
-
-
-def test_a_key_that_ends_behind_its_kind_has_no_length():
-    with pytest.raises(EnvironmentUnfitError, match="an RSA key of 0 bits"):
-        require_public_key("ssh-rsa AAAAB3NzaC1yc2E=", "key.pub")
 
 
 @needs_keygen
@@ -152,7 +150,7 @@ def test_the_fingerprint_is_that_of_ssh_keygen(keys, name):
         text=True,
         check=True,
     )
-    assert fingerprint((keys / f"{name}.pub").read_text(), "key.pub") == said.stdout.split()[1]
+    assert fingerprint((keys / f"{name}.pub").read_text()) == said.stdout.split()[1]
 
 
 @needs_keygen
@@ -190,7 +188,7 @@ def test_keys_that_others_may_read_that_are_one_or_are_missing_are_refused(keys,
     ],
 )
 def test_the_portal_must_know_the_bastion_key(keys, change, fault):
-    mine = fingerprint((keys / "rsa-3072.pub").read_text(), "")
+    mine = fingerprint((keys / "rsa-3072.pub").read_text())
     key = {
         "fingerprint": mine,
         "fabric_key_type": "bastion",
@@ -207,3 +205,10 @@ def test_the_portal_must_know_the_bastion_key(keys, change, fault):
 
 def test_a_bastion_key_without_its_public_half_cannot_be_judged(tmp_path):
     require_bastion_key(settings(tmp_path / "a", tmp_path / "b"), {"sshkeys": []}, NOW)
+
+
+@needs_keygen
+def test_the_offer_tells_the_key_that_machines_would_get(keys, tmp_path):
+    (key,) = slice_keys(settings(keys / "ed25519", keys / "rsa-3072"))
+    assert (key.kind, key.place) == ("ssh-ed25519", f"{keys}/ed25519.pub")
+    assert slice_keys(settings(tmp_path / "none", tmp_path / "none")) == ()

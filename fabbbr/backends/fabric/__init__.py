@@ -2,3 +2,7 @@
 
 Only ``fablib`` and ``graph`` import FABRIC's library, inside functions: without the extra the rest works.
 """
+
+from fabbbr.backends.fabric.provider import FabricProvider
+
+__all__ = ["FabricProvider"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import json
 import re
@@ -13,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from fabbbr.backends.fabric.answers import Settings, instant
-from fabbbr.errors import EnvironmentUnfitError
+from fabbbr.errors import EnvironmentUnfitError, SpecError
 from fabbbr.foreign import inline, shown
 from fabbbr.record import Record
+from fabbbr.reserve.keys import key_of
+from fabbbr.reserve.records import Key
 
 SETUP = "run: fabric-cli configure setup"
 """It logs in, makes a token and both keys, and writes the configuration."""
@@ -119,15 +120,18 @@ def _require_private(path: Path, role: str) -> None:
         raise EnvironmentUnfitError(message)
 
 
-def require_public_key(text: str, place: str) -> None:
+def require_public_key(text: str, place: str) -> Key:
     """Raise EnvironmentUnfitError unless FABRIC takes a key of this kind and length."""
-    kind, blob = _parts(text, place)
-    if kind in _CURVES:
-        return
-    bits = _rsa_bits(blob) if kind == "ssh-rsa" else None
-    if bits is not None and bits >= _SHORTEST_RSA_BITS:
-        return
-    found = f"an RSA key of {bits} bits" if bits is not None else f"a key of the kind {shown(kind)}"
+    try:
+        key = key_of(text, inline(place))
+    except SpecError as error:
+        message = f"{error}, or {SETUP}"
+        raise EnvironmentUnfitError(message) from error
+    if key.kind in _CURVES or (key.kind == "ssh-rsa" and key.bits >= _SHORTEST_RSA_BITS):
+        return key
+    found = (
+        f"an RSA key of {key.bits} bits" if key.kind == "ssh-rsa" else f"a key of the kind {shown(key.kind)}"
+    )
     message = (
         f"{inline(place)} holds {found}; FABRIC takes RSA of at least {_SHORTEST_RSA_BITS} bits or ECDSA; "
         f"make one: ssh-keygen -t rsa -b {_SHORTEST_RSA_BITS} -f FILE, and set FABRIC_SLICE_PRIVATE_KEY_FILE "
@@ -136,10 +140,18 @@ def require_public_key(text: str, place: str) -> None:
     raise EnvironmentUnfitError(message)
 
 
-def fingerprint(text: str, place: str) -> str:
-    """Of a public key, as FABRIC's portal lists it."""
-    _, blob = _parts(text, place)
-    digest = hashlib.md5(blob, usedforsecurity=False).hexdigest()
+def slice_keys(settings: Settings) -> tuple[Key, ...]:
+    """The key that machines would be made with; none when it is still to be made, or cannot be read."""
+    path = Path(settings.slice_public_key)
+    try:
+        return (key_of(path.read_text("ascii"), inline(str(path))),)
+    except (OSError, ValueError, SpecError):
+        return ()
+
+
+def fingerprint(text: str) -> str:
+    """Of a public key, as FABRIC's portal lists it; ValueError or IndexError when it is none."""
+    digest = hashlib.md5(base64.b64decode(text.split()[1], validate=True), usedforsecurity=False).hexdigest()
     return "MD5:" + ":".join(digest[at : at + 2] for at in range(0, len(digest), 2))
 
 
@@ -150,8 +162,8 @@ def require_bastion_key(settings: Settings, account: Mapping[str, Any], now: dat
     """
     public = Path(f"{settings.bastion_key}.pub")
     try:
-        mine = fingerprint(public.read_text("ascii").strip(), str(public))
-    except (OSError, ValueError):
+        mine = fingerprint(public.read_text("ascii"))
+    except (OSError, ValueError, IndexError):
         return
     known = [key for key in account.get("sshkeys") or () if key.get("fabric_key_type") in (None, "bastion")]
     same = [key for key in known if key.get("fingerprint") == mine]
@@ -168,33 +180,3 @@ def _end_of(key: Mapping[str, Any]) -> datetime | None:
     except ValueError:
         return None
     return ends if ends.tzinfo else ends.replace(tzinfo=timezone.utc)
-
-
-def _parts(text: str, place: str) -> tuple[str, bytes]:
-    """Kind and bytes of a public key in OpenSSH's format."""
-    words = text.split()
-    try:
-        blob = base64.b64decode(words[1], validate=True)
-        kind = _strings(blob)[0].decode("ascii")
-    except (IndexError, ValueError, binascii.Error):
-        message = f"{inline(place)} holds no public key of OpenSSH; {SETUP}"
-        raise EnvironmentUnfitError(message) from None
-    return kind, blob
-
-
-def _strings(blob: bytes) -> list[bytes]:
-    """The length-prefixed fields of a key; ValueError when they do not fill it."""
-    fields, at = [], 0
-    while at < len(blob):
-        end = at + 4 + int.from_bytes(blob[at : at + 4], "big")
-        if end > len(blob):
-            message = "a field ends behind the key"
-            raise ValueError(message)
-        fields.append(blob[at + 4 : end])
-        at = end
-    return fields
-
-
-def _rsa_bits(blob: bytes) -> int:
-    """Of the modulus, the third field."""
-    return int.from_bytes(b"".join(_strings(blob)[2:3]), "big").bit_length()

@@ -114,6 +114,15 @@ class FablibWire:
         images: Mapping[str, Mapping[str, str]] = within(READ_S, "the images", fablib.get_os_images)
         return {name: image["default_user"] for name, image in images.items() if "default_user" in image}
 
+    def make_keys(self) -> None:
+        """Have FABRIC make the keys of a user who has none yet, as fablib does at its first use."""
+        settings, fablib = self.settings(), self._fablib
+        with _silent():
+            if not os.path.exists(settings.slice_key):  # noqa: PTH110 - strings
+                self._write("making the slice key", lambda _manager, _token: fablib.create_sliver_keys())
+            if not os.path.exists(settings.bastion_key):  # noqa: PTH110
+                self._write("making the bastion key", lambda _manager, _token: fablib.create_bastion_keys())
+
     def named(self, name: str) -> tuple[SliceSeen, ...]:
         """The user's slices of exactly that name that are not dead; the server does not compare."""
         found: list[SliceSeen] = []
@@ -245,8 +254,8 @@ class FablibWire:
         return self._once(what, call, WRITE_S)
 
     def _once(self, what: str, call: Callable[[Any, str], _Answer], limit_s: float) -> _Answer:
+        token = self._token()
         _, manager = self._open()
-        token = self._token(manager)
         manager.orch.timeout = manager.credmgr.timeout = limit_s
         with _quiet_root():
             try:
@@ -270,7 +279,7 @@ class FablibWire:
 
     # The token.
 
-    def _token(self, manager: Any) -> Token:  # noqa: ANN401
+    def _token(self) -> Token:
         """One that is good for now, renewed where that is possible."""
         path = Path(self.settings().token_file)
         token = read_token(path)
@@ -280,13 +289,14 @@ class FablibWire:
             with _alone(self._folder / "token.lock"):
                 token = read_token(path)
                 if token.ends_within(EARLY, self._now()):
-                    token = self._renewed(manager, path, token)
+                    token = self._renewed(path, token)
         if token.ends_within(timedelta(0), self._now()):
             raise unusable(path, token.ends, self._now())
         return token
 
-    def _renewed(self, manager: Any, path: Path, token: Token) -> Token:  # noqa: ANN401
+    def _renewed(self, path: Path, token: Token) -> Token:
         """A new token in the file; the old one when FABRIC gives none."""
+        _, manager = self._open()
         try:
             answer = within(
                 READ_S,
@@ -300,6 +310,7 @@ class FablibWire:
             return token
         held = {name: value for name, value in answer[0].items() if value is not None}
         write_atomically(path.resolve(), json.dumps(held, indent=2) + "\n", mode=0o600)
+        self.close()  # the manager remembers the old one
         return read_token(path)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from fabbbr.reserve.records import NicKind, Offer, Project, Room, Site
+from fabbbr.reserve.records import Key, NicKind, Offer, Project, Room, Site
 
 _NICS: dict[str, NicKind] = {
     "SharedNIC-ConnectX-6": "NIC_Basic",
@@ -20,13 +20,13 @@ _Answer = Mapping[str, Any]
 _State = Literal["active", "partly in maintenance", "in maintenance"]
 
 
-def offer(summary: _Answer, token: _Answer, project_id: str) -> Offer:
+def offer(summary: _Answer, token: _Answer, project_id: str, keys: tuple[Key, ...] = ()) -> Offer:
     """From the orchestrator's resource summary and what the credential manager says of the user's token."""
     hosts: dict[str, list[_Answer]] = {}
     for host in summary.get("hosts") or ():
         hosts.setdefault(str(host.get("site")), []).append(host)
     sites = (_site(answer, hosts.get(str(answer["name"]), ())) for answer in summary.get("sites") or ())
-    return Offer(sites={site.name: site for site in sites}, project=project(token, project_id))
+    return Offer(sites={site.name: site for site in sites}, project=project(token, project_id), keys=keys)
 
 
 def project(token: _Answer, project_id: str) -> Project:

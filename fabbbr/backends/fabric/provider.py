@@ -14,7 +14,7 @@ from fabbbr.backends.channel import Channel
 from fabbbr.backends.fabric import offer as offers
 from fabbbr.backends.fabric.answers import GraphSeen, LostError, RefusedError, SliceSeen
 from fabbbr.backends.fabric.cabling import require_names
-from fabbbr.backends.fabric.credentials import require_bastion_key, require_keys
+from fabbbr.backends.fabric.credentials import require_bastion_key, require_keys, slice_keys
 from fabbbr.backends.fabric.fablib import FablibWire, utc_now
 from fabbbr.backends.fabric.reach import Reach
 from fabbbr.backends.fabric.refusals import brief, explained
@@ -22,11 +22,11 @@ from fabbbr.backends.fabric.seen import STABLE, coarse, live_slice
 from fabbbr.backends.fabric.wire import Wire
 from fabbbr.backends.provider import ProviderError
 from fabbbr.backends.ssh.channel import SshChannel
+from fabbbr.files import state_folder
 from fabbbr.foreign import listed, shown
 from fabbbr.record import Record
 from fabbbr.reserve.records import LiveMachine, LiveSlice, Offer, Reservation
 from fabbbr.suggest import did_you_mean
-from fabbbr.trust import memory_path
 
 _JOBS = "/var/lib/fabbbr"
 """Where machines keep the parts of jobs."""
@@ -45,7 +45,7 @@ class Patience(Record):
     settle_s: float = 60.0
     """For a new lease to be in force."""
     look_s: float = 5.0
-    """Between two looks."""
+    """Between two looks; less between the first ones."""
 
 
 class FabricProvider:
@@ -64,19 +64,20 @@ class FabricProvider:
         pause: Callable[[float], None] = time.sleep,
         patience: Patience | None = None,
     ) -> None:
-        self._folder = folder or memory_path().with_name("fabric")
+        self._folder = folder or state_folder() / "fabric"
         self._wire = wire or FablibWire(self._folder, now=now, pause=pause)
         self._now = now
         self._pause = pause
         self._patience = patience or Patience()
         self._users: Mapping[str, str] | None = None
-        self._channels: list[SshChannel] = []
+        self._channels: dict[str, SshChannel] = {}
 
     def offer(self) -> Offer:
         """Sites and permissions, as they are now."""
         with _said("FABRIC's offer"):
-            project_id = self._wire.settings().project_id
-            return offers.offer(self._wire.summary(), self._wire.token(), project_id)
+            settings = self._wire.settings()
+            summary, token = self._wire.summary(), self._wire.token()
+            return offers.offer(summary, token, settings.project_id, slice_keys(settings))
 
     def find(self, name: str) -> LiveSlice | None:
         """The user's slice of exactly that name that is not gone; one that is not closing first."""
@@ -139,9 +140,9 @@ class FabricProvider:
     def channel(self, machine: LiveMachine) -> Channel:
         """The way to a machine, as root."""
         config, name = self._reach().config(machine)
-        channel = SshChannel(config, name, folder=_JOBS)
-        self._channels.append(channel)
-        return channel
+        if name not in self._channels:
+            self._channels[name] = SshChannel(config, name, folder=_JOBS)
+        return self._channels[name]
 
     def ansible(self, machine: LiveMachine) -> Mapping[str, str]:
         """The variables with which Ansible reaches it."""
@@ -154,7 +155,7 @@ class FabricProvider:
     def close(self) -> None:
         """End connections."""
         while self._channels:
-            self._channels.pop().close()
+            self._channels.popitem()[1].close()
         self._wire.close()
 
     def _reach(self) -> Reach:
@@ -186,6 +187,7 @@ class FabricProvider:
                 )
                 raise ProviderError(message)
         settings = self._wire.settings()
+        self._wire.make_keys()
         key = require_keys(settings)
         with contextlib.suppress(LostError, RefusedError):  # slices can be had while the portal is down
             require_bastion_key(settings, self._wire.account(), self._now())
@@ -269,9 +271,11 @@ class FabricProvider:
     def _looks(self, limit_s: float) -> Iterator[None]:
         """One turn at once, and one after each pause until the time is over."""
         end = self._now() + timedelta(seconds=limit_s)
+        pause_s = self._patience.look_s / 16
         yield
         while self._now() < end:
-            self._pause(self._patience.look_s)
+            self._pause(pause_s)
+            pause_s = min(2 * pause_s, self._patience.look_s)
             yield
 
 

@@ -13,11 +13,10 @@ from pathlib import Path
 from fabbbr.backends.fabric.answers import Settings
 from fabbbr.backends.ssh.config import Way, config_text
 from fabbbr.errors import StoreError
-from fabbbr.files import write_atomically
+from fabbbr.files import STATE_REMEDY, write_atomically
 from fabbbr.foreign import inline
 from fabbbr.reserve.records import LiveMachine
 
-_REMEDY = "set XDG_STATE_HOME to a folder of yours that can be written"
 _BASTION = "bastion"
 _CONFIG, _KNOWN = ".ssh_config", ".known_hosts"
 
@@ -49,7 +48,7 @@ class Reach:
         text = config_text((bastion, way), known_hosts=self._folder / f"{name}{_KNOWN}")
         # ProxyJump starts another ssh, which reads this very file; it needs no more than the words here.
         self._make_folder()
-        write_atomically(path, text, mode=0o600, remedy=_REMEDY)
+        write_atomically(path, text, mode=0o600, remedy=STATE_REMEDY)
         return path, name
 
     def ansible(self, machine: LiveMachine) -> dict[str, str]:
@@ -76,10 +75,10 @@ class Reach:
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            message = f"{inline(str(self._folder))} cannot be made: {error.strerror}; {_REMEDY}"
+            message = f"{inline(str(self._folder))} cannot be made: {error.strerror}; {STATE_REMEDY}"
             raise StoreError(message) from error
         if self._folder.stat().st_uid != os.geteuid():
-            message = f"{inline(str(self._folder))} belongs to somebody else; {_REMEDY}"
+            message = f"{inline(str(self._folder))} belongs to somebody else; {STATE_REMEDY}"
             raise StoreError(message)
 
 

@@ -28,6 +28,9 @@ class Wire(Protocol):
     def users(self) -> Mapping[str, str]:
         """Image → the user to log in as."""
 
+    def make_keys(self) -> None:
+        """Have FABRIC make the keys of a user who has none yet, as fablib does at its first use."""
+
     def named(self, name: str) -> tuple[SliceSeen, ...]:
         """The user's slices of exactly that name that are not dead."""
 
