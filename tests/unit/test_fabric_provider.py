@@ -332,6 +332,21 @@ def test_a_lease_is_moved_to_the_second(provider, fabric, faults):
     assert fabric.slices[live.id].state == "StableOK"
 
 
+def test_an_end_that_moves_late_is_waited_for(provider, fabric):
+    """FABRIC takes the order first and moves the lease when all its parts have agreed."""
+    live = provider.refresh(provider.submit(wish()))
+    first, looks = fabric.slice, []
+
+    def late(slice_id):
+        looks.append(slice_id)
+        seen = first(slice_id)
+        return seen.model_copy(update={"lease_end": live.lease_end}) if len(looks) < 6 else seen
+
+    fabric.slice = late
+    until = START + timedelta(hours=9)
+    assert provider.renew(live, until) == until
+
+
 def test_what_fabric_cuts_is_told(provider, fabric):
     live = provider.refresh(provider.submit(wish()))
     assert provider.renew(live, START + timedelta(days=99)) == START + LONGEST

@@ -357,7 +357,8 @@ def _without_retries(client: Any) -> None:  # noqa: ANN401
     """Send each request of a client of fablib's once."""
     from requests.adapters import HTTPAdapter
 
-    client.session.mount("https://", HTTPAdapter(max_retries=0))
+    for scheme in ("https://", "http://"):
+        client.session.mount(scheme, HTTPAdapter(max_retries=0))
 
 
 def _log_to(path: Path) -> None:

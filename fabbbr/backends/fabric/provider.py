@@ -110,10 +110,11 @@ class FabricProvider:
         _require_id(live)
         asked = until.replace(microsecond=0)
         with _said(f"slice {live.name}"):
+            before = self._wire.slice(live.id).lease_end
             self._insisting(
                 live, lambda: self._wire.renew(live.id, asked), lambda seen: seen.lease_end == asked
             )
-            end = self._settled(live).lease_end
+            end = self._settled(live, before if before != asked else None)
         if end is None:
             message = f"slice {live.name}: FABRIC does not say when its lease ends; {_AGAIN}"
             raise ProviderError(message)
@@ -259,14 +260,15 @@ class FabricProvider:
         assert problem is not None
         raise problem
 
-    def _settled(self, live: LiveSlice) -> SliceSeen:
-        """A slice once it does not change any more, or what it is after a while."""
-        seen = self._wire.slice(live.id)
+    def _settled(self, live: LiveSlice, before: datetime | None) -> datetime | None:
+        """The end of a lease once it has moved and the slice is stable, or what it is after a while."""
+        end = before
         for _ in self._looks(self._patience.settle_s):
-            if seen.state in STABLE:
-                break
             seen = self._wire.slice(live.id)
-        return seen
+            end = seen.lease_end
+            if seen.state in STABLE and end != before:
+                break
+        return end
 
     def _looks(self, limit_s: float) -> Iterator[None]:
         """One turn at once, and one after each pause until the time is over."""
