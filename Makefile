@@ -52,7 +52,7 @@ check: setup
 		playbooks/roles/bbr/files/bpf/fab-bbr-bpf
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
-	@$(BIN)/vermin --quiet --no-tips --violations -t=3.6- fabbbr/agent playbooks/roles/*/library playbooks/roles/*/module_utils
+	@$(BIN)/vermin --quiet --no-tips --violations -t=3.6- fabbbr/agent playbooks/module_utils playbooks/roles/*/library playbooks/roles/*/module_utils
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ansible-lint --offline --profile production -q playbooks

@@ -1,0 +1,1 @@
+../../tcp_host/library/fab_commands.py

@@ -1,0 +1,1 @@
+../../tcp_host/library/fab_device.py
