@@ -44,11 +44,11 @@ class Played:
 
 
 def play(inside: Sequence[str | Path], inventory: Path, *arguments: str) -> Played:
-    """Run ``prepare.yml`` by way of a command that brings its arguments into a room."""
+    """Run ``bbr.yml`` by way of a command that brings its arguments into a room."""
     inventory.write_text(
-        f"[hosts]\nnode ansible_connection=local ansible_python_interpreter={sys.executable}\n"
+        f"[tcp_hosts]\nnode ansible_connection=local ansible_python_interpreter={sys.executable}\n"
     )
-    playbook = Path(__file__).parents[1] / "playbooks" / "prepare.yml"
+    playbook = Path(__file__).parents[1] / "playbooks" / "bbr.yml"
     ansible = Path(sys.executable).parent / "ansible-playbook"
     done = subprocess.run(
         (*inside, ansible, "-v", "-i", inventory, playbook, *arguments),

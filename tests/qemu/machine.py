@@ -84,16 +84,16 @@ class Machine:
         return self.work / "playbooks"
 
     def play(self, *arguments: str, playbooks: Path | None = None, timeout_s: float = 1500) -> Played:
-        """Run ``prepare.yml`` against this machine."""
+        """Run ``bbr.yml`` against this machine."""
         inventory = self.work / "hosts.ini"
         inventory.write_text(
-            f"[hosts]\nnode ansible_host=127.0.0.1 ansible_port={self.port} ansible_user=tester "
+            f"[tcp_hosts]\nnode ansible_host=127.0.0.1 ansible_port={self.port} ansible_user=tester "
             f"ansible_ssh_private_key_file={self.image.key} "
             f"ansible_ssh_common_args='{' '.join(SSH_OPTIONS)}'\n",
             encoding="utf-8",
         )
         done = subprocess.run(
-            (ANSIBLE, "-v", "-i", inventory, (playbooks or self.playbooks) / "prepare.yml", *arguments),
+            (ANSIBLE, "-v", "-i", inventory, (playbooks or self.playbooks) / "bbr.yml", *arguments),
             env={**os.environ, "ANSIBLE_PIPELINING": "1", "ANSIBLE_TIMEOUT": "60", "ANSIBLE_NOCOLOR": "1"},
             capture_output=True, text=True, check=False, timeout=timeout_s, stdin=subprocess.DEVNULL,
         )  # fmt: skip

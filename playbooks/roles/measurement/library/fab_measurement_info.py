@@ -152,8 +152,8 @@ def clock(node: Node) -> Dict[str, Any]:
     resolution_s = time.clock_getres(time.CLOCK_MONOTONIC)
     if resolution_s > COARSEST_CLOCK_S:
         msg = (
-            f"the monotonic clock of this node has a resolution of {resolution_s:g} s, and times are measured "
-            f"to {COARSEST_CLOCK_S:g} s: have the kernel use high resolution timers (highres=on)"
+            f"the monotonic clock of this node has a resolution of {resolution_s:g} s, and times are "
+            f"measured to {COARSEST_CLOCK_S:g} s: have the kernel use high resolution timers (highres=on)"
         )
         raise RefusedError(msg)
     source = node.text("sys/devices/system/clocksource/clocksource0/current_clocksource")

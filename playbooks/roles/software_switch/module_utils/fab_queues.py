@@ -2,8 +2,8 @@
 """What stands at the ports of a switch: settings → the lines for tc, and what tc must then tell. Pure.
 
 The lines are those of fabbbr's own jobs: a TBF holds the bottleneck's queue, of so many bytes; with an AQM
-the TBF only paces, because it ignores its own limit once it has a child; netem holds loss and delay, never at an
-interface that has a TBF.
+the TBF only paces, because it ignores its own limit once it has a child; netem holds loss and delay, never at
+an interface that has a TBF.
 
 Python 3.6 and the standard library only.
 """
@@ -69,8 +69,8 @@ def port_of(name: str, asked: Dict[str, Any]) -> Port:
     if queue is not None and line is not None:
         msg = (
             f"interface {name}: a bottleneck (rate_bps) and a line (loss, delay_s) never stand at one "
-            "interface: the line's packets would count as queued. Let the line be at another port, or at what "
-            "arrives here (arriving_loss, arriving_delay_s)"
+            "interface: the line's packets would count as queued. Let the line be at another port, or at "
+            "what arrives here (arriving_loss, arriving_delay_s)"
         )
         raise RefusedError(msg)
     return Port(queue if queue is not None else line, _line_of(name, asked, "arriving_"))

@@ -130,10 +130,7 @@ def ensure(node: Node, asked: Dict[str, Any], *, check_mode: bool) -> Dict[str, 
     """Have the settings in force; the return values of this module."""
     record = Record(node.path(asked["record"]))
     kept = record.read()
-    if asked["state"] == "absent":
-        changes, remembered = list(giving_back(node, kept)), {}
-    else:
-        changes, remembered = asked_for(node, asked, kept)
+    changes, remembered = asked_for(node, asked, kept)
     needed = [change for change in changes if change.needed]
     if not check_mode:
         record.write({**kept, **remembered})
@@ -156,7 +153,8 @@ def ensure(node: Node, asked: Dict[str, Any], *, check_mode: bool) -> Dict[str, 
 def asked_for(node: Node, asked: Dict[str, Any], kept: Dict[str, Any]) -> Tuple[List[Change], Dict[str, Any]]:
     """The changes, and what will be remembered. Interfaces that are no longer named get theirs back."""
     wanted = wanted_settings(asked)
-    links = find_links(node, asked["interfaces"], refuse_default_route=asked["refuse_default_route"])
+    named = asked["interfaces"] if asked["state"] == "present" else []
+    links = find_links(node, named, refuse_default_route=asked["refuse_default_route"])
     names = [link.name for link in links]
     dropped = {name: before for name, before in kept.items() if name not in names}
     changes: List[Change] = []
@@ -203,8 +201,8 @@ def with_older(before: Settings, now: Settings) -> Settings:
 def require_default_queue(name: str, found: str) -> None:
     if found != DEFAULT:
         msg = (
-            f"interface {name} has a queueing discipline that others set ({found}) and that could not be given back: "
-            f"remove it first (tc qdisc del dev {name} root)"
+            f"interface {name} has a queueing discipline that others set ({found}) and that could not be "
+            f"given back: remove it first (tc qdisc del dev {name} root)"
         )
         raise RefusedError(msg)
 
