@@ -33,7 +33,8 @@ _SILENT_S = 30.0
 _LOST_S = 240.0
 """A connection that is lost may come back: the agent waits five minutes for its coordinator."""
 _AGAIN_S = 1.0
-_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""What was built on the machine, like a newer iperf3, goes before what its distribution brought."""
 _DETACHED = 'cd "$0" && exec setsid --fork "$@" >>agent.log 2>&1 </dev/null'
 PUT = 'mkdir -p "${0%/*}" && cat >"$0.new" && mv "$0.new" "$0"'
 _GREP = (0, 1, 2)
