@@ -98,6 +98,8 @@ class Timeline:
         if self._job.get("flows_at_ns") is not None:
             self._forget()
         self._at_zero()
+        # From here on whoever watches may take a clock that stands for a process that spins.
+        self._heartbeat(0.0)
         return self._barrier.start("flows")
 
     def _forget(self) -> None:

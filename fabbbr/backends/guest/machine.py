@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import inf
 from pathlib import Path
 
 from fabbbr.backends.base import CancelledError, heartbeat_s
@@ -214,25 +213,31 @@ def _watch(process: subprocess.Popen[bytes], clock_address: int | None, work: Pa
         now, beat = time.monotonic(), heartbeat_s(work)
         if beats.note(beat, now) and beat is not None:
             watch.progress(beat)
-        clock_ns = None if clock_address is None else read_clock(process.pid, clock_address)
+        # Boot and set-up may compute for long at one instant: what spins is looked for after them.
+        clock_ns = None
+        if clock_address is not None and beat is not None:
+            clock_ns = read_clock(process.pid, clock_address)
         ticks.note(clock_ns, now)
-        if now - started > watch.wall_limit_s:
-            message = (
-                f"the guest was ended after {watch.wall_limit_s:.0f} s of wall time at "
-                f"{_seconds(beats.value)} of its own clock; its conditions may be too heavy for this machine "
-                "(see raw/console.log)"
-            )
+        clock_stands_s = 0.0 if clock_ns is None else ticks.stands_s(now)
+        why = _hopeless(watch, now - started, clock_stands_s, beats.stands_s(now))
+        if why is not None:
+            place = f"at {_seconds(beats.value)} of its own clock"
+            message = f"the guest was ended {place}: {why} (see raw/console.log)"
             raise GuestError(message)
-        spins = (
-            beat is not None and clock_ns is not None and ticks.stands_s(now) > (watch.spin_limit_s or inf)
+
+
+def _hopeless(watch: Watch, spent_s: float, clock_stands_s: float, silent_s: float) -> str | None:
+    """Why to give up after so many wall seconds; None while there is hope."""
+    if spent_s > watch.wall_limit_s:
+        return f"{spent_s:.0f} s of wall time are over; its conditions may be too heavy for this machine"
+    if watch.spin_limit_s is not None and clock_stands_s > watch.spin_limit_s:
+        return f"its clock has stood for {clock_stands_s:.0f} s of wall time, so a process inside it spins"
+    if silent_s > watch.stall_limit_s:
+        return (
+            f"its agent has said nothing for {silent_s:.0f} s of wall time, so the agent hangs or a process "
+            "inside the guest spins"
         )
-        if spins or beats.stands_s(now) > watch.stall_limit_s:
-            stood_s = ticks.stands_s(now) if spins else beats.stands_s(now)
-            message = (
-                f"the guest's clock has stood at {_seconds(beats.value)} for "
-                f"{stood_s:.0f} s of wall time: a process inside it spins (see raw/console.log)"
-            )
-            raise GuestError(message)
+    return None
 
 
 class _LastChange:
