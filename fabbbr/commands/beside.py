@@ -6,6 +6,8 @@ import contextlib
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from fabbbr.execute import Event
@@ -25,16 +27,20 @@ main()
 """
 _FEWEST_CELLS = 32
 """Starting the process costs as much CPU as the tables of so many cells."""
+_PATIENCE_S = 10.0
+"""How long a run that is over waits for the cells that were named: whoever opens it makes the others."""
 
 
 class TablesBeside:
     """Names finished cells to a process that makes their tables; without it they are made at the end.
 
-    Not in real time, where a busy machine changes what is measured.
+    Not in real time, where a busy machine changes what is measured. ``waiting`` is entered while the end of
+    the run waits for that process.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, waiting: Callable[[], AbstractContextManager[object]] = nullcontext) -> None:
         self._process: subprocess.Popen[bytes] | None = None
+        self._waiting = waiting
 
     def __enter__(self) -> Self:
         return self
@@ -42,12 +48,21 @@ class TablesBeside:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Wait for what was named, unless something went wrong; the process ends by itself in any case."""
+        """Wait a while for what was named; where something went wrong, leave the process to end by itself."""
         if self._process is None or self._process.stdin is None:
             return
         self._process.stdin.close()
         if kind is None:
-            self._process.wait()
+            self._end(self._process)
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        """It gives way to every other process, so on a busy machine it may be far behind."""
+        try:
+            with self._waiting(), contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_PATIENCE_S)
+        finally:
+            process.kill()
+            process.wait()
 
     def start(self, folder: RunFolder, missing: int, testbed: Testbed) -> None:
         """Start the process where ``missing``, the number of cells to run, makes it worth while."""

@@ -30,7 +30,7 @@ def main(arguments: argparse.Namespace) -> int:
         message = "there is no guest image yet; build it once with: fabbbr guest build (some minutes)"
         raise EnvironmentUnfitError(message)
     if image is None:
-        image = _build(arguments)
+        image = build(Terminal(stderr=arguments.json), jobs=arguments.jobs)
     if arguments.json:
         print(json.dumps(asdict(image) | {"folder": str(image.folder)}))
         return 0
@@ -55,8 +55,8 @@ def _run(arguments: argparse.Namespace) -> int:
     return run_in_guest(arguments.argv, outside)
 
 
-def _build(arguments: argparse.Namespace) -> GuestImage:
-    console = Terminal(stderr=arguments.json)
+def build(console: Terminal, *, jobs: int | None) -> GuestImage:
+    """Build the image with a bar on ``console``, or a line per stage where it is no terminal."""
     with Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -75,4 +75,4 @@ def _build(arguments: argparse.Namespace) -> GuestImage:
                 if not console.is_terminal:
                     console.say(f"guest image: {stage}")
 
-        return build_image(progress, jobs=arguments.jobs)
+        return build_image(progress, jobs=jobs)

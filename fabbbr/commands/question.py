@@ -1,9 +1,10 @@
-"""The questions that fabbbr asks: whether a slice file may run, whether a slice shall be made or go."""
+"""The questions that fabbbr asks: may a slice file run, shall the image be built, a slice be made, or go."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from fabbbr.commands.terminal import Terminal
 from fabbbr.foreign import inline
@@ -13,34 +14,40 @@ _DIGITS = 16
 """Of a digest, for people to compare."""
 
 
+def attended(arguments: argparse.Namespace) -> bool:
+    """Whether there is somebody to answer: people see standard error, whatever a shell does with the rest."""
+    streams = (sys.stdin, sys.stderr)
+    return not arguments.json and all(stream is not None and stream.isatty() for stream in streams)
+
+
 def trust_of(arguments: argparse.Namespace) -> Trust:
     """What the command line says: ``--trust``, or ask where there is somebody to answer."""
     console = Terminal(stderr=True)
-    there = attended(arguments)
     return Trust(
         anything=arguments.trust,
-        ask=(lambda code: _agreed(console, code)) if there else None,
+        ask=(lambda code: _agreed(console, code)) if attended(arguments) else None,
         note=console.say,
     )
 
 
 def _agreed(console: Terminal, code: Code) -> bool:
-    """Ask on standard error, which is not what a shell writes into a file; silence is no."""
     console.say("The experiment's slice is Python of its own. It will run with all your rights:")
     console.say(("  " + inline(code.place), "bold"))
     console.say(f"  sha256 {code.sha256[:_DIGITS]}…")
     return agreed(console, "Run it, now and whenever this file says the same?")
 
 
-def attended(arguments: argparse.Namespace) -> bool:
-    """Whether somebody is there to answer."""
-    return not arguments.json and all(
-        stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)
-    )
+def build_now(minutes: int, cpus: int, folder: Path) -> bool:
+    """Ask whether to build the guest image, which takes ``minutes``."""
+    console = Terminal(stderr=True)
+    console.say("Cells run in the guest image, and there is none yet. To build it, once, takes about")
+    console.say(f"{minutes} minutes with {cpus} CPUs; it will be below {folder}.")
+    console.say("(Ready made, and without a compiler: pip install fabbbr-guest.)")
+    return agreed(console, "Build it now?")
 
 
 def agreed(console: Terminal, question: str) -> bool:
-    """Ask on the terminal; silence is no."""
+    """Ask on standard error, which is not what a shell writes into a file; silence is no."""
     console.say(f"{question} [y/N] ", end="")
     answer = sys.stdin.buffer.readline()
     if not answer.endswith(b"\n"):

@@ -8,14 +8,20 @@ import json
 import threading
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from fabbbr.backends.base import usable_cpus
+from fabbbr.backends.guest.image.found import found_image, images_folder
+from fabbbr.backends.guest.kernel.build import cannot_build, expected_minutes
+from fabbbr.backends.registry import DEFAULT, clock_of
 from fabbbr.commands.beside import TablesBeside
+from fabbbr.commands.guest import build
 from fabbbr.commands.plan import print_plan
-from fabbbr.commands.question import trust_of
+from fabbbr.commands.question import attended, build_now, trust_of
 from fabbbr.commands.results import opened
 from fabbbr.commands.terminal import Terminal
 from fabbbr.errors import CellsFailedError
@@ -39,8 +45,12 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         cells = selected(request, planned(request).cells)
         return print_plan(cells, place(request), commands=True, as_json=arguments.json)
+    if attended(arguments):
+        _offer_image(request)
     console = Terminal(stderr=arguments.json)
-    with _Display(console) as display, TablesBeside() as beside:
+    making_tables = partial(console.status, "making the tables of the last cells")
+    # One of the two at a time draws on the terminal: the display ends first.
+    with TablesBeside(making_tables) as beside, _Display(console) as display:
 
         def announce(folder: RunFolder, cells: Sequence[Cell], jobs: int, testbed: Testbed) -> None:
             display.announce(folder, cells, jobs, testbed)
@@ -59,6 +69,17 @@ def main(arguments: argparse.Namespace) -> int:
             print(json.dumps(_as_json(folder, summary, str(report) if report else None)))
     _raise_for(summary, folder)
     return 0
+
+
+def _offer_image(request: Request) -> None:
+    """Build the guest image first, where it is missing, can be built, and is agreed to."""
+    wanted = request.backend == DEFAULT and clock_of(request.backend, request.clock) == "virtual"
+    if not wanted or found_image() is not None or cannot_build() is not None:
+        return
+    planned(request)  # a mistake in the file is named before minutes of building
+    cpus = len(usable_cpus())
+    if build_now(expected_minutes(cpus), cpus, images_folder()):
+        build(Terminal(), jobs=None)
 
 
 def _report(console: Terminal, folder: RunFolder, opening: contextlib.ExitStack) -> Path | None:

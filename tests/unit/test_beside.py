@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import many_cells
 import places
 import pytest
@@ -80,6 +82,36 @@ def test_a_process_that_does_not_listen_stops_no_run(folder, monkeypatch):
         for _ in range(10_000):  # more than a pipe holds
             tables.listen(finished(folder.manifest.cells[0]))
         tables._process.kill()
+
+
+def test_a_process_that_is_far_behind_is_not_waited_for_without_end_and_does_not_stay(folder, monkeypatch):
+    monkeypatch.setattr(beside, "_FOLLOW", "import time; time.sleep(600)")
+    monkeypatch.setattr(beside, "_PATIENCE_S", 0.2)
+    told = []
+
+    @contextlib.contextmanager
+    def waiting():
+        told.append("waiting")
+        yield
+        told.append("over")
+
+    with TablesBeside(waiting) as tables:
+        tables.start(folder, 3, places.GUEST)
+        tables.listen(finished(folder.manifest.cells[0]))
+        assert told == []
+    assert told == ["waiting", "over"]
+    assert tables._process.poll() is not None
+
+
+def test_an_interrupt_while_waiting_ends_the_process(folder, monkeypatch):
+    monkeypatch.setattr(beside, "_FOLLOW", "import time; time.sleep(600)")
+
+    def waiting():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), TablesBeside(waiting) as tables:
+        tables.start(folder, 3, places.GUEST)
+    assert tables._process.poll() is not None
 
 
 def test_a_run_that_is_interrupted_does_not_wait(folder, monkeypatch):

@@ -2,18 +2,21 @@
 
 import json
 import os
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
+from fabbbr.backends.guest.kernel import build
 from fabbbr.backends.guest.kernel.build import (
     _compile,
     cached_kernel,
     kernels_folder,
     recipe_hash,
+    workshop_for,
 )
-from fabbbr.errors import EnvironmentUnfitError
+from fabbbr.errors import EnvironmentUnfitError, KernelBuildError
 from fabbbr.files import sha256_of
 
 LONG_S = 1000
@@ -58,6 +61,23 @@ def test_a_user_without_a_home_folder_is_told_what_to_set(monkeypatch):
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     with pytest.raises(EnvironmentUnfitError, match=r"has no home folder .* set HOME or XDG_CACHE_HOME"):
         kernels_folder()
+
+
+@pytest.mark.parametrize("name", ["with a blank", "with:colon", "tab\tulator"])
+def test_a_kernel_is_not_built_below_a_path_that_its_makefile_refuses(tmp_path, monkeypatch, name):
+    """It did nothing but say so, after a minute of fetching."""
+    root, temporary = tmp_path / name, tmp_path / "temporary"
+    for folder in (root, temporary):
+        folder.mkdir()
+    (tmp_path / "link").symlink_to(root)  # make follows links
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    assert workshop_for(temporary) == temporary
+    assert workshop_for(root) == temporary
+    assert workshop_for(tmp_path / "link") == temporary
+    monkeypatch.setattr(tempfile, "tempdir", str(root))
+    monkeypatch.setattr(build, "_LARGE_TEMPORARY_FILES", tmp_path / "link")
+    with pytest.raises(KernelBuildError, match="set TMPDIR to a folder without"):
+        workshop_for(root)
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ def _build_in(work: Path, folder: Path, progress: Progress, jobs: int | None) ->
     staged = work / "image"
     staged.mkdir()
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="root") as pool:
-        made = pool.submit(_build_root, work, staged)
+        made = pool.submit(build_root, work, staged)
         kernel = build_kernel(progress, jobs=jobs)
         progress("root file system", 0.99)
         packages, tools = made.result()
@@ -69,7 +69,8 @@ def _build_in(work: Path, folder: Path, progress: Progress, jobs: int | None) ->
     return replace(image, kernel=replace(kernel, folder=str(final)))
 
 
-def _build_root(work: Path, staged: Path) -> tuple[list[Package], dict[str, str]]:
+def build_root(work: Path, staged: Path) -> tuple[list[Package], dict[str, str]]:
+    """Put the root's archive and licences into ``staged``; return its packages and its tools' versions."""
     root = Root(fetch(work), work)
     root.lay_out()
     root.write(staged / ROOT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import math
 import os
 import platform
 import re
@@ -36,6 +37,10 @@ _PROCESSORS = ("x86_64", "AMD64")
 _EXPECTED_LINES = 712
 """Of make's output, for the progress bar only."""
 _SPACE_BYTES = 3_000_000_000
+_FETCH_S, _COMPILE_CPU_S = 40, 420
+"""On a server's cores of 2022: fetching and unpacking, and the compiler's time on all cores together."""
+_NO_PATH_FOR_MAKE = re.compile(r"[\s:]")
+_LARGE_TEMPORARY_FILES = Path("/var/tmp")  # noqa: S108
 Progress = Callable[[str, float], None]
 """Told the stage and the share done, 0 to 1."""
 
@@ -111,19 +116,39 @@ def build_kernel(progress: Progress, *, jobs: int | None = None) -> GuestKernel:
     require_tools()
     root = kernels_folder()
     root.mkdir(parents=True, exist_ok=True)
-    _require_space(root)
-    with only_one_builder(root, progress):
+    workshop = workshop_for(root)
+    _require_space(workshop)
+    with only_one_builder(root, progress), _folder_in(workshop) as work, _folder_in(root) as shelf:
         existing = cached_kernel()
         if existing is not None:
             return existing
-        work = Path(tempfile.mkdtemp(prefix="build-", dir=root))
-        try:
-            return _build_in(work, root, progress, jobs or len(os.sched_getaffinity(0)))
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
+        return _build_in(work, shelf, root, progress, jobs or len(os.sched_getaffinity(0)))
 
 
-def _build_in(work: Path, root: Path, progress: Progress, jobs: int) -> GuestKernel:
+def workshop_for(root: Path) -> Path:
+    """Where the source is unpacked: ``root``, unless its path is none for the kernel's Makefile."""
+    places = (root, Path(tempfile.gettempdir()), _LARGE_TEMPORARY_FILES)
+    for place in places:
+        if _NO_PATH_FOR_MAKE.search(str(place.resolve())) is None and os.access(place, os.W_OK | os.X_OK):
+            return place
+    message = (
+        "a kernel cannot be built where the path has blanks or colons, and none of "
+        f"{', '.join(map(str, places))} will do; set TMPDIR to a folder without"
+    )
+    raise KernelBuildError(message)
+
+
+@contextmanager
+def _folder_in(place: Path) -> Iterator[Path]:
+    """A new folder, gone at the end; in the cache the next builder sweeps that of one who was killed."""
+    folder = Path(tempfile.mkdtemp(prefix="build-", dir=place))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _build_in(work: Path, shelf: Path, root: Path, progress: Progress, jobs: int) -> GuestKernel:
     started = time.monotonic()
     progress("looking for the newest kernel source", 0.0)
     package = newest_source(work)
@@ -134,7 +159,7 @@ def _build_in(work: Path, root: Path, progress: Progress, jobs: int) -> GuestKer
     _configure(tree)
     _compile(tree, jobs, progress)
     release = (tree / "include/config/kernel.release").read_text(encoding="ascii").strip()
-    staged = work / "kernel"
+    staged = shelf / "kernel"
     staged.mkdir()
     _step(("strip", "-o", str(staged / "linux"), "linux"), tree)
     shutil.copy(tree / ".config", staged / "config")
@@ -233,6 +258,11 @@ def _step(argv: tuple[str, ...], cwd: Path) -> None:
         raise KernelBuildError(message)
 
 
+def expected_minutes(cpus: int) -> int:
+    """How long a build takes, for people who may have other plans."""
+    return math.ceil((_FETCH_S + _COMPILE_CPU_S / cpus) / 60)
+
+
 def require_tools() -> None:
     """Raise KernelBuildError with what stands in the way of a build on this machine."""
     reason = cannot_build()
@@ -263,7 +293,7 @@ def _require_space(root: Path) -> None:
     if free < _SPACE_BYTES:
         message = (
             f"building the guest kernel needs {_SPACE_BYTES / 1e9:.0f} GB below {root}, and "
-            f"{free / 1e9:.1f} GB are free; set XDG_CACHE_HOME to a roomier place"
+            f"{free / 1e9:.1f} GB are free; set XDG_CACHE_HOME (or TMPDIR) to a roomier place"
         )
         raise KernelBuildError(message)
 
