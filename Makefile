@@ -9,8 +9,9 @@ TEST_PACKAGES := iperf3 iproute2 ethtool iputils-ping util-linux mininet \
 FUZZ_PACKAGES := clang-19 libclang-rt-19-dev
 QEMU_PACKAGES := qemu-system-x86 qemu-utils mmdebstrap dpkg-dev e2fsprogs openssh-client
 DEMO := runs/demo
+N ?= 20
 
-.PHONY: help setup image demo test test-fast test-qemu sweep fuzz check format guest wheels study benchmark clean
+.PHONY: help setup image demo test test-fast test-again test-qemu sweep fuzz check format guest wheels study benchmark clean
 
 help:
 	@echo "make demo       install, build the guest image, rerun two papers quickly, show what came of each"
@@ -19,6 +20,7 @@ help:
 	@echo "make wheels     fabbbr and fabbbr-guest in dist/: what a machine without compiler or root installs"
 	@echo "make check      format, style, types, layers: what every commit passes (Python 3.11 or later)"
 	@echo "make test-fast  the tests that need no guest, no browser and no root"
+	@echo "make test-again the tests with guests N times in a row (N=20) while two processes spin"
 	@echo "make test-qemu  the role bbr on whole distributions under qemu (hours without hardware virtualisation)"
 	@echo "make sweep      every system call of a run fails in turn (ten minutes); what came of it, as a table"
 	@echo "make fuzz       ten million random steps through the core of BBRv2 and BBRv3"
@@ -57,7 +59,7 @@ demo: | $(BIN)/.begun
 	@$(MAKE) --silent --no-print-directory --jobs=2 $(BIN)/.runs image
 	@$(BIN)/fabbbr run cardwell_f10 --quick --out $(DEMO)/cardwell_f10
 	@$(BIN)/fabbbr claims $(DEMO)/cardwell_f10
-	@$(BIN)/fabbbr run knit6_e1 --quick --out $(DEMO)/knit6_e1 --no-report
+	@$(BIN)/fabbbr run knit6_e1 --quick --out $(DEMO)/knit6_e1
 	@$(BIN)/fabbbr claims $(DEMO)/knit6_e1
 	@echo "The report on both:"
 	@$(BIN)/fabbbr report $(DEMO)/cardwell_f10 $(DEMO)/knit6_e1 --to $(DEMO)
@@ -84,6 +86,9 @@ test: guest
 
 test-fast: setup
 	@$(BIN)/pytest -n 2 -m 'not guest and not browser and not bpf'
+
+test-again: guest
+	@$(BIN)/python -m benchmarks.again $(N)
 
 test-qemu: setup
 	@scripts/install-packages $(QEMU_PACKAGES)

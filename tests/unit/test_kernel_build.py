@@ -63,6 +63,27 @@ def test_a_user_without_a_home_folder_is_told_what_to_set(monkeypatch):
         kernels_folder()
 
 
+TELLING = """\
+linux:
+\t@echo '$(MAKEFLAGS)|$(RUSTC)|$(PAHOLE)' >told; env >>told
+"""
+
+
+def test_neither_the_users_environment_nor_what_is_installed_steers_a_build(tmp_path, monkeypatch):
+    """Kernels differed by the version of a Rust compiler that had no part in them."""
+    (tmp_path / "Makefile").write_text(TELLING, encoding="ascii")
+    for name in ("MAKEFLAGS", "KCFLAGS", "LOCALVERSION", "CROSS_COMPILE", "KBUILD_BUILD_VERSION"):
+        monkeypatch.setenv(name, "theirs")
+    monkeypatch.setenv("MAKEFLAGS", "s")
+    _compile(tmp_path, 1, lambda *_: None)
+    first, *environment = (tmp_path / "told").read_text(encoding="utf-8").splitlines()
+    flags, rustc, pahole = first.split("|")
+    assert not flags.startswith("s")
+    assert rustc == pahole == "fabbbr-has-none"
+    assert not any("theirs" in line for line in environment)
+    assert {"KBUILD_BUILD_VERSION=1", f"PATH={os.environ['PATH']}"} <= set(environment)
+
+
 @pytest.mark.parametrize("name", ["with a blank", "with:colon", "tab\tulator"])
 def test_a_kernel_is_not_built_below_a_path_that_its_makefile_refuses(tmp_path, monkeypatch, name):
     """It did nothing but say so, after a minute of fetching."""

@@ -33,6 +33,9 @@ _BUILD_TOOLS = {
     "gcc": "build-essential", "make": "build-essential", "flex": "flex", "bison": "bison",
     "bc": "bc", "xz": "xz-utils", "dpkg-deb": "dpkg",
 }  # fmt: skip
+# What is installed beside the compiler stands in a kernel's configuration, and that in the kernel.
+_MAKE = ("make", "ARCH=um", *(f"{tool}=fabbbr-has-none" for tool in ("RUSTC", "BINDGEN", "PAHOLE")))
+_HANDED_ON = ("HOME", "LD_LIBRARY_PATH", "PATH", "TMPDIR")
 _PROCESSORS = ("x86_64", "AMD64")
 _EXPECTED_LINES = 712
 """Of make's output, for the progress bar only."""
@@ -185,11 +188,11 @@ def _build_in(work: Path, shelf: Path, root: Path, progress: Progress, jobs: int
 
 
 def _configure(tree: Path) -> None:
-    _step(("make", "ARCH=um", "tinyconfig"), tree)
+    _step((*_MAKE, "tinyconfig"), tree)
     asked = (_HERE / "guest.config").read_text(encoding="ascii")
     with (tree / ".config").open("a", encoding="ascii") as config:
         config.write(asked)
-    _step(("make", "ARCH=um", "olddefconfig"), tree)
+    _step((*_MAKE, "olddefconfig"), tree)
     refused = sorted(_refused(asked, (tree / ".config").read_text(encoding="utf-8")))
     if refused:
         message = f"this kernel source does not take the options {', '.join(refused)}"
@@ -207,21 +210,14 @@ def _refused(asked: str, taken: str) -> Iterator[str]:
 
 
 def _compile(tree: Path, jobs: int, progress: Progress) -> None:
-    environment = os.environ | {
-        "KBUILD_BUILD_TIMESTAMP": "2000-01-01",
-        "KBUILD_BUILD_VERSION": "1",
-        "KBUILD_BUILD_USER": "fabbbr",
-        "KBUILD_BUILD_HOST": "fabbbr",
-        "LC_ALL": "C",
-    }
     log = tree / "build.log"
     process = subprocess.Popen(
-        ("make", "ARCH=um", "FAB_BBR_AS=y", f"-j{jobs}", "linux"),
+        (*_MAKE, "FAB_BBR_AS=y", f"-j{jobs}", "linux"),
         cwd=tree,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         stdin=subprocess.DEVNULL,
-        env=environment,
+        env=_environment(),
         text=True,
         start_new_session=True,
     )
@@ -248,9 +244,27 @@ def _has_seccomp(tree: Path) -> bool:
     return "seccomp=" in (tree / "arch/um/os-Linux/start_up.c").read_text(encoding="utf-8")
 
 
+def _environment() -> dict[str, str]:
+    """What make gets: nothing of the user's that could steer it, nor of a make that started us."""
+    kept = {name: os.environ[name] for name in _HANDED_ON if name in os.environ}
+    return kept | {
+        "KBUILD_BUILD_TIMESTAMP": "2000-01-01",
+        "KBUILD_BUILD_USER": "fabbbr",
+        "KBUILD_BUILD_HOST": "fabbbr",
+        "KBUILD_BUILD_VERSION": "1",
+        "LC_ALL": "C",
+    }
+
+
 def _step(argv: tuple[str, ...], cwd: Path) -> None:
     done = subprocess.run(
-        argv, cwd=cwd, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+        argv,
+        cwd=cwd,
+        env=_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
     )
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip().splitlines()[-3:]

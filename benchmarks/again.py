@@ -1,0 +1,77 @@
+"""Runs tests again and again while two processes spin, and says how many failed in which round.
+
+    python -m benchmarks.again 20                     the tests with guests, twenty times
+    python -m benchmarks.again 5 tests/guest/test_determinism.py
+
+Fails when any test did.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from benchmarks.table import Table
+
+_SPIN = "while True: pass"
+_SPINNING = 2
+_CODE = Path(__file__).parents[1]
+_PYTEST = (sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup")
+
+
+@contextmanager
+def load() -> Iterator[None]:
+    """As many processes spin for as long as the block lasts."""
+    spinning = [subprocess.Popen((sys.executable, "-c", _SPIN)) for _ in range(_SPINNING)]
+    try:
+        yield
+    finally:
+        for process in spinning:
+            process.kill()
+            process.wait()
+
+
+def one_round(tests: Sequence[str]) -> tuple[int, int, list[str]]:
+    """How many tests ran, how many of them passed, and the names of those that failed."""
+    with tempfile.TemporaryDirectory(prefix="fabbbr-again-") as place:
+        told = Path(place) / "junit.xml"
+        done = subprocess.run(
+            (*_PYTEST, f"--junit-xml={told}", *tests), cwd=_CODE, capture_output=True, text=True, check=False
+        )
+        if done.returncode not in (0, 1):
+            sys.exit(f"pytest could not run:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+        cases = list(ET.parse(told).iter("testcase"))  # noqa: S314 - pytest wrote it just now
+    ran = [case for case in cases if case.find("skipped") is None]
+    failed = [case for case in ran if case.find("failure") is not None or case.find("error") is not None]
+    names = [f"{case.get('classname')}::{case.get('name')}" for case in failed]
+    return len(ran), len(ran) - len(failed), names
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("rounds", type=int, metavar="N")
+    parser.add_argument("tests", nargs="*", default=["tests/guest"], metavar="TESTS")
+    arguments = parser.parse_args()
+    table = Table(title="Again", head=("round", "tests", "passed", "s", "failed"))
+    with load():
+        for number in range(1, arguments.rounds + 1):
+            started = time.monotonic()
+            ran, passed, failed = one_round(arguments.tests)
+            spent = f"{time.monotonic() - started:.0f}"
+            table.add(str(number), str(ran), str(passed), spent, "; ".join(failed) or "none")
+            print(f"round {number} of {arguments.rounds}: {passed} of {ran} passed", flush=True)
+    print(table.plain())
+    return 0 if all(row[1] == row[2] for row in table.rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
