@@ -5,16 +5,17 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fabbbr.backends.base import Backend
 from fabbbr.backends.registry import DEFAULT, clock_of, described, open_backend
-from fabbbr.errors import EnvironmentUnfitError, StoreError, UsageError
+from fabbbr.errors import EnvironmentUnfitError, PlanError, StoreError, UsageError
 from fabbbr.execute import Event, Summary, execute
 from fabbbr.inspection import require_whole_cells
+from fabbbr.job.geography import misfit
 from fabbbr.model import Cell, RunManifest
 from fabbbr.plan.opening import Planned, open_plan
 from fabbbr.plan.selector import select
@@ -48,6 +49,10 @@ class Request:
     jobs: int | None = None
     trust: Trust = field(default_factory=Trust)
     """Whether a slice file of the user's own may run."""
+    slice: str | None = None
+    """A slice that stands, on whose machines the cells run; ``backend`` is then its testbed."""
+    emulate_rtt: bool = False
+    """Whether netem adds what the round trips of the slice lack; in a guest there are none to begin with."""
 
 
 def planned(request: Request) -> Planned:
@@ -82,8 +87,7 @@ def run_folder_path(request: Request, experiment_id: str) -> Path:
             raise UsageError(message) from None
         return request.out
     suffix = "" if request.profile == "default" else f"-{request.profile}"
-    clock = clock_of(request.backend, request.clock)
-    where = "" if clock == "virtual" else f"-{request.backend}-real"
+    where = "" if _clock(request) == "virtual" else f"-{request.slice or request.backend}-real"
     return Path("runs") / f"{experiment_id}{suffix}{where}"
 
 
@@ -98,12 +102,36 @@ def carry_out(
     # A mistake in the file is named before what the machine lacks: a guest kernel takes minutes to build.
     plan = planned(request)
     cells = selected(request, plan.cells)
-    with closing(open_backend(request.backend, request.clock)) as backend:
+    with _opened(request, cells) as backend:
         jobs = _jobs(request, backend)
+        cells = _to_be_had(cells, backend.testbed)
         with only_writer(run_folder_path(request, plan.experiment.id)):
             folder = open_or_create(request, plan)
             announce(folder, cells, jobs, backend.testbed)
             return folder, execute(folder, cells, backend, jobs=jobs, listen=listen)
+
+
+def _clock(request: Request) -> ClockKind:
+    return "real" if request.slice is not None else clock_of(request.backend, request.clock)
+
+
+def _opened(request: Request, cells: Sequence[Cell]) -> AbstractContextManager[Backend]:
+    """The place, for as long as the block lasts."""
+    if request.slice is None:
+        return closing(open_backend(request.backend, request.clock))
+    from fabbbr.slice.place import standing_place
+
+    return standing_place(request.slice, cells, emulates_rtt=request.emulate_rtt)
+
+
+def _to_be_had(cells: Sequence[Cell], testbed: Testbed) -> tuple[Cell, ...]:
+    """Those whose round trips the network has, or netem can add; PlanError when none is."""
+    against = {cell.id: misfit(cell, testbed) for cell in cells}
+    fit = tuple(cell for cell in cells if against[cell.id] is None)
+    if cells and not fit:
+        message = f"none of {len(cells)} cells fits: {against[cells[0].id]}"
+        raise PlanError(message)
+    return fit
 
 
 def _require_rights_to_own_files() -> None:
@@ -144,7 +172,7 @@ def open_or_create(request: Request, plan: Planned) -> RunFolder:
         profile=request.profile,
         seed=request.seed,
         backend=request.backend,
-        clock=clock_of(request.backend, request.clock),
+        clock=_clock(request),
         overrides=request.overrides,
         claims=tuple(plan.experiment.claims),
         cells=tuple(cells.values()),
@@ -164,7 +192,7 @@ def _require_same(existing: RunManifest, request: Request, plan: Planned) -> Non
             ("experiment", existing.experiment.get("id"), plan.experiment.id),
             ("seed", existing.seed, request.seed),
             ("backend", existing.backend, request.backend),
-            ("clock", existing.clock, clock_of(request.backend, request.clock)),
+            ("clock", existing.clock, _clock(request)),
         )
         if old != new
     ]

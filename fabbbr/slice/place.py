@@ -1,0 +1,61 @@
+"""A slice as a place for cells: its machines are surveyed, and carry out a part of each job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+
+from fabbbr.slice.opening import load
+
+from fabbbr.backends.base import Backend
+from fabbbr.backends.registry import open_backend
+from fabbbr.backends.standing import StandingMachines
+from fabbbr.backends.survey import survey
+from fabbbr.errors import PlanError
+from fabbbr.foreign import listed
+from fabbbr.model import Cell
+from fabbbr.reserve.records import Reservation
+
+_GUEST = "guest"
+
+
+@contextmanager
+def standing_place(name: str, cells: Sequence[Cell], *, emulates_rtt: bool) -> Iterator[Backend]:
+    """The slice of this name, for as long as the block lasts.
+
+    Raises PlanError when ``cells`` are for another topology, UsageError and ProviderError when the slice is
+    not there, BackendError when a machine of it does not answer.
+    """
+    with load(name) as opened:
+        require_same_network(opened.reservation, cells)
+        if opened.known.wish.backend == _GUEST:
+            with closing(open_backend(_GUEST, None)) as guests:
+                yield guests
+            return
+        channels = {machine.name: opened.provider.channel(machine) for machine in opened.live.machines}
+        testbed = survey(
+            opened.known.wish.backend, opened.reservation, opened.live, channels, emulates_rtt=emulates_rtt
+        )
+        yield StandingMachines(testbed, channels)
+
+
+def require_same_network(reservation: Reservation, cells: Sequence[Cell]) -> None:
+    """Raise PlanError unless the machines carry all nodes and links of the cells."""
+    placement = reservation.placement
+    for cell in cells:
+        nodes = [node.name for node in (*cell.hosts, *cell.switches)]
+        missing = [node for node in nodes if node not in placement]
+        carried = {cable.link for cable in reservation.cables}
+        missing += [
+            link.name
+            for link in cell.links
+            if not {link.a, link.b} & set(missing)
+            and placement[link.a] != placement[link.b]
+            and link.name not in carried
+        ]
+        if missing:
+            message = (
+                f"slice {reservation.name} was made of {reservation.definition.name} and has no "
+                f"{listed(missing)}, which {cell.experiment} needs; create one of the experiment's own slice"
+            )
+            raise PlanError(message)
