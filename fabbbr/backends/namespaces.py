@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from fabbbr.backends.channel import Channel, NamespaceChannel
 from fabbbr.backends.provider import ProviderError
-from fabbbr.backends.tools import search_path
+from fabbbr.backends.tools import NODE_PYTHON, search_path
 from fabbbr.errors import EnvironmentUnfitError
 from fabbbr.files import read_own, write_atomically
 from fabbbr.record import Record
@@ -45,13 +45,13 @@ class _Kept(Record):
 
 
 class NamespaceProvider:
-    """Slices of this machine; ``kept`` has a file and a folder for each."""
+    """Slices of this machine; ``kept`` (default: below /var/lib) has a file and a folder for each."""
 
-    def __init__(self, kept: Path = KEPT) -> None:
+    def __init__(self, kept: Path | None = None) -> None:
         if os.geteuid() != 0:
             message = "name spaces as machines need root: run as root (sudo), or use --backend guest"
             raise EnvironmentUnfitError(message)
-        self._kept = kept
+        self._kept = kept or KEPT
 
     def offer(self) -> Offer:
         """Any site, without permissions."""
@@ -107,7 +107,11 @@ class NamespaceProvider:
 
     def ansible(self, machine: LiveMachine) -> Mapping[str, str]:
         """By the connection plugin of the playbooks."""
-        return {"ansible_connection": "fabbbr_namespace", "ansible_host": machine.address}
+        return {
+            "ansible_connection": "fabbbr_namespace",
+            "fabbbr_namespace": machine.address,
+            "ansible_python_interpreter": NODE_PYTHON,
+        }
 
     def shell(self, machine: LiveMachine) -> tuple[str, ...]:
         """A shell of root's."""

@@ -94,14 +94,21 @@ def _measured(
     paths: Paths, a: str, b: str, address: str, tell: Callable[[str], None], *, with_rate: bool
 ) -> MeasuredPair:
     tell(f"round trip {a}–{b}")
-    argv = ("ping", "-n", "-q", "-c", str(PINGS), "-i", str(_GAP_S), "-w", str(_PINGS_LIMIT_S), address)
-    pinged = paths.run(a, argv, timeout_s=_PINGS_LIMIT_S + 5)
+    # A kernel notices up to a second late that an interface is up, and keeps the first pings until then.
+    _pinged(paths, a, address, 1)
+    pinged = _pinged(paths, a, address, PINGS)
     rtt_s, lost, said = read_ping(pinged)
     rate_bps = None
     if with_rate and rtt_s is not None:
         tell(f"rate {a} to {b}, {RATE_S} s")
         rate_bps, said = _rate(paths, a, address)
     return MeasuredPair(sender=a, receiver=b, rtt_s=rtt_s, lost=lost, rate_bps=rate_bps, said=said)
+
+
+def _pinged(paths: Paths, sender: str, address: str, count: int) -> Answer:
+    """Until so many were answered, or the time is over."""
+    argv = ("ping", "-n", "-q", "-c", str(count), "-i", str(_GAP_S), "-w", str(_PINGS_LIMIT_S), address)
+    return paths.run(sender, argv, timeout_s=_PINGS_LIMIT_S + 5)
 
 
 def _rate(paths: Paths, sender: str, address: str) -> tuple[float | None, str]:

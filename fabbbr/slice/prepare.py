@@ -30,6 +30,7 @@ def prepare(inventory: dict[str, Any], tell: Callable[[str], None], *, playbook:
         file = Path(folder) / "inventory.json"
         file.write_text(json.dumps(inventory), encoding="utf-8")
         file.chmod(0o600)
+        (file.parent / "ansible.cfg").touch()
         with subprocess.Popen(
             (program, "-i", str(file), str(play)),
             stdin=subprocess.DEVNULL,
@@ -69,7 +70,7 @@ def _follow(process: subprocess.Popen[str], tell: Callable[[str], None]) -> str:
 def _environment(playbooks: Path, scratch: Path) -> dict[str, str]:
     own = {
         # Nothing of the user's: the same playbook does the same everywhere.
-        "ANSIBLE_CONFIG": os.devnull,
+        "ANSIBLE_CONFIG": str(scratch / "ansible.cfg"),
         "ANSIBLE_NOCOLOR": "1",
         "ANSIBLE_LOCAL_TEMP": str(scratch),
         "ANSIBLE_CONNECTION_PLUGINS": str(playbooks / "connection_plugins"),
