@@ -164,11 +164,11 @@ def _add_sandbox(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     sandbox.add_argument(
         "--on",
         choices=("host", "guest"),
-        default="host",
-        help="host: this kernel, as root (default); guest: a kernel of its own, in virtual time",
+        default="guest",
+        help="guest: a kernel of its own, in virtual time, without root (default); host: this one, as root",
     )
     add_options(sandbox)
-    sandbox.add_argument("argv", nargs="*", metavar="COMMAND", help="after --; default: a shell")
+    sandbox.add_argument("argv", nargs="*", metavar="COMMAND", help="after --; default on the host: a shell")
 
 
 def _add_experiment_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -4,16 +4,38 @@ from __future__ import annotations
 
 import argparse
 import os
+from pathlib import Path
 
-from fabbbr.errors import EnvironmentUnfitError
+from fabbbr.backends.guest.command import Outside, run_in_guest
+from fabbbr.errors import UsageError
 from fabbbr.sandbox import outside, settings
+from fabbbr.sandbox.settings import Settings
+
+_KEPT = ("LANG", "LC_ALL", "TERM", "COLUMNS", "PYTHONPATH", "VIRTUAL_ENV")
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Does not return from a sandbox on this host: the command's exit status is ours."""
-    wanted = settings.from_arguments(arguments)
-    command = tuple(arguments.argv) or (os.environ.get("SHELL", "/bin/sh"),)
+    wanted, command = settings.from_arguments(arguments), tuple(arguments.argv)
     if arguments.on == "guest":
-        message = "sandbox: there is no sandbox in a guest yet; use --on host, as root"
-        raise EnvironmentUnfitError(message)
-    outside.enter(wanted, command)
+        return _in_guest(wanted, command)
+    outside.enter(wanted, command or (os.environ.get("SHELL", "/bin/sh"),))
+
+
+def _in_guest(wanted: Settings, command: tuple[str, ...]) -> int:
+    if not command:
+        message = (
+            "sandbox: where waiting takes no time nobody can type: give a command after --, "
+            "or have a shell on this host, as root: --on host"
+        )
+        raise UsageError(message)
+    outside.require_programs()
+    kept = {name: value for name in _KEPT if (value := os.environ.get(name)) is not None}
+    return run_in_guest(
+        outside.first_program(wanted, command),
+        Outside(
+            folder=Path.cwd(),
+            environment={**kept, "PATH": outside.PATH},
+            mounts=() if wanted.log is None else (wanted.log,),
+        ),
+    )

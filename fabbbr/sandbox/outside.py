@@ -26,18 +26,26 @@ _TOOLS = {
 }
 """Programs, and the packages of Debian and Ubuntu that have them."""
 
+PATH = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/sbin", "/usr/bin", "/bin"))
+"""With the folders of system tools, which Debian leaves out for ordinary users."""
+
 _MODULES = ("fabrictestbed_extensions", "fim", "werkzeug", "cryptography")
 
 
-def require() -> None:
-    """Raise EnvironmentUnfitError, with the remedy, unless a sandbox can be made on this host."""
+def require_root() -> None:
+    """Raise EnvironmentUnfitError, with the remedy, unless this kernel lets us make nodes."""
     if os.geteuid() != 0:
         message = (
             "sandbox: name spaces with nodes of their own need root here; run it by sudo, "
             "or without root in a guest: fabbbr sandbox --on guest"
         )
         raise EnvironmentUnfitError(message)
-    missing = sorted({package for tool, package in _TOOLS.items() if shutil.which(tool) is None})
+
+
+def require_programs() -> None:
+    """Raise EnvironmentUnfitError, with the remedy, unless all is installed that a sandbox is made of."""
+    found = {tool: shutil.which(tool, path=PATH) for tool in _TOOLS}
+    missing = sorted({package for tool, package in _TOOLS.items() if found[tool] is None})
     if missing:
         message = f"sandbox: programs are missing; install them: apt-get install {' '.join(missing)}"
         raise EnvironmentUnfitError(message)
@@ -49,7 +57,8 @@ def require() -> None:
 
 def enter(settings: Settings, command: tuple[str, ...]) -> NoReturn:
     """Become a sandbox that runs ``command``. Whoever ends this process ends everything in it."""
-    require()
+    require_root()
+    require_programs()
     sys.stdout.flush()
     sys.stderr.flush()
     # In place of this process, so that its end, however it comes, is the end of the world within.
@@ -59,5 +68,10 @@ def enter(settings: Settings, command: tuple[str, ...]) -> NoReturn:
 def _argv(settings: Settings, command: tuple[str, ...]) -> tuple[str, ...]:
     return (
         *("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"),
-        *(sys.executable, "-m", "fabbbr.sandbox.inside", *settings.arguments(), "--", *command),
+        *first_program(settings, command),
     )
+
+
+def first_program(settings: Settings, command: tuple[str, ...]) -> tuple[str, ...]:
+    """What to run in a world that is private already."""
+    return (sys.executable, "-m", "fabbbr.sandbox.inside", *settings.arguments(), "--", *command)

@@ -56,6 +56,8 @@ class Machine:
     clock_limit_s: float
     """Seconds on the guest's clock after which the guest ends itself."""
     virtual: bool = True
+    epoch_ns: int = _EPOCH_NS
+    """Where its virtual clock starts."""
     ipv6: bool = False
     """With it the kernel sends packets that no job asked for: neighbours are looked for, routers, groups."""
     root: Path | None = None
@@ -175,7 +177,7 @@ def _lay_out(runtime: Path, machine: Machine, work: Path) -> None:
 
 def _argv(machine: Machine, runtime: Path) -> tuple[str, ...]:
     clock = (
-        ("time-travel=inf-cpu", f"time-travel-start={_EPOCH_NS}", f"um-seed={machine.seed}")
+        ("time-travel=inf-cpu", f"time-travel-start={machine.epoch_ns}", f"um-seed={machine.seed}")
         if machine.virtual
         else (f"um-seed={machine.seed}",)
     )
