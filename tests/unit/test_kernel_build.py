@@ -81,7 +81,7 @@ def test_neither_the_users_environment_nor_what_is_installed_steers_a_build(tmp_
     assert not flags.startswith("s")
     assert rustc == pahole == "fabbbr-has-none"
     assert not any("theirs" in line for line in environment)
-    assert {"KBUILD_BUILD_VERSION=1", f"PATH={os.environ['PATH']}"} <= set(environment)
+    assert {"KBUILD_BUILD_USER=fabbbr", f"PATH={os.environ['PATH']}"} <= set(environment)
 
 
 @pytest.mark.parametrize("name", ["with a blank", "with:colon", "tab\tulator"])

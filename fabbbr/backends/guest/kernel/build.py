@@ -251,7 +251,6 @@ def _environment() -> dict[str, str]:
         "KBUILD_BUILD_TIMESTAMP": "2000-01-01",
         "KBUILD_BUILD_USER": "fabbbr",
         "KBUILD_BUILD_HOST": "fabbbr",
-        "KBUILD_BUILD_VERSION": "1",
         "LC_ALL": "C",
     }
 
