@@ -52,6 +52,7 @@ class Room:
     def __init__(self, folder: Path, enter: tuple[str, ...] = ()) -> None:
         self.folder = folder
         self._enter = enter
+        self.environment = {"ANSIBLE_PIPELINING": "1"}
 
     def says(self, *argv, node=None):
         """What a command says that must end well, on a node or in the room."""
@@ -70,12 +71,12 @@ class Room:
         told = json.loads(self.says("tc", "-r", "-j", "qdisc", "show", "dev", device, node=node))
         return [one for one in told if one]
 
-    def ask(self, role, module, *, node, check=False, path=None, **parameters):
-        """What a module of a role answers on a node."""
+    def ask(self, role, module, *, node, check=False, path=None, around=(), **parameters):
+        """What a module of a role answers on a node; ``around`` are words before the command."""
         question = {"ANSIBLE_MODULE_ARGS": {**parameters, "_ansible_check_mode": check}}
         folder = PLAYBOOKS / "roles" / role
         environment = ("env", f"PATH={path}:/usr/sbin:/usr/bin:/sbin:/bin") if path else ()
-        argv = (*environment, sys.executable, "-c", RUN, folder / "library" / f"{module}.py", folder / "module_utils")
+        argv = (*around, *environment, sys.executable, "-c", RUN, folder / "library" / f"{module}.py", folder / "module_utils")
         done = self.run(*argv, node=node, input=json.dumps(question))
         assert done.stdout, done.stderr
         answer = json.loads(done.stdout)
@@ -87,7 +88,8 @@ class Room:
         # Beside the folder, over which the room has its own memory.
         hosts = self.folder.with_name(f"{self.folder.name}-hosts.yml")
         hosts.write_text(yaml.safe_dump(inventory), encoding="utf-8")
-        inside = (*self._enter, "env", "ANSIBLE_PIPELINING=1", "sh", "-c", confined.PLAY, "sh", self.folder)
+        settings = (f"{name}={value}" for name, value in self.environment.items())
+        inside = (*self._enter, "env", *settings, "sh", "-c", confined.PLAY, "sh", self.folder)
         done = subprocess.run(
             (*inside, sys.executable, ANSIBLE, "-v", "-i", hosts, PLAYBOOKS / playbook, *arguments, "-e", json.dumps(asked)),
             capture_output=True, text=True, check=False, timeout=300, stdin=subprocess.DEVNULL,
