@@ -1,4 +1,4 @@
-"""A room of name spaces on this machine in which playbooks run: nodes of its own, and memory over every folder.
+"""A room of name spaces on this machine in which playbooks run: its own nodes, and memory over every folder.
 
 Nothing of it is left when it is closed, whatever a playbook did there.
 """
@@ -76,7 +76,15 @@ class Room:
         question = {"ANSIBLE_MODULE_ARGS": {**parameters, "_ansible_check_mode": check}}
         folder = PLAYBOOKS / "roles" / role
         environment = ("env", f"PATH={path}:/usr/sbin:/usr/bin:/sbin:/bin") if path else ()
-        argv = (*around, *environment, sys.executable, "-c", RUN, folder / "library" / f"{module}.py", folder / "module_utils")
+        argv = (
+            *around,
+            *environment,
+            sys.executable,
+            "-c",
+            RUN,
+            folder / "library" / f"{module}.py",
+            folder / "module_utils",
+        )
         done = self.run(*argv, node=node, input=json.dumps(question))
         assert done.stdout, done.stderr
         answer = json.loads(done.stdout)
@@ -90,8 +98,9 @@ class Room:
         hosts.write_text(yaml.safe_dump(inventory), encoding="utf-8")
         settings = (f"{name}={value}" for name, value in self.environment.items())
         inside = (*self._enter, "env", *settings, "sh", "-c", confined.PLAY, "sh", self.folder)
+        words = ("-v", "-i", hosts, PLAYBOOKS / playbook, *arguments, "-e", json.dumps(asked))
         done = subprocess.run(
-            (*inside, sys.executable, ANSIBLE, "-v", "-i", hosts, PLAYBOOKS / playbook, *arguments, "-e", json.dumps(asked)),
+            (*inside, sys.executable, ANSIBLE, *words),
             capture_output=True, text=True, check=False, timeout=300, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         output = done.stdout + done.stderr

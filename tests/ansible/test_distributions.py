@@ -1,6 +1,6 @@
-"""Which packages a distribution's node gets: facts of theirs, and commands that are missing, on a node of this machine.
+"""Which packages a distribution's node gets: its facts, and missing commands, on a node of this machine.
 
-The nodes' package managers are not theirs: apt is asked in check mode, dnf is a script that notes what it was asked.
+The package managers are not theirs: apt is asked in check mode, dnf is a script that notes what it was asked.
 """
 
 import json
@@ -9,11 +9,21 @@ import re
 import pytest
 from rooms import inventory, room, two_hosts_and_a_switch
 
-UBUNTU_22 = {"distribution": "Ubuntu", "os_family": "Debian", "pkg_mgr": "apt", "kernel": "5.15.0-125-generic"}
+UBUNTU_22 = {
+    "distribution": "Ubuntu",
+    "os_family": "Debian",
+    "pkg_mgr": "apt",
+    "kernel": "5.15.0-125-generic",
+}
 UBUNTU_24 = {"distribution": "Ubuntu", "os_family": "Debian", "pkg_mgr": "apt", "kernel": "6.8.0-49-generic"}
 DEBIAN_12 = {"distribution": "Debian", "os_family": "Debian", "pkg_mgr": "apt", "kernel": "6.1.0-28-amd64"}
 DEBIAN_13 = {"distribution": "Debian", "os_family": "Debian", "pkg_mgr": "apt", "kernel": "6.12.0-1-amd64"}
-ROCKY_9 = {"distribution": "Rocky", "os_family": "RedHat", "pkg_mgr": "dnf", "kernel": "5.14.0-503.el9.x86_64"}
+ROCKY_9 = {
+    "distribution": "Rocky",
+    "os_family": "RedHat",
+    "pkg_mgr": "dnf",
+    "kernel": "5.14.0-503.el9.x86_64",
+}
 MISSING = ("iperf3", "ping", "tc")
 LACKING = {
     "software_switch_commands": ["ip", "tc"],

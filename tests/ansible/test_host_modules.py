@@ -1,4 +1,4 @@
-"""The modules fab_sysctl, fab_device and fab_commands on a real name space, and fab_archive and fab_measurement_info."""
+"""The modules of the roles tcp_host and measurement on a real name space."""
 
 import hashlib
 import re
@@ -27,7 +27,21 @@ def made(tmp_path_factory):
 def node(made):
     """A name space with an interface d1, and files of the room."""
     made.says("ip", "netns", "add", "no")
-    made.says("ip", "-n", "no", "link", "add", "d1", "address", "02:00:00:00:00:d1", "type", "veth", "peer", "name", "d2")
+    made.says(
+        "ip",
+        "-n",
+        "no",
+        "link",
+        "add",
+        "d1",
+        "address",
+        "02:00:00:00:00:d1",
+        "type",
+        "veth",
+        "peer",
+        "name",
+        "d2",
+    )
     yield Node(made)
     made.says("ip", "netns", "del", "no")
     made.says("rm", "-f", RECORD, FILE)
@@ -57,13 +71,18 @@ class Node:
 
 
 def test_settings_hold_now_and_at_every_boot_and_once(node):
-    asked = {WINDOW: "4096  131072\t8388608", "net.ipv4.tcp_mtu_probing": 1, "net.ipv4.tcp_no_metrics_save": True}
+    asked = {
+        WINDOW: "4096  131072\t8388608",
+        "net.ipv4.tcp_mtu_probing": 1,
+        "net.ipv4.tcp_no_metrics_save": True,
+    }
     for changed in (True, False):
         assert node.set(asked)["changed"] is changed
     assert node.value(WINDOW) == "4096 131072 8388608"
     assert node.value("net.ipv4.tcp_no_metrics_save") == "1"
     assert node.text(FILE) == (
-        "net.ipv4.tcp_mtu_probing = 1\nnet.ipv4.tcp_no_metrics_save = 1\nnet.ipv4.tcp_rmem = 4096 131072 8388608\n"
+        "net.ipv4.tcp_mtu_probing = 1\nnet.ipv4.tcp_no_metrics_save = 1\n"
+        "net.ipv4.tcp_rmem = 4096 131072 8388608\n"
     )
 
 
@@ -97,7 +116,10 @@ def test_check_mode_of_settings_says_so_and_does_nothing(node):
     [
         ({WINDOW: "4096 131072 8388608", "net.core.rmem_max": 1}, "net.core.rmem_max may not be written"),
         ({WINDOW: "4096 131072 8388608", "net.ipv4.tcp_magic": 1}, "net.ipv4.tcp_magic is not there"),
-        ({WINDOW: "4096 131072 8388608", "net.ipv4.tcp_mtu_probing": "no"}, "refuses net.ipv4.tcp_mtu_probing = no"),
+        (
+            {WINDOW: "4096 131072 8388608", "net.ipv4.tcp_mtu_probing": "no"},
+            "refuses net.ipv4.tcp_mtu_probing = no",
+        ),
         ({WINDOW: "4096 131072 8388608", "net/../../etc/passwd": 1}, "is no name of a setting"),
     ],
 )
@@ -171,7 +193,9 @@ def test_what_an_interface_does_not_take_is_named_and_nothing_stays(node, asked,
 
 
 def test_a_queueing_discipline_of_others_is_not_replaced(node):
-    node.says("tc", "qdisc", "add", "dev", "d1", "root", "tbf", "rate", "1mbit", "burst", "9000", "limit", "9000")
+    node.says(
+        "tc", "qdisc", "add", "dev", "d1", "root", "tbf", "rate", "1mbit", "burst", "9000", "limit", "9000"
+    )
     assert "tc qdisc del dev d1 root" in node.device(qdisc="pfifo")["msg"]
 
 
@@ -202,7 +226,10 @@ def test_the_agent_is_the_same_file_as_fabbbr_itself_puts(node):
         said = node.ask("fab_archive", role="measurement", file=place, files=files)
         assert said["changed"] is changed
     assert said["sha256"] == hashlib.sha256(_archive()).hexdigest()
-    assert node.ask("fab_archive", role="measurement", file=place, files={"a.py": ""}, check=True)["changed"] is True
+    assert (
+        node.ask("fab_archive", role="measurement", file=place, files={"a.py": ""}, check=True)["changed"]
+        is True
+    )
     assert "nothing to put" in node.ask("fab_archive", role="measurement", file=place, files={})["msg"]
 
 

@@ -14,7 +14,7 @@ PORTS = (
     {"interface": "s1-eth2", "rate_bps": RATE_BPS, "burst_bytes": 50_000, "buffer_bytes": 500_000},
 )
 SLOWER = (PORTS[0], {**PORTS[1], "rate_bps": RATE_BPS // 2})
-SEEN = "ip -j link; tc -r -j qdisc; ethtool -k {device} | sort; sysctl net.ipv4.tcp_rmem net.ipv4.tcp_no_metrics_save"
+SEEN = "ip -j link; tc -r -j qdisc; ethtool -k {device} | sort; sysctl net.ipv4.tcp_rmem"
 
 
 @pytest.fixture(scope="module")
@@ -26,14 +26,18 @@ def nodes(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def asked(nodes):
-    return inventory(nodes.folder, ports=PORTS, hosts={"tcp_host_mtu_bytes": 1400, "tcp_host_offloads": {"tso": False}})
+    return inventory(
+        nodes.folder, ports=PORTS, hosts={"tcp_host_mtu_bytes": 1400, "tcp_host_offloads": {"tso": False}}
+    )
 
 
 def seen(nodes):
     """What a restored node must have as it was. Counters of packets are not asked for."""
     devices = {"h1": "h1-eth0", "h2": "h2-eth0", "s1": "s1-eth1"}
     return {
-        node: re.sub(r'"(ifindex|link_index)":\d+', "", nodes.says("sh", "-c", SEEN.format(device=device), node=node))
+        node: re.sub(
+            r'"(ifindex|link_index)":\d+', "", nodes.says("sh", "-c", SEEN.format(device=device), node=node)
+        )
         for node, device in devices.items()
     }
 
@@ -52,8 +56,8 @@ def story(nodes, asked):
     told["in force"] = nodes.qdiscs("s1", "s1-eth2")
     told["set again"] = nodes.play("conditions.yml", asked)
     told["ping"] = nodes.run("ping", "-c", "3", "-i", "0.1", "10.0.0.2", node="h1").stdout
-    nodes.says("tc", "qdisc", "change", "dev", "s1-eth2", "root", "handle", "1:", "tbf", "rate", "79999992bit",
-               "burst", "50000", "limit", "500000", node="s1")  # fmt: skip
+    nodes.says("tc", "qdisc", "change", "dev", "s1-eth2", "root", "handle", "1:", "tbf", "rate",
+               "79999992bit", "burst", "50000", "limit", "500000", node="s1")  # fmt: skip
     told["altered"] = nodes.play("conditions.yml", asked, software_switch_state="verified")
     told["mended"] = nodes.play("conditions.yml", asked)
     told["verified"] = nodes.play("conditions.yml", asked, software_switch_state="verified")
@@ -62,7 +66,9 @@ def story(nodes, asked):
     told["restored"] = nodes.play("restore.yml", asked)
     told["after"] = seen(nodes)
     told["restored again"] = nodes.play("restore.yml", asked)
-    told["left"] = nodes.run("find", "/run/tcp_host", "/run/software_switch", nodes.folder / "agent", "-type", "f").stdout
+    told["left"] = nodes.run(
+        "find", "/run/tcp_host", "/run/software_switch", nodes.folder / "agent", "-type", "f"
+    ).stdout
     return told
 
 
@@ -125,7 +131,9 @@ def test_what_a_name_space_lacks_is_told_by_name(story):
 
 
 def test_the_facts_are_a_machine_as_a_testbed_has_it(story):
-    facts = re.search(r'ok: \[h1\] => \{"ansible_facts": (\{.*"fab_machine".*\}), "changed": false\}', story["first"].output)
+    facts = re.search(
+        r'ok: \[h1\] => \{"ansible_facts": (\{.*"fab_machine".*\}), "changed": false\}', story["first"].output
+    )
     assert facts, story["first"].output
     told = json.loads(facts[1])
     machine = Machine.model_validate(told["fab_machine"])
@@ -170,7 +178,10 @@ def test_a_kernel_without_a_queueing_discipline_is_refused_by_its_name(nodes):
 def test_a_variable_of_the_wrong_kind_is_refused_before_anything_is_done(nodes):
     played = nodes.play("conditions.yml", inventory(nodes.folder), software_switch_state="maybe")
     assert played.status != 0
-    assert "value of software_switch_state must be one of: present, absent, verified, got: maybe" in played.output
+    assert (
+        "value of software_switch_state must be one of: present, absent, verified, got: maybe"
+        in played.output
+    )
 
 
 def test_every_playbook_is_one_that_ansible_can_read(nodes):

@@ -1,4 +1,4 @@
-"""The module fab_switch on a real interface: what it refuses, what it gives back, and what it does when tc lies."""
+"""The module fab_switch on real interfaces: what it refuses and gives back, and what it does when tc lies."""
 
 import json
 
@@ -87,7 +87,9 @@ def test_check_mode_changes_nothing(switch):
 
 
 def test_what_others_set_is_not_replaced_for_it_could_not_be_given_back(switch):
-    switch.says("tc", "qdisc", "add", "dev", "p1", "root", "tbf", "rate", "1mbit", "burst", "9000", "limit", "9000")
+    switch.says(
+        "tc", "qdisc", "add", "dev", "p1", "root", "tbf", "rate", "1mbit", "burst", "9000", "limit", "9000"
+    )
     before = switch.made.qdiscs("sw", "p1")
     said = switch.ask(WANTED)["msg"]
     assert "queueing disciplines that others set" in said
@@ -115,7 +117,9 @@ def test_what_cannot_be_is_refused_by_name(switch, interfaces, more, said):
 LYING_TC = """#!/bin/sh
 {real} "$@"
 status=$?
-case "$*" in *-batch*) {real} qdisc change dev p1 root handle 1: tbf rate {rate} burst 50000 limit 500000 2>/dev/null;; esac
+case "$*" in *-batch*)
+	{real} qdisc change dev p1 root handle 1: tbf rate {rate} burst 50000 limit 500000 2>/dev/null
+esac
 exit $status
 """
 
@@ -147,7 +151,10 @@ def test_a_batch_that_fails_half_way_leaves_what_was_set_before(switch):
     both = [*WANTED, {"interface": "p2", **BOTTLENECK}]
     switch.ask(both)
     # A bucket that holds no frame: the kernel takes it for p1, but no rate so small for p2.
-    slow = [{"interface": "p1", **BOTTLENECK, "rate_bps": 8_000_000}, {"interface": "p2", **BOTTLENECK, "rate_bps": 8}]
+    slow = [
+        {"interface": "p1", **BOTTLENECK, "rate_bps": 8_000_000},
+        {"interface": "p2", **BOTTLENECK, "rate_bps": 8},
+    ]
     said = switch.ask(slow)["msg"]
     assert "p2" in said
     assert switch.ask(both, state="verified")["differences"] == []

@@ -9,11 +9,11 @@ from pathlib import Path
 import ansible.module_utils
 import pytest
 from guest.playbooks import BOTTLENECK, LINE, SETTINGS
+from places import GUEST
 from rooms import PLAYBOOKS
 
 from fabbbr.job.build import prepare
 from fabbbr.plan.opening import open_plan
-from places import GUEST
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "qdiscs.json").read_text(encoding="utf-8"))
 DEVICE = "s1-eth2"
@@ -119,7 +119,8 @@ def test_the_lines_are_those_of_fabbbrs_own_jobs(queues, tmp_path, aqm, ecn):
     more = f", aqm: {aqm}" + (", ecn: true" if ecn else "")
     file = tmp_path / "experiment.yaml"
     file.write_text(
-        f"id: lines\ntitle: t\nslice: two_site\npath: {{rate: 100 Mbit/s, rtt: 20 ms, buffer: 500 kB{more}}}\n"
+        "id: lines\ntitle: t\nslice: two_site\n"
+        f"path: {{rate: 100 Mbit/s, rtt: 20 ms, buffer: 500 kB{more}}}\n"
         "flows: [{cca: cubic, duration: 1 s}]\nrepeat: 1\n",
         encoding="utf-8",
     )

@@ -1,6 +1,6 @@
 """Run inside a guest, whose kernel has netem and fq: the playbooks on name spaces, with real Ansible.
 
-``python -m guest.playbooks WORK`` leaves ``WORK/told.json``: what each run changed, and what was then in force.
+``python -m guest.playbooks WORK`` leaves ``WORK/told.json``: what each run changed, what was then in force.
 """
 
 import dataclasses
@@ -35,11 +35,11 @@ PORTS = [
      "arriving_delay_s": 0.02, "arriving_loss": 0.0001, "arriving_limit_packets": 10_000},
     {"interface": "s1-eth2", **BOTTLENECK, "aqm": "fq_codel"},
 ]  # fmt: skip
-RECORD = "/tmp/switch.json"
+RECORD = "/run/switch.json"
 
 
 def main(work):
-    folder = Path("/tmp/room")
+    folder = Path("/run/room")
     folder.mkdir()
     room = Room(folder)
     two_hosts_and_a_switch(room)
@@ -59,7 +59,7 @@ def main(work):
 
 
 def ports(room):
-    """Each setting: whether it changed what was there before, itself the second time; and what was in force."""
+    """Each setting: whether it was a change, and again the second time; and what was in force."""
     told = {}
     for name, settings in SETTINGS.items():
         asked = {"record": RECORD, "interfaces": [{"interface": "s1-eth2", **settings}]}

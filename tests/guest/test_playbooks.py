@@ -42,7 +42,11 @@ def told(kernel, tmp_path_factory):
     (work / "raw").mkdir()
     init = work / "init.sh"
     init.write_text(INIT, encoding="utf-8")
-    folders = {"environment": Path(sys.prefix), "tests": REPOSITORY / "tests", "playbooks": REPOSITORY / "playbooks"}
+    folders = {
+        "environment": Path(sys.prefix),
+        "tests": REPOSITORY / "tests",
+        "playbooks": REPOSITORY / "playbooks",
+    }
     machine = Machine(
         kernel=kernel.binary, seccomp=kernel.seccomp, seed=1, memory_bytes=1 << 30,
         cpu=min(os.sched_getaffinity(0)), clock_limit_s=1000, init=init, extra_mounts=folders,
