@@ -201,11 +201,8 @@ def _add_experiment_commands(commands: argparse._SubParsersAction[argparse.Argum
 
 
 def _add_plan_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "experiment", metavar="EXP", help="a bundled name or your own YAML file"
-    ).completer = (  # type: ignore[attr-defined]
-        _experiment_names
-    )
+    _add_experiment(parser)
+    _add_cell_options(parser)
     parser.add_argument(
         "--backend", choices=tuple(BACKENDS), default=DEFAULT, help=f"where to run (default: {DEFAULT})"
     )
@@ -214,6 +211,18 @@ def _add_plan_options(parser: argparse.ArgumentParser) -> None:
         choices=CLOCKS,
         help="real is slower and less exact, for comparison (default: the first that the backend has)",
     )
+
+
+def _add_experiment(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "experiment", metavar="EXP", help="a bundled name or your own YAML file"
+    ).completer = (  # type: ignore[attr-defined]
+        _experiment_names
+    )
+
+
+def _add_cell_options(parser: argparse.ArgumentParser) -> None:
+    """Which cells, wherever they run."""
     profile = parser.add_mutually_exclusive_group()
     profile.add_argument("--quick", dest="profile", action="store_const", const="quick", default="default")
     profile.add_argument("--full", dest="profile", action="store_const", const="full")
@@ -261,6 +270,7 @@ def _add_slice_commands(commands: argparse._SubParsersAction[argparse.ArgumentPa
     slices = _command(commands, "slice", "slice", "make a slice of a testbed, see it, renew it, give it back")
     actions = slices.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
     _add_slice_create(actions)
+    _add_slice_run(actions)
     show = _slice_action(actions, "show", "how a slice is, its machines and what was measured")
     _where(show)
     _json(show)
@@ -362,6 +372,23 @@ def _add_slice_create(actions: argparse._SubParsersAction[argparse.ArgumentParse
     )
     create.add_argument("--yes", action="store_true", help="do not ask before it is reserved")
     _json(create)
+
+
+def _add_slice_run(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    run = _slice_action(
+        actions, "run", "run an experiment on the machines of a slice, or the cells of it that are missing"
+    )
+    run.set_defaults(module="run", dry_run=False, clock=None, jobs=None)
+    _add_experiment(run)
+    _add_cell_options(run)
+    run.add_argument(
+        "--emulate",
+        choices=("rtt",),
+        help="rtt: netem adds what the slice's round trips lack; else cells must ask for what is there",
+    )
+    run.add_argument("--out", type=Path, metavar="DIR", help="run folder (default: runs/EXP-NAME)")
+    run.add_argument("--no-report", action="store_true", help="keep raw files only; report later")
+    _json(run)
 
 
 def _slice_names(**_: object) -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fabbbr.backends.base import Backend
-from fabbbr.backends.registry import DEFAULT, clock_of, described, open_backend
+from fabbbr.backends.registry import BACKENDS, DEFAULT, clock_of, described, open_backend
 from fabbbr.errors import EnvironmentUnfitError, PlanError, StoreError, UsageError
 from fabbbr.execute import Event, Summary, execute
 from fabbbr.inspection import require_whole_cells
@@ -87,7 +87,9 @@ def run_folder_path(request: Request, experiment_id: str) -> Path:
             raise UsageError(message) from None
         return request.out
     suffix = "" if request.profile == "default" else f"-{request.profile}"
-    where = "" if _clock(request) == "virtual" else f"-{request.slice or request.backend}-real"
+    where = "" if _clock(request) == "virtual" else f"-{request.backend}-real"
+    if request.slice is not None:
+        where = f"-{request.slice}"
     return Path("runs") / f"{experiment_id}{suffix}{where}"
 
 
@@ -112,7 +114,8 @@ def carry_out(
 
 
 def _clock(request: Request) -> ClockKind:
-    return "real" if request.slice is not None else clock_of(request.backend, request.clock)
+    """Of a testbed that only slices know it is real."""
+    return clock_of(request.backend, request.clock) if request.backend in BACKENDS else "real"
 
 
 def _opened(request: Request, cells: Sequence[Cell]) -> AbstractContextManager[Backend]:

@@ -8,6 +8,7 @@ import json
 import threading
 import time
 from collections.abc import Sequence
+from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +31,7 @@ from fabbbr.laboratory import Request, carry_out, place, planned, selected
 from fabbbr.model import Cell
 from fabbbr.physics import end_of
 from fabbbr.plan.estimate import estimate
+from fabbbr.slice.opening import backend_of, lease_end_of, lease_warning
 from fabbbr.store import RunFolder
 from fabbbr.testbed import Testbed
 
@@ -54,6 +56,7 @@ def main(arguments: argparse.Namespace) -> int:
 
         def announce(folder: RunFolder, cells: Sequence[Cell], jobs: int, testbed: Testbed) -> None:
             display.announce(folder, cells, jobs, testbed)
+            _say_of_slice(console, request, folder, cells, testbed)
             if not arguments.no_report:
                 beside.start(folder, sum(not folder.has(cell.id) for cell in cells), testbed)
 
@@ -71,9 +74,34 @@ def main(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _say_of_slice(
+    console: Terminal, request: Request, folder: RunFolder, cells: Sequence[Cell], testbed: Testbed
+) -> None:
+    """What of the experiment is left out there, and that the slice ends before the run does."""
+    if request.slice is None:
+        return
+    left_out = len(selected(request, folder.manifest.cells)) - len(cells)
+    if left_out:
+        there = ", ".join(f"{link} {rtt_s * 1e3:.3g} ms" for link, rtt_s in testbed.network_rtt_s.items())
+        console.say(
+            f"{left_out} cells ask for round trips that the slice does not have ({there}) and are left out; "
+            "--emulate rtt has netem add what is missing"
+        )
+    missing = [cell for cell in cells if not folder.has(cell.id)]
+    ends = lease_end_of(request.slice)
+    now = datetime.now(tz=timezone.utc)
+    warning = lease_warning(request.slice, ends, now, estimate(missing, testbed).wall_s)
+    if warning:
+        console.say((warning, "yellow"))
+
+
 def _offer_image(request: Request) -> None:
     """Build the guest image first, where it is missing, can be built, and is agreed to."""
-    wanted = request.backend == DEFAULT and clock_of(request.backend, request.clock) == "virtual"
+    wanted = (
+        request.slice is None
+        and request.backend == DEFAULT
+        and clock_of(request.backend, request.clock) == "virtual"
+    )
     if not wanted or found_image() is not None or cannot_build() is not None:
         return
     planned(request)  # a mistake in the file is named before minutes of building
@@ -99,10 +127,13 @@ def _report(console: Terminal, folder: RunFolder, opening: contextlib.ExitStack)
 
 
 def request_of(arguments: argparse.Namespace) -> Request:
-    """The command line as a request."""
+    """The command line as a request: of ``fabbbr run``, or of ``fabbbr slice run``."""
+    on = getattr(arguments, "name", None)
     return Request(
         experiment=arguments.experiment,
-        backend=arguments.backend,
+        backend=arguments.backend if on is None else backend_of(on),
+        slice=on,
+        emulate_rtt=getattr(arguments, "emulate", None) == "rtt",
         clock=arguments.clock,
         profile=arguments.profile,
         seed=arguments.seed,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from pathlib import Path
 
 from fabbbr.backends.guest.command import Outside, run_in_guest
@@ -35,7 +36,7 @@ def _in_guest(wanted: Settings, command: tuple[str, ...]) -> int:
         outside.first_program(wanted, command),
         Outside(
             folder=Path.cwd(),
-            environment={**kept, "PATH": outside.PATH},
+            environment={**kept, "PATH": f"{Path(sys.executable).parent}:{outside.PATH}"},
             mounts=() if wanted.log is None else (wanted.log,),
         ),
     )

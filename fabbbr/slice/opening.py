@@ -86,6 +86,22 @@ def load(name: str) -> Iterator[Opened]:
         )
 
 
+def backend_of(name: str) -> str:
+    """The testbed of a slice that is remembered; raise UsageError when there is none of that name."""
+    known = state.load(name)
+    if known is None:
+        hint = did_you_mean(name, state.names())
+        message = f"no slice {name} is remembered{hint}; 'fabbbr slice create {name}' makes one"
+        raise UsageError(message)
+    return known.wish.backend
+
+
+def lease_end_of(name: str) -> datetime | None:
+    """When the lease of a slice ends, as the testbed said last."""
+    known = state.load(name)
+    return None if known is None else known.lease_end
+
+
 def lease_warning(name: str, lease_end: datetime | None, now: datetime, needed_s: float = 0.0) -> str:
     """What to say of a lease that ends soon, or before ``needed_s`` are over; empty when it does not."""
     if lease_end is None:

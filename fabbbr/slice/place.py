@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 
-from fabbbr.slice.opening import load
-
 from fabbbr.backends.base import Backend
 from fabbbr.backends.registry import open_backend
 from fabbbr.backends.standing import StandingMachines
@@ -15,6 +13,7 @@ from fabbbr.errors import PlanError
 from fabbbr.foreign import listed
 from fabbbr.model import Cell
 from fabbbr.reserve.records import Reservation
+from fabbbr.slice.opening import load
 
 _GUEST = "guest"
 
@@ -43,7 +42,7 @@ def require_same_network(reservation: Reservation, cells: Sequence[Cell]) -> Non
     """Raise PlanError unless the machines carry all nodes and links of the cells."""
     placement = reservation.placement
     for cell in cells:
-        nodes = [node.name for node in (*cell.hosts, *cell.switches)]
+        nodes = [host.name for host in cell.hosts] + [switch.name for switch in cell.switches]
         missing = [node for node in nodes if node not in placement]
         carried = {cable.link for cable in reservation.cables}
         missing += [
