@@ -12,6 +12,7 @@ from pathlib import Path
 SSHD = shutil.which("sshd", path=os.environ.get("PATH", "") + ":/usr/sbin")
 _START = 'mount -t tmpfs none /run && mkdir -m 755 /run/sshd && exec "$@"'
 """sshd wants its folder below /run, and the machine's own is not touched."""
+_OWN_FILES = "mount -t tmpfs none /var/lib && "
 
 
 def cannot() -> str:
@@ -39,8 +40,11 @@ class Sshd:
 
 
 @contextlib.contextmanager
-def sshd(folder: Path, *, before=(), address="127.0.0.1", port=None, settings=()):
-    """``before``: words before the server's command, as to start it in a name space."""
+def sshd(folder: Path, *, before=(), address="127.0.0.1", port=None, settings=(), own_files=False):
+    """``before``: words before the server's command, as to start it in a name space.
+
+    ``own_files``: what lies below /var/lib is this server's alone, as on a machine of its own.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     server = Sshd(folder, port or _free_port(), address)
     for key in (server.key, folder / "host_key"):
@@ -63,7 +67,8 @@ def sshd(folder: Path, *, before=(), address="127.0.0.1", port=None, settings=()
             )
         )
     )
-    command = (*before, "unshare", "--mount", "sh", "-c", _START, "sh", SSHD, "-D", "-e")
+    start = _OWN_FILES + _START if own_files else _START
+    command = (*before, "unshare", "--mount", "sh", "-c", start, "sh", SSHD, "-D", "-e")
     with (
         server.log.open("ab") as log,
         subprocess.Popen(

@@ -8,14 +8,20 @@ does when a connection is lost, everything is as it was before.
 import contextlib
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
+import time
 from typing import Any, Dict, Iterator, List, NoReturn
 
 from . import namespace
 from .attach import attached
 from .namespace import Namespaces
+
+_LOOK_S = 0.2
+_BRIDGE = "link add bridge0 address 02:fb:fb:fb:fb:fb type bridge"
+"""With an address of its own: else it has that of a port, by which the port is looked for in the end."""
 
 
 def main() -> int:
@@ -49,21 +55,42 @@ def _say(told: Dict[str, Any]) -> None:
 def _answer(
     inside: Namespaces, servers: "List[subprocess.Popen[bytes]]", command: Dict[str, Any]
 ) -> Dict[str, Any]:
-    if not command.get("serve"):
-        return inside.run(command)
+    serve = command.get("serve", False)
+    out = subprocess.DEVNULL if serve else subprocess.PIPE
     try:
-        servers.append(
-            inside.start(
-                command["node"],
-                command["argv"],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
+        process = inside.start(
+            command["node"], command["argv"], stdin=subprocess.DEVNULL, stdout=out, stderr=out
         )
     except OSError as error:
         return {"exit": 127, "stdout": "", "stderr": "%s: %s" % (command["argv"][0], error.strerror)}
-    return {"exit": 0, "stdout": "", "stderr": ""}
+    if serve:
+        servers.append(process)
+        return {"exit": 0, "stdout": "", "stderr": ""}
+    return _awaited(process, command["timeout_s"])
+
+
+def _awaited(process: "subprocess.Popen[bytes]", timeout_s: float) -> Dict[str, Any]:
+    """What it wrote and ended with; it is ended after its time, and with whoever asked for it."""
+    until = time.monotonic() + timeout_s
+    late = ""
+    while True:
+        try:
+            out, err = process.communicate(timeout=_LOOK_S)
+        except subprocess.TimeoutExpired:
+            # Nothing is asked before this is answered: what can be read now is the end.
+            gone = bool(select.select([sys.stdin], [], [], 0)[0])
+            if gone or time.monotonic() > until:
+                process.kill()
+                late = "\nstill running after %s s" % timeout_s
+            if gone:
+                raise SystemExit(1) from None
+            continue
+        status = 124 if late else process.returncode
+        return {
+            "exit": status,
+            "stdout": out.decode("utf-8", "replace"),
+            "stderr": err.decode("utf-8", "replace") + late,
+        }
 
 
 @contextlib.contextmanager
@@ -105,7 +132,7 @@ def _lines(node: Dict[str, Any], ports: List[str]) -> List[str]:
     lines = ["link set lo up"]
     if node["address"] is not None:
         return lines + ["addr add %s dev %s" % (node["address"], ports[0]), "link set %s up" % ports[0]]
-    lines += ["link add bridge0 type bridge", "link set bridge0 up"]
+    lines += [_BRIDGE, "link set bridge0 up"]
     for port in ports:
         lines += ["link set %s master bridge0" % port, "link set %s up" % port]
     return lines
