@@ -55,7 +55,7 @@ def _run(arguments: argparse.Namespace) -> int:
     return run_in_guest(arguments.argv, outside)
 
 
-def build(console: Terminal, *, jobs: int | None) -> GuestImage:
+def build(console: Terminal, *, jobs: int | None = None) -> GuestImage:
     """Build the image with a bar on ``console``, or a line per stage where it is no terminal."""
     with Progress(
         TextColumn("{task.description}", markup=False),

@@ -18,7 +18,9 @@ from rich import box
 from rich.status import Status
 from rich.table import Table
 
+from fabbbr.backends.guest.image.found import found_image
 from fabbbr.backends.providers import INVENTORY, open_provider
+from fabbbr.commands.guest import build
 from fabbbr.commands.question import agreed, attended, trust_of
 from fabbbr.commands.terminal import Terminal, tell
 from fabbbr.errors import UnitError, UsageError
@@ -117,6 +119,8 @@ def _span(option: str, text: str) -> float:
 
 def _create(arguments: argparse.Namespace) -> int:
     wish, console = wish_of(arguments), Terminal(stderr=arguments.json)
+    if wish.backend == "guest" and found_image() is None:
+        build(console)
     with closing(open_provider(wish.backend, wish.options)) as provider, _Progress(console) as progress:
         way = life.Way(
             clock=WallClock(),

@@ -32,6 +32,7 @@ from fabbbr.record import Record
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9.-]{0,62}$"
 _WORD = r"^[^\s\x00-\x1f\"%#-][^\s\x00-\x1f\"%]*$"
 """What may stand in a line of ssh's configuration."""
+_PATH = r"^[^\x00-\x1f\"]+$"
 _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 
 Name = Annotated[str, Field(pattern=_NAME)]
@@ -44,7 +45,7 @@ class Jump(Record):
     address: Word
     user: Word = "root"
     port: Annotated[int, Field(ge=1, le=65535)] = 22
-    key: str | None = None
+    key: Annotated[str, Field(pattern=_PATH)] | None = None
     jump: Name | None = None
 
 
