@@ -47,7 +47,8 @@ def _status(argv: Sequence[str] | None, output: Stream | None) -> int:
     parser = build_parser()
     _complete(parser)
     try:
-        arguments = parser.parse_args(argv)
+        own, words = _apart(sys.argv[1:] if argv is None else argv)
+        arguments = parser.parse_args(own, argparse.Namespace(words=words))
     except SystemExit as left:  # after --help, or a usage error
         return int(left.code or 0)
     if output is not None:
@@ -69,6 +70,14 @@ def _status(argv: Sequence[str] | None, output: Stream | None) -> int:
         known = refusal(error, "the system refused")
         print(visible(f"fabbbr: {known or f'unexpected: {error}'}"), file=sys.stderr)  # noqa: T201
         return known.exit_status if known is not None else UNEXPECTED
+
+
+def _apart(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """What follows ``--`` of ``slice ssh`` is a command for a machine, whatever options stand before it."""
+    if tuple(argv[:2]) != ("slice", "ssh") or "--" not in argv:
+        return argv, ()
+    at = argv.index("--")
+    return argv[:at], argv[at + 1 :]
 
 
 def _as_interrupt(_signal: int, _frame: FrameType | None) -> None:
@@ -284,9 +293,10 @@ def _add_slice_commands(commands: argparse._SubParsersAction[argparse.ArgumentPa
     until.add_argument("--until", metavar="WHEN", help="as 2026-11-25T12:00, local unless it has a zone")
     _where(renew)
     _json(renew)
-    ssh = _slice_action(actions, "ssh", "open a shell on a machine of a slice, or run a command there")
+    ssh = _slice_action(
+        actions, "ssh", "open a shell on a machine of a slice; after --: run a command there, as root"
+    )
     ssh.add_argument("machine", nargs="?", help="default: the only one")
-    ssh.add_argument("words", nargs="*", metavar="COMMAND", help="after --: run as root instead of a shell")
     _where(ssh)
     _json(ssh)
     teardown = _slice_action(actions, "teardown", "give a slice back and wait until it is gone")
