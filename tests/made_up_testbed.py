@@ -45,6 +45,8 @@ class World:
     closing: dict = field(default_factory=dict)
     """Name → when it will be gone."""
     lease_end: dict = field(default_factory=dict)
+    half: set = field(default_factory=set)
+    """Names of slices that were left half made: they come up when they are asked for once more."""
 
     def may_fail(self, verb, when):
         errors = self.failing.get((verb, when), [])
@@ -78,6 +80,7 @@ class Provider:
 
     def submit(self, reservation):
         self._world.may_fail("submit", BEFORE)
+        self._world.half.discard(reservation.name)
         if reservation.name not in self._world.slices:
             self._world.submitted += 1
             self._world.slices[reservation.name] = (reservation, self._world.clock.seconds)
@@ -129,7 +132,7 @@ class Provider:
             return live.model_copy(update={"state": "closing"})
         if name in world.broken:
             return live.model_copy(update={"state": "failed", "said": world.broken[name]})
-        if world.clock.seconds - asked < world.boot_s:
+        if name in world.half or world.clock.seconds - asked < world.boot_s:
             return live
         machines = tuple(
             LiveMachine(

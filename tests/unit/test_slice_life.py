@@ -267,12 +267,35 @@ def test_sites_by_lot_stay_what_they_are_though_the_offer_has_changed(study):
 
 
 def test_sites_by_lot_stay_though_nobody_heard_whether_it_was_submitted(study):
+    seed = next(seed for seed in range(100) if _redrawn(study, seed))
     study.world.failing[("submit", BEFORE)] = [KeyboardInterrupt()]
     with pytest.raises(KeyboardInterrupt):
-        study.create(sites=("random",), seed=3)
+        study.create(sites=("random",), seed=seed)
     decided = state.load("study").reservation
-    study.world.offer = offer(WASH={"cores": 0})
-    assert study.create(sites=("random",), seed=3).reservation == decided
+    study.world.offer = offer(**dict.fromkeys(set(offer().sites) - {one.site for one in decided.machines}))
+    assert study.create(sites=("random",), seed=seed).reservation == decided
+
+
+def _redrawn(study, seed):
+    """Whether the lot, among none but the sites that it drew, would give them to the places the other way."""
+    first = _sites_drawn(study, seed)
+    study.world.offer = offer(**dict.fromkeys(set(offer().sites) - set(first)))
+    again = _sites_drawn(study, seed)
+    study.world.offer = offer()
+    return again != first
+
+
+def _sites_drawn(study, seed):
+    decision = Decision("study", study.wish(sites=("random",), seed=seed), Provider(study.world), Trust())
+    return [machine.site for machine in decision.asked().reservation.machines]
+
+
+def test_left_half_made_by_the_testbed_it_is_asked_for_once_more(study):
+    study.world.failing[("submit", AFTER)] = [KeyboardInterrupt()]
+    with pytest.raises(KeyboardInterrupt):
+        study.create()
+    study.world.half.add("study")
+    assert study.create().phase == "measured"
 
 
 def test_a_slice_is_found_again_by_its_name_when_nothing_is_remembered(study):
