@@ -10,6 +10,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,6 +141,12 @@ def two_hosts_and_a_switch(made: Room) -> None:
         made.says("ip", "-n", "s1", "link", "set", port, "up")
         made.says("ip", "-n", host, "addr", "add", f"10.0.0.{number}/24", "dev", f"{host}-eth0")
         made.says("ip", "-n", host, "link", "set", f"{host}-eth0", "up")
+    # The kernel notes some time later that a cable has both ends up.
+    for host in ("h1", "h2", "s1"):
+        while any(
+            word in made.says("ip", "-n", host, "link") for word in ("NO-CARRIER", "state DOWN", "LOWERLAYER")
+        ):
+            time.sleep(0.05)
 
 
 def inventory(folder: Path, *, ports=(), hosts=None, switches=None):
