@@ -13,12 +13,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
 from fabbbr.errors import EnvironmentUnfitError, FabbbrError
 from fabbbr.sandbox import authority, home, names
-from fabbbr.sandbox.control import plane, server
+from fabbbr.sandbox.control import graph, plane, server
 from fabbbr.sandbox.control.sites import POSITIONS
 from fabbbr.sandbox.ground import images, tools
 from fabbbr.sandbox.ground.namespaces import NameSpaces
@@ -66,6 +67,7 @@ def _as_first_process(settings: Settings, command: tuple[str, ...]) -> int:
 
 def _run(settings: Settings, command: tuple[str, ...]) -> int:
     refuse_a_way_out()
+    threading.Thread(target=graph.load, daemon=True).start()
     if settings.log is not None:
         settings.log.mkdir(parents=True, exist_ok=True)
     _private_files()

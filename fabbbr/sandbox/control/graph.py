@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 DEFAULT_IMAGE = "default_rocky_9"
 
 
+def load() -> None:
+    """Import FIM, which takes seconds; before the first request that needs it."""
+    import fim.graph.networkx_property_graph_disjoint
+    import fim.user.topology  # noqa: F401
+
+
 class Graph:
     """One state of a slice. FIM is not safe from several threads at once: its user takes turns."""
 

@@ -148,7 +148,7 @@ def identity(distribution: Distribution) -> dict[str, File | None]:
 def accounts(user: str) -> dict[str, File]:
     """Password and group files with one person, who has no password."""
     people = {"root": (0, "/root", "/bin/bash"), user: (USER_ID, f"/home/{user}", "/bin/bash")}
-    services = {"daemon": 1, "sys": 3, "nobody": 65534, "sshd": 74, "_apt": 42, "man": 6}
+    services = {"daemon": 1, "sys": 3, "nobody": 65534, "sshd": 74, "_apt": 42}
     passwd = [f"{name}:x:{number}:{number}::{home}:{shell}" for name, (number, home, shell) in people.items()]
     passwd += [
         f"{name}:x:{number}:{number}::/nonexistent:/usr/sbin/nologin" for name, number in services.items()
