@@ -7,11 +7,12 @@ PACKAGES := python3 python3-venv build-essential flex bison bc bzip2 xz-utils ca
 TEST_PACKAGES := iperf3 iproute2 ethtool iputils-ping util-linux mininet \
 	chromium? chromium-driver? cpio kmod clang libbpf-dev bpftool?
 FUZZ_PACKAGES := clang-19 libclang-rt-19-dev
+FABRIC_PACKAGES := openssh-server openssh-client sudo iperf3 iproute2 iputils-ping util-linux procps
 QEMU_PACKAGES := qemu-system-x86 qemu-utils mmdebstrap dpkg-dev e2fsprogs openssh-client
 DEMO := runs/demo
 N ?= 20
 
-.PHONY: help setup image demo test test-fast test-again test-qemu sweep fuzz check format guest wheels study benchmark clean
+.PHONY: help setup image demo test test-fast test-again test-fabric test-qemu sweep fuzz check format guest wheels study benchmark clean
 
 help:
 	@echo "make demo       install, build the guest image, rerun two papers quickly, show what came of each"
@@ -21,6 +22,7 @@ help:
 	@echo "make check      format, style, types, layers: what every commit passes (Python 3.11 or later)"
 	@echo "make test-fast  the tests that need no guest, no browser and no root"
 	@echo "make test-again the tests with guests N times in a row (N=20) while two processes spin"
+	@echo "make test-fabric  the real fablib against the double of FABRIC (root)"
 	@echo "make test-qemu  the role bbr on whole distributions under qemu (hours without hardware virtualisation)"
 	@echo "make sweep      every system call of a run fails in turn (ten minutes); what came of it, as a table"
 	@echo "make fuzz       ten million random steps through the core of BBRv2 and BBRv3"
@@ -82,10 +84,22 @@ format: setup
 # Without check: what type checkers say depends on the releases of numpy and scipy that a machine's Python can have.
 test: guest
 	@scripts/install-packages $(TEST_PACKAGES)
-	@$(BIN)/pytest -n 2 --dist loadgroup -m "$$(tests/bpf/able && echo 'bpf or not bpf' || echo 'not bpf')"
+	@$(BIN)/pytest -n 2 --dist loadgroup -m "not fabric$$(tests/bpf/able || echo ' and not bpf')"
 
 test-fast: setup
-	@$(BIN)/pytest -n 2 -m 'not guest and not browser and not bpf'
+	@$(BIN)/pytest -n 2 -m 'not guest and not browser and not bpf and not fabric'
+
+# In a place of its own: fablib pins releases that the other tests do not want.
+.venv-fabric/.installed: pyproject.toml scripts/install-packages
+	@scripts/install-packages $(PACKAGES) $(FABRIC_PACKAGES)
+	@test -x .venv-fabric/bin/python || $(PYTHON) -m venv .venv-fabric
+	@.venv-fabric/bin/pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	@.venv-fabric/bin/pip install --quiet --disable-pip-version-check --editable '.[fabric,ansible]' --group test
+	@touch $@
+
+# They wait for each other's machines most of the time.
+test-fabric: .venv-fabric/.installed
+	@.venv-fabric/bin/pytest -n 3 tests/fabric tests/unit/test_sandbox_*.py
 
 test-again: guest
 	@$(BIN)/python -m benchmarks.again $(N)
@@ -115,4 +129,4 @@ benchmark: guest
 	@$(BIN)/python benchmarks/bbr_overhead.py
 
 clean:
-	rm -rf .venv runs .fuzz .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-fabric runs .fuzz .mypy_cache .ruff_cache .pytest_cache .hypothesis

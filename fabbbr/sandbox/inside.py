@@ -133,6 +133,7 @@ def _private_tmp(*kept: Path) -> None:
     for folder in kept:
         if tmp in folder.parents:
             tools.run("mount", "--bind", str(own / "outer" / folder.relative_to(tmp)), str(folder))
+    tools.run("umount", str(own / "outer"))
     os.chdir(kept[0])
 
 

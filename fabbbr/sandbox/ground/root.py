@@ -14,6 +14,8 @@ from fabbbr.sandbox.ground import tools
 from fabbbr.sandbox.ground.images import USER_ID, File
 
 _HIDDEN = (
+    "tmp",
+    "run",
     "home",
     "root",
     "srv",
@@ -79,7 +81,7 @@ class Root:
 
     def _hide(self, path: str) -> None:
         folder = self._folder_of(path)
-        folder.chmod({"root": 0o700, "var/tmp": 0o1777}.get(path, 0o755))
+        folder.chmod({"root": 0o700, "tmp": 0o1777, "var/tmp": 0o1777}.get(path, 0o755))
         os.setxattr(folder, "trusted.overlay.opaque", b"y")
 
     def _write(self, path: str, file: File | None) -> None:
