@@ -1,10 +1,10 @@
-"""Record what a double of FABRIC answers to fablib: ``python capture.py FOLDER`` beside it."""
+"""Record what a double of FABRIC answers to fablib: ``PYTHONPATH=tests`` beside it."""
 
 import sys
 import time
 from pathlib import Path
 
-from wishes import all_kinds, two_sites
+from fabric_wishes import all_kinds, two_sites
 
 from fabbbr.backends.fabric.fablib import FablibWire, utc_now
 from fabbbr.backends.fabric.provider import FabricProvider

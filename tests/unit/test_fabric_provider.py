@@ -373,6 +373,7 @@ def test_a_slice_whose_lease_ended_cannot_be_renewed(provider, fabric):
     assert provider.refresh(live).state == "gone"
     with pytest.raises(ProviderError, match="already closed; it is gone: create it again"):
         provider.renew(live, START + timedelta(days=1))
+    assert fabric.now == START, "nothing is waited for that cannot come"
     assert provider.submit(wish()).id != live.id
 
 

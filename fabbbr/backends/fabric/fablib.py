@@ -232,7 +232,7 @@ class FablibWire:
             try:
                 manager = within(_OPEN_S, "FABRIC", fablib.get_manager)
             except Exception as error:
-                raise LostError(brief(_root(error))) from error
+                raise LostError(brief(str(error) or repr(error))) from error
             for client in (manager.orch, manager.credmgr):
                 _without_retries(client)
             self._opened = (fablib, manager)
@@ -342,6 +342,9 @@ def _configured(folder: Path) -> Any:  # noqa: ANN401
             message = f"FABRIC is not configured: {inline(' '.join(str(error).split()))}; {SETUP}"
             raise EnvironmentUnfitError(message) from error
     _log_to(folder / "fablib.log")
+    if not fablib.get_bastion_username():
+        message = f"FABRIC is not configured: FABRIC_BASTION_USERNAME is empty; {SETUP}"
+        raise EnvironmentUnfitError(message)
     require_hosts(
         {
             "FABRIC_CREDMGR_HOST": fablib.get_credmgr_host(),

@@ -247,16 +247,15 @@ class FabricProvider:
         for _ in self._looks(self._patience.stable_s):
             try:
                 order()
-            except LostError as error:
+            except (LostError, RefusedError) as error:
                 problem = error
-            except RefusedError as refusal:
-                problem = refusal
-                if "not yet stable" not in refusal.said and self._wire.slice(live.id).state in STABLE:
-                    raise
             else:
                 return
-            if done(self._wire.slice(live.id)):
+            seen = self._wire.slice(live.id)
+            if done(seen):
                 return
+            if isinstance(problem, RefusedError) and not _passing(problem, seen):
+                raise problem
         assert problem is not None
         raise problem
 
@@ -299,6 +298,11 @@ def _require_id(live: LiveSlice) -> None:
     if not _ID.fullmatch(live.id):
         message = f"slice {live.name}: {shown(live.id)} is no id of FABRIC's; find it by its name first"
         raise ProviderError(message)
+
+
+def _passing(refusal: RefusedError, seen: SliceSeen) -> bool:
+    """Whether an order is refused only because the slice is changing just now."""
+    return "not yet stable" in refusal.said or coarse(seen.state) == "configuring"
 
 
 def _unknown(refusal: RefusedError) -> bool:

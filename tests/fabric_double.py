@@ -10,9 +10,9 @@ DOOR = os.environ.get("FABBBR_SANDBOX")
 
 
 def _ask(method, path, body=None):
-    request = urllib.request.Request(f"{DOOR}{path}", data=body, method=method)
+    request = urllib.request.Request(f"{DOOR}{path}", data=body, method=method)  # noqa: S310 - https
     context = ssl.create_default_context(cafile=os.environ["REQUESTS_CA_BUNDLE"])
-    with urllib.request.urlopen(request, timeout=10, context=context) as answer:
+    with urllib.request.urlopen(request, timeout=10, context=context) as answer:  # noqa: S310
         return json.load(answer)
 
 
