@@ -22,7 +22,6 @@ from fabbbr.backends.fabric.seen import coarse, live_slice
 from fabbbr.reserve.records import Room
 
 GOLDEN = Path(__file__).parent.parent / "golden/fabric"
-PROJECT = "11111111-2222-3333-4444-555555555555"
 
 
 def golden(name):
@@ -34,19 +33,33 @@ def golden(name):
 
 def test_the_offer_of_a_recorded_summary():
     summary, token = golden("summary")["data"][0], golden("token")
-    made = offer(summary, token, PROJECT)
+    made = offer(summary, token, token["token"]["projects"][0]["uuid"])
     assert set(made.sites) == {site["name"] for site in summary["sites"]}
     assert set(made.project.tags) == set(token["token"]["projects"][0]["tags"])
     for said in summary["sites"]:
         site = made.sites[said["name"]]
+        assert site.location == tuple(said["location"])
+        if said["state"] != "Active":
+            continue
         assert site.state == "active"
         assert list(site.workers) == said["hosts"]
         # The sums over hosts are those that FABRIC gives for the site.
         assert site.cores == Room(capacity=said["cores_capacity"], available=said["cores_available"])
         assert site.ram_gb == Room(capacity=said["ram_capacity"], available=said["ram_available"])
         assert site.disk_gb == Room(capacity=said["disk_capacity"], available=said["disk_available"])
-        assert site.nics["NIC_Basic"].capacity == 127 * len(said["hosts"])
-        assert set(site.nics) == {"NIC_Basic", "NIC_ConnectX_5", "NIC_ConnectX_6"}
+        shares = said["components"]["SharedNIC-ConnectX-6"]
+        assert site.nics["NIC_Basic"] == Room(capacity=shares["capacity"], available=shares["available"])
+
+
+def test_of_recorded_sites_in_maintenance_only_what_serves_is_offered():
+    summary = golden("summary")["data"][0]
+    sites = offer(summary, {}, "p").sites
+    away, partly = sites["BRIST"], sites["RUTG"]
+    assert (away.state, away.workers, away.cores.available, away.nics) == ("in maintenance", (), 0, {})
+    assert partly.state == "partly in maintenance"
+    assert partly.workers == ("rutg-w2.fabric-testbed.net", "rutg-w3.fabric-testbed.net")
+    (said,) = (site for site in summary["sites"] if site["name"] == "RUTG")
+    assert partly.cores.available == said["cores_available"] * 2 // 3
 
 
 def host(name, state, free):
