@@ -2,6 +2,7 @@
 
 import shlex
 import stat
+import sys
 import threading
 from contextlib import closing
 from datetime import datetime, timedelta, timezone
@@ -194,6 +195,20 @@ def provider(fabric, tmp_path):
 def test_it_is_a_provider(provider):
     checked: Provider = provider
     assert checked.offer().project.tags == ("Slice.Multisite",)
+
+
+def test_without_the_extra_the_remedy_is_named(tmp_path, monkeypatch, capfd):
+    monkeypatch.setitem(sys.modules, "fabrictestbed_extensions.fablib.config.config", None)
+    monkeypatch.setitem(sys.modules, "fabrictestbed_extensions", None)
+    with pytest.raises(EnvironmentUnfitError, match=r"pip install 'fabbbr\[fabric\]'"):
+        FabricProvider(tmp_path).offer()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_without_a_home_fablib_is_not_even_imported(tmp_path, monkeypatch):
+    monkeypatch.delenv("HOME")
+    with pytest.raises(EnvironmentUnfitError, match="set HOME"):
+        FabricProvider(tmp_path).offer()
 
 
 # Creating.
