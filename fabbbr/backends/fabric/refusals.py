@@ -19,7 +19,10 @@ _INSTEAD: tuple[tuple[str, str], ...] = (
 )
 _ELSEWHERE = "choose another site or a smaller size, delete the slice and create it again"
 _REMEDIES: tuple[tuple[str, str], ...] = (
-    (r"does not exist|unknown site", "choose one of FABRIC's sites as it names them now"),
+    (
+        r"does not exist|unknown site",
+        "choose one of FABRIC's sites as it names them now, delete the slice and create it again",
+    ),
     (r"has no slices|not found|already closed", "it is gone: create it again"),
     (r"already exists", "choose another name, or delete that slice in FABRIC's portal"),
     (
