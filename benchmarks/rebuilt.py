@@ -128,10 +128,8 @@ def _aged_copy(folder: Path) -> Path:
 
 
 def _one_root() -> dict[str, str]:
-    work = Path(tempfile.mkdtemp())
-    staged = work / "image"
-    staged.mkdir()
-    packages, _ = build_root(work, staged)
+    staged = Path(tempfile.mkdtemp())
+    packages, _ = build_root(staged)
     versions = "\n".join(f"{package.name} {package.version}" for package in packages)
     digest = hashlib.sha256(versions.encode()).hexdigest()[:8]
     return {"from": f"{len(packages)} packages, {digest}", "sha256": sha256_of(staged / ROOT)}

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabbbr.backends.guest import GuestBackend
-from fabbbr.backends.guest.image import found
+from fabbbr.backends.guest.image import build, found
 from fabbbr.backends.guest.image.archive import write_archive
 from fabbbr.backends.guest.image.found import (
     foreign_wheel,
@@ -199,6 +200,28 @@ def test_an_image_that_cannot_be_read_is_refused_with_the_file(cache):
     image.kernel.binary.unlink()
     with pytest.raises(EnvironmentUnfitError, match=r"linux: No such file or directory; .* build it anew"):
         require_unaltered(image)
+
+
+@pytest.mark.parametrize("name", ["with a blank", "with:colon"])
+def test_a_root_is_not_made_below_a_path_that_a_loader_takes_for_two(tmp_path, monkeypatch, name):
+    """No library was found in what the loader printed, and the root had none; its programs crashed."""
+    made = []
+
+    class Made:
+        def __init__(self, _packages, work):
+            made.append(work)
+
+        lay_out = copy_licences = write = contributors = versions = lambda *_: None
+
+    monkeypatch.setattr(build, "Root", Made)
+    monkeypatch.setattr(build, "fetch", lambda _: ())
+    for folder in (tmp_path / name, tmp_path / "temporary"):
+        (folder / "staged").mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    build.build_root(tmp_path / name / "staged")
+    build.build_root(tmp_path / "temporary" / "staged")
+    assert [work.parent for work in made] == [tmp_path / "temporary"] * 2
+    assert not any(work.exists() for work in made)
 
 
 def test_one_digest_stands_for_kernel_and_root():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -26,8 +25,10 @@ from fabbbr.backends.guest.kernel.build import (
     GuestKernel,
     Progress,
     build_kernel,
+    folder_in,
     only_one_builder,
     require_tools,
+    workshop_for,
 )
 from fabbbr.files import sha256_of, write_atomically
 
@@ -43,18 +44,14 @@ def build_image(progress: Progress, *, jobs: int | None = None) -> GuestImage:
         existing = found_image()
         if existing is not None:
             return existing
-        work = Path(tempfile.mkdtemp(prefix="build-", dir=folder))
-        try:
-            return _build_in(work, folder, progress, jobs)
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
+        with folder_in(folder) as shelf:
+            return _build_in(shelf / "image", folder, progress, jobs)
 
 
-def _build_in(work: Path, folder: Path, progress: Progress, jobs: int | None) -> GuestImage:
-    staged = work / "image"
+def _build_in(staged: Path, folder: Path, progress: Progress, jobs: int | None) -> GuestImage:
     staged.mkdir()
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="root") as pool:
-        made = pool.submit(build_root, work, staged)
+        made = pool.submit(build_root, staged)
         kernel = build_kernel(progress, jobs=jobs)
         progress("root file system", 0.99)
         packages, tools = made.result()
@@ -69,13 +66,15 @@ def _build_in(work: Path, folder: Path, progress: Progress, jobs: int | None) ->
     return replace(image, kernel=replace(kernel, folder=str(final)))
 
 
-def build_root(work: Path, staged: Path) -> tuple[list[Package], dict[str, str]]:
+def build_root(staged: Path) -> tuple[list[Package], dict[str, str]]:
     """Put the root's archive and licences into ``staged``; return its packages and its tools' versions."""
-    root = Root(fetch(work), work)
-    root.lay_out()
-    root.write(staged / ROOT)
-    root.copy_licences(staged / LICENCES)
-    return root.contributors(), root.versions()
+    # Blanks and colons part the paths that the loader is given, and prints.
+    with folder_in(workshop_for(staged.parent)) as work:
+        root = Root(fetch(work), work)
+        root.lay_out()
+        root.write(staged / ROOT)
+        root.copy_licences(staged / LICENCES)
+        return root.contributors(), root.versions()
 
 
 def _described_image(

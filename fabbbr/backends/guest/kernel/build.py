@@ -121,7 +121,7 @@ def build_kernel(progress: Progress, *, jobs: int | None = None) -> GuestKernel:
     root.mkdir(parents=True, exist_ok=True)
     workshop = workshop_for(root)
     _require_space(workshop)
-    with only_one_builder(root, progress), _folder_in(workshop) as work, _folder_in(root) as shelf:
+    with only_one_builder(root, progress), folder_in(workshop) as work, folder_in(root) as shelf:
         existing = cached_kernel()
         if existing is not None:
             return existing
@@ -129,20 +129,20 @@ def build_kernel(progress: Progress, *, jobs: int | None = None) -> GuestKernel:
 
 
 def workshop_for(root: Path) -> Path:
-    """Where the source is unpacked: ``root``, unless its path is none for the kernel's Makefile."""
+    """Where to build: ``root``, unless its path is none for the kernel's Makefile, nor for a loader."""
     places = (root, Path(tempfile.gettempdir()), _LARGE_TEMPORARY_FILES)
     for place in places:
         if _NO_PATH_FOR_MAKE.search(str(place.resolve())) is None and os.access(place, os.W_OK | os.X_OK):
             return place
     message = (
-        "a kernel cannot be built where the path has blanks or colons, and none of "
+        "a guest cannot be built where the path has blanks or colons, and none of "
         f"{', '.join(map(str, places))} will do; set TMPDIR to a folder without"
     )
     raise KernelBuildError(message)
 
 
 @contextmanager
-def _folder_in(place: Path) -> Iterator[Path]:
+def folder_in(place: Path) -> Iterator[Path]:
     """A new folder, gone at the end; in the cache the next builder sweeps that of one who was killed."""
     folder = Path(tempfile.mkdtemp(prefix="build-", dir=place))
     try:
