@@ -165,6 +165,13 @@ def test_the_wheel_of_another_fabbbr_is_not_taken_and_is_named(cache, wheel):
         GuestBackend()
 
 
+def test_on_another_processor_nothing_is_advised_that_cannot_be_had_there(cache, monkeypatch):
+    """It was told to install a wheel that there is none of, or to build what cannot be built."""
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    with pytest.raises(EnvironmentUnfitError, match=r"this machine is aarch64: .* --backend mininet$"):
+        GuestBackend()
+
+
 @pytest.mark.parametrize("missing", ["linux", "root.cpio", "image.json"])
 def test_an_image_that_is_not_whole_is_none(cache, missing):
     (put(cache / "torn") / missing).unlink()

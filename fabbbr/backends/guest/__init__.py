@@ -10,7 +10,7 @@ from fabbbr.backends.agent import agent_hash, read_outcome
 from fabbbr.backends.base import JOB, Report, Task, usable_cpus
 from fabbbr.backends.guest import wakeups
 from fabbbr.backends.guest.image.found import GuestImage, foreign_wheel, found_image, require_unaltered
-from fabbbr.backends.guest.kernel.build import GuestKernel
+from fabbbr.backends.guest.kernel.build import GuestKernel, foreign_processor
 from fabbbr.backends.guest.kernel.prebuilt import PrebuiltKernel, prebuilt_kernel
 from fabbbr.backends.guest.machine import Machine, Watch, boot, cpu_for_slot
 from fabbbr.backends.guest.runtime import sweep
@@ -160,6 +160,9 @@ def _source(clock: ClockKind) -> GuestImage | PrebuiltKernel:
 
 def _missing() -> str:
     """What there is not, and the ways to get it."""
+    foreign = foreign_processor()
+    if foreign is not None:
+        return foreign
     otherwise = (
         "build it once with: fabbbr guest build (some minutes); "
         "or run in real time: apt-get install user-mode-linux kmod, then --clock real"

@@ -286,11 +286,9 @@ def require_tools() -> None:
 def cannot_build() -> str | None:
     """Why no guest can be built here, and what to do; None where it can."""
     elsewhere = "or install the guest ready made: pip install fabbbr-guest"
-    if platform.machine() not in _PROCESSORS:
-        return (
-            f"the guest runs on x86-64 and this machine is {platform.machine()}: User Mode Linux knows no "
-            "other processor; use a Mininet host: fabbbr run … --backend mininet"
-        )
+    foreign = foreign_processor()
+    if foreign is not None:
+        return foreign
     missing = sorted({package for tool, package in _BUILD_TOOLS.items() if shutil.which(tool) is None})
     if not missing:
         return None
@@ -298,6 +296,16 @@ def cannot_build() -> str | None:
         f"building the guest needs {', '.join(missing)}: apt-get install {' '.join(missing)}; {elsewhere}; "
         "or use Debian's prebuilt kernel in real time: apt-get install user-mode-linux kmod, then "
         "fabbbr run … --clock real"
+    )
+
+
+def foreign_processor() -> str | None:
+    """Why no guest can run here, built or ready made; None where it can."""
+    if platform.machine() in _PROCESSORS:
+        return None
+    return (
+        f"the guest runs on x86-64 and this machine is {platform.machine()}: User Mode Linux knows no "
+        "other processor; use a Mininet host: fabbbr run … --backend mininet"
     )
 
 
