@@ -376,6 +376,13 @@ def _add_slice_create(actions: argparse._SubParsersAction[argparse.ArgumentParse
         "--skip-prepare", action="store_true", help="leave the machines as they are, without Ansible"
     )
     create.add_argument(
+        "--prepare-with",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a variable of the playbook prepare.yml, as in fabbbr_ccas=[bbr2]; may be given again",
+    )
+    create.add_argument(
         "--trust",
         action="store_true",
         help="let a definition of your own, which is Python, run without asking",

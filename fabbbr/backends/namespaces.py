@@ -105,9 +105,13 @@ class NamespaceProvider:
         name = machine.address.removeprefix(_PREFIX).partition(_APART)[0]
         return NamespaceChannel(machine.address, str(self._kept / name / machine.name))
 
-    def ansible(self, machine: LiveMachine) -> Mapping[str, str]:
-        """By the connection plugin of the playbooks."""
+    def ansible(self, machine: LiveMachine) -> Mapping[str, object]:
+        """By the connection plugin of the playbooks. Programs, modules and files are this machine's."""
         return {
+            "fabbbr_ccas": [],
+            "tcp_host_iperf3_minimum": "",
+            "tcp_host_persistent": False,
+            "tcp_host_tolerate_missing": True,
             "ansible_connection": "fabbbr_namespace",
             "fabbbr_namespace": machine.address,
             "ansible_python_interpreter": NODE_PYTHON,

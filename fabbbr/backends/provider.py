@@ -42,8 +42,8 @@ class Provider(Protocol):
     def channel(self, machine: LiveMachine) -> Channel:
         """The way to a machine, as root."""
 
-    def ansible(self, machine: LiveMachine) -> Mapping[str, str]:
-        """The variables with which Ansible reaches it."""
+    def ansible(self, machine: LiveMachine) -> Mapping[str, object]:
+        """The variables with which Ansible reaches it, and what of the roles does not fit such a machine."""
 
     def shell(self, machine: LiveMachine) -> tuple[str, ...]:
         """The command that opens a shell there for its user."""

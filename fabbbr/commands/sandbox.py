@@ -20,7 +20,7 @@ def main(arguments: argparse.Namespace) -> int:
     wanted, command = settings.from_arguments(arguments), tuple(arguments.argv)
     if arguments.on == "guest":
         return _in_guest(wanted, command)
-    outside.enter(wanted, command or (os.environ.get("SHELL", "/bin/sh"),))
+    return outside.enter(wanted, command or (os.environ.get("SHELL", "/bin/sh"),))
 
 
 def _in_guest(wanted: Settings, command: tuple[str, ...]) -> int:

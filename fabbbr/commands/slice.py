@@ -11,9 +11,11 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+import yaml
 from rich import box
 from rich.status import Status
 from rich.table import Table
@@ -69,7 +71,8 @@ def wish_of(arguments: argparse.Namespace) -> Wish:
         backend=arguments.backend,
         options=_options(arguments),
         definition=SliceChoice(
-            name=_definition(arguments.definition), parameters=dict(map(_pair, arguments.parameters))
+            name=_definition(arguments.definition),
+            parameters=dict(_pair("--param", text) for text in arguments.parameters),
         ),
         sites=_words(arguments.sites),
         rtt_s=None if arguments.rtt is None else _span("--rtt", arguments.rtt),
@@ -92,14 +95,24 @@ def _options(arguments: argparse.Namespace) -> dict[str, str]:
     return {INVENTORY: str(arguments.inventory.absolute())} if arguments.inventory else {}
 
 
+def _variables(arguments: argparse.Namespace) -> dict[str, object]:
+    """What is said for variables of the playbook, each value as YAML has it."""
+    said = dict(_pair("--prepare-with", text) for text in arguments.prepare_with)
+    try:
+        return {name: yaml.safe_load(value) for name, value in said.items()}
+    except yaml.YAMLError as error:
+        message = f"--prepare-with: not YAML: {' '.join(str(error).split())}"
+        raise UsageError(message) from error
+
+
 def _words(text: str | None) -> tuple[str, ...]:
     return tuple(word for word in (text or "").split(",") if word)
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _pair(option: str, text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals or not key:
-        message = f"--param {shown(text)}: give KEY=VALUE"
+        message = f"{option} {shown(text)}: give KEY=VALUE"
         raise UsageError(message)
     return key, value
 
@@ -130,7 +143,7 @@ def _create(arguments: argparse.Namespace) -> int:
                 or not attended(arguments)
                 or progress.paused(lambda: _agreed(console, reservation))
             ),
-            prepare=None if arguments.skip_prepare else prepare,
+            prepare=None if arguments.skip_prepare else partial(prepare, variables=_variables(arguments)),
         )
         decision = Decision(arguments.name, wish, provider, trust_of(arguments))
         made = life.create(arguments.name, wish, decision, provider, way)

@@ -15,7 +15,7 @@ def inventory(
     reservation: Reservation,
     live: LiveSlice,
     topology: Topology,
-    connections: Mapping[str, Mapping[str, str]],
+    connections: Mapping[str, Mapping[str, object]],
 ) -> dict[str, Any]:
     """The inventory as JSON, which Ansible reads too; ``connections`` is machine → how Ansible reaches it.
 

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,16 @@ _LINES_TOLD = 5
 _WORST = ("fatal:", "ERROR", "[ERROR]", "failed:")
 
 
-def prepare(inventory: dict[str, Any], tell: Callable[[str], None], *, playbook: Path | None = None) -> None:
+def prepare(
+    inventory: dict[str, Any],
+    tell: Callable[[str], None],
+    *,
+    variables: Mapping[str, Any] | None = None,
+    playbook: Path | None = None,
+) -> None:
     """Run the playbook (default: the bundled ``prepare.yml``) over the inventory; ``tell`` gets its tasks.
+
+    ``variables`` go before those of roles and inventory.
 
     Raise EnvironmentUnfitError where there is no Ansible, BackendError with its own words when a task failed.
     """
@@ -32,7 +40,7 @@ def prepare(inventory: dict[str, Any], tell: Callable[[str], None], *, playbook:
         file.chmod(0o600)
         (file.parent / "ansible.cfg").touch()
         with subprocess.Popen(
-            (program, "-i", str(file), str(play)),
+            (program, "-i", str(file), "--extra-vars", json.dumps(dict(variables or {})), str(play)),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
