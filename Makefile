@@ -12,7 +12,7 @@ QEMU_PACKAGES := qemu-system-x86 qemu-utils mmdebstrap dpkg-dev e2fsprogs openss
 DEMO := runs/demo
 N ?= 20
 
-.PHONY: help setup image demo test test-fast test-again test-fabric test-qemu sweep fuzz check format guest wheels study benchmark clean
+.PHONY: help setup image demo test test-fast test-again test-fabric ci-dry-run test-qemu sweep fuzz check format guest wheels study benchmark clean
 
 help:
 	@echo "make demo       install, build the guest image, rerun two papers quickly, show what came of each"
@@ -23,6 +23,7 @@ help:
 	@echo "make test-fast  the tests that need no guest, no browser and no root"
 	@echo "make test-again the tests with guests N times in a row (N=20) while two processes spin"
 	@echo "make test-fabric  the real fablib against the double of FABRIC (root)"
+	@echo "make ci-dry-run  a slice of name spaces in a guest: create, prepare by Ansible, run, report, teardown"
 	@echo "make test-qemu  the role bbr on whole distributions under qemu (hours without hardware virtualisation)"
 	@echo "make sweep      every system call of a run fails in turn (ten minutes); what came of it, as a table"
 	@echo "make fuzz       ten million random steps through the core of BBRv2 and BBRv3"
@@ -68,7 +69,7 @@ demo: | $(BIN)/.begun
 
 check: setup
 	@scripts/install-packages shellcheck
-	@shellcheck scripts/install-packages fabbbr/backends/guest/init.sh .ci/run tests/bpf/able \
+	@shellcheck scripts/install-packages scripts/ci-dry-run fabbbr/backends/guest/init.sh .ci/run tests/bpf/able \
 		playbooks/roles/bbr/files/bpf/fab-bbr-bpf
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
@@ -100,6 +101,11 @@ test-fast: setup
 # They wait for each other's machines most of the time.
 test-fabric: .venv-fabric/.installed
 	@.venv-fabric/bin/pytest -n 3 tests/fabric tests/unit/test_sandbox_*.py
+
+ci-dry-run: guest
+	@scripts/install-packages $(TEST_PACKAGES)
+	@mkdir -p runs
+	@$(BIN)/fabbbr guest run -- scripts/ci-dry-run runs/ci-dry-run
 
 test-again: guest
 	@$(BIN)/python -m benchmarks.again $(N)

@@ -19,6 +19,8 @@ from fabbbr.topology import Topology
 
 PINGS = 10
 RATE_S = 10
+_NEAR_S, _NEAR_RATE_S = 1e-3, 1
+"""Where the round trip is shorter a TCP flow is at its rate at once."""
 _GAP_S = 0.2
 _PINGS_LIMIT_S = 30
 _MOST_PAIRS = 100
@@ -100,8 +102,9 @@ def _measured(
     rtt_s, lost, said = read_ping(pinged)
     rate_bps = None
     if with_rate and rtt_s is not None:
-        tell(f"rate {a} to {b}, {RATE_S} s")
-        rate_bps, said = _rate(paths, a, address)
+        seconds = RATE_S if rtt_s >= _NEAR_S else _NEAR_RATE_S
+        tell(f"rate {a} to {b}, {seconds} s")
+        rate_bps, said = _rate(paths, a, address, seconds)
     return MeasuredPair(sender=a, receiver=b, rtt_s=rtt_s, lost=lost, rate_bps=rate_bps, said=said)
 
 
@@ -111,11 +114,11 @@ def _pinged(paths: Paths, sender: str, address: str, count: int) -> Answer:
     return paths.run(sender, argv, timeout_s=_PINGS_LIMIT_S + 5)
 
 
-def _rate(paths: Paths, sender: str, address: str) -> tuple[float | None, str]:
+def _rate(paths: Paths, sender: str, address: str, seconds: int) -> tuple[float | None, str]:
     rate_bps, said = None, ""
     for _ in range(_NO_SERVER_YET):
-        argv = ("iperf3", "-c", address, "-t", str(RATE_S), "-J", "--connect-timeout", "5000")
-        rate_bps, said = read_iperf3(paths.run(sender, argv, timeout_s=RATE_S + 20))
+        argv = ("iperf3", "-c", address, "-t", str(seconds), "-J", "--connect-timeout", "5000")
+        rate_bps, said = read_iperf3(paths.run(sender, argv, timeout_s=seconds + 20))
         if "refused" not in said:
             break
         paths.run(sender, ("sleep", "1"), timeout_s=5)

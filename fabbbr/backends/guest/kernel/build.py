@@ -35,6 +35,14 @@ _BUILD_TOOLS = {
 }  # fmt: skip
 # What is installed beside the compiler stands in a kernel's configuration, and that in the kernel.
 _MAKE = ("make", "ARCH=um", *(f"{tool}=fabbbr-has-none" for tool in ("RUSTC", "BINDGEN", "PAHOLE")))
+_TARGET = ("FAB_BBR_AS=y", "linux")
+_SET = {
+    "KBUILD_BUILD_TIMESTAMP": "2000-01-01",
+    "KBUILD_BUILD_USER": "fabbbr",
+    "KBUILD_BUILD_HOST": "fabbbr",
+    "KBUILD_BUILD_VERSION": "1",
+    "LC_ALL": "C",
+}
 _HANDED_ON = ("HOME", "LD_LIBRARY_PATH", "PATH", "TMPDIR")
 _PROCESSORS = ("x86_64", "AMD64")
 _EXPECTED_LINES = 712
@@ -93,7 +101,8 @@ def kernels_folder() -> Path:
 
 def recipe_hash() -> str:
     """Digest of all that decides the kernel beside its source: configuration, edits and build steps."""
-    digest = hashlib.sha256()
+    steps = (*_MAKE, *_TARGET, *("=".join(one) for one in sorted(_SET.items())))
+    digest = hashlib.sha256("\0".join(steps).encode())
     for file in (*_INGREDIENTS, *bbr_sources()):
         digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
@@ -212,7 +221,7 @@ def _refused(asked: str, taken: str) -> Iterator[str]:
 def _compile(tree: Path, jobs: int, progress: Progress) -> None:
     log = tree / "build.log"
     process = subprocess.Popen(
-        (*_MAKE, "FAB_BBR_AS=y", f"-j{jobs}", "linux"),
+        (*_MAKE, *_TARGET, f"-j{jobs}"),
         cwd=tree,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -247,12 +256,7 @@ def _has_seccomp(tree: Path) -> bool:
 def _environment() -> dict[str, str]:
     """What make gets: nothing of the user's that could steer it, nor of a make that started us."""
     kept = {name: os.environ[name] for name in _HANDED_ON if name in os.environ}
-    return kept | {
-        "KBUILD_BUILD_TIMESTAMP": "2000-01-01",
-        "KBUILD_BUILD_USER": "fabbbr",
-        "KBUILD_BUILD_HOST": "fabbbr",
-        "LC_ALL": "C",
-    }
+    return kept | _SET
 
 
 def _step(argv: tuple[str, ...], cwd: Path) -> None:
