@@ -17,6 +17,13 @@ from fabbbr.sandbox.ground.root import Root, new_host_key
 
 _SCRIPT = Path(__file__).with_name("node.sh")
 _END_S = 10.0
+_SETTINGS = {
+    # Addresses are there at once: nobody else could have them.
+    "net.ipv6.conf.all.accept_dad": "0",
+    "net.ipv6.conf.default.accept_dad": "0",
+    # Everybody may ping, as distributions let them: not every file system carries the program's own capability.
+    "net.ipv4.ping_group_range": "0 2147483647",
+}
 
 
 class Socket(Record):
@@ -52,9 +59,7 @@ class Node:
     def boot(self) -> None:
         """A fresh network name space with the management interface, and the first process."""
         tools.run("ip", "netns", "add", self.namespace)
-        tools.write_sysctls(
-            self.namespace, {"net.ipv6.conf.all.accept_dad": "0", "net.ipv6.conf.default.accept_dad": "0"}
-        )
+        tools.write_sysctls(self.namespace, _SETTINGS)
         tools.ip(self.namespace, ["link set lo up"])
         if self.machine.management is not None:
             self._manage(self.machine.management)

@@ -13,9 +13,8 @@ ports = []
 for name, site, model in (("Node1", "TACC", "NIC_ConnectX_6"), ("Node2", "SALT", "NIC_ConnectX_5")):
     node = slice.add_node(name=name, site=site, image="default_ubuntu_24")
     ports.append(node.add_component(model=model, name="nic").get_interfaces())
-for first, second in (ports,):
-    first[0].set_vlan("100")
-    second[0].set_vlan("100")
+for first, _ in ports:
+    first.set_vlan("100")
 ptp = slice.add_l2network(
     name="ptp", interfaces=[pair[0] for pair in ports], type="L2PTP", subnet=IPv4Network("10.77.1.0/24")
 )
@@ -30,13 +29,10 @@ slice.submit()
 slice = fablib.get_slice("SmartNIC")
 slice.list_interfaces()
 node1, node2 = slice.get_node("Node1"), slice.get_node("Node2")
-tags = (
-    "type vlan"
-    not in node1.execute("sudo ip link add link lo name t type vlan id 9 || echo none", quiet=True)[0]
-)
+probed, _ = node1.execute("sudo ip link add link lo name probe type vlan id 9 && echo yes", quiet=True)
 networks = (
-    ["sts"] if "none" in node1.execute("ip link show t || echo none", quiet=True)[0] else ["ptp", "sts"]
-)
+    ["ptp", "sts"] if probed == "yes\n" else ["sts"]
+)  # not every kernel that carries the double knows tags
 for network in networks:
     stdout, _ = node1.execute(
         f"ping -c 2 -i 0.2 {node2.get_interface(network_name=network).get_ip_addr()}", quiet=True
