@@ -282,6 +282,50 @@ def test_refused_part_of_a_modification_is_an_error_and_leaves_with_accept(clien
     assert set(topology(text=accepted["model"]).nodes) == {"n1"}
 
 
+def with_cards(client, slice_id, number):
+    """Ask for so many dedicated cards in the node: the state that this comes to, and what is there then."""
+    from fim.slivers.component_catalog import ComponentModelType
+
+    graph = topology(text=client.slice(slice_id, "GRAPHML")["model"])
+    node = graph.nodes["n1"]
+    for name in [name for name in node.components if int(name[3:]) >= number]:
+        node.remove_component(name)
+    for missing in range(len(node.components), number):
+        node.add_component(name=f"nic{missing}", model_type=ComponentModelType.SmartNIC_ConnectX_6)
+    client.orchestrator("PUT", f"/slices/modify/{slice_id}", data=graph.serialize())
+    state = client.slice(client.settled(slice_id))["state"]
+    accepted = client.orchestrator("POST", f"/slices/modify/{slice_id}/accept").json["data"][0]
+    return state, len(topology(text=accepted["model"]).nodes["n1"].components)
+
+
+def free_cards(client):
+    hosts = client.orchestrator("GET", "/resources/summary").json["data"][0]["hosts"]
+    host = next(host for host in hosts if host["name"] == "tacc-w1.fabric-testbed.net")
+    return host["components"]["SmartNIC-ConnectX-6"]["available"]
+
+
+def test_cards_that_a_host_has_not_got_are_refused_and_leave_with_accept(client):
+    slice_id = client.made()
+    assert with_cards(client, slice_id, 2) == ("ModifyOK", 2)
+    assert free_cards(client) == 0
+    assert with_cards(client, slice_id, 3) == ("ModifyError", 2)
+
+
+def test_card_that_is_given_back_is_free_again(client):
+    slice_id = client.made()
+    with_cards(client, slice_id, 2)
+    assert with_cards(client, slice_id, 1) == ("ModifyOK", 1)
+    assert free_cards(client) == 1
+
+
+def test_ordered_error_of_a_modification_strikes_a_new_node(client):
+    slice_id = client.made()
+    client.ask("POST", names.ADMIN, "/faults", token=None, data="modify-error:node=n2")
+    graph = topology(("n2", "TACC"), text=client.slice(slice_id, "GRAPHML")["model"])
+    client.orchestrator("PUT", f"/slices/modify/{slice_id}", data=graph.serialize())
+    assert client.slice(client.settled(slice_id))["state"] == "ModifyError"
+
+
 def test_lease_that_ends_takes_the_nodes_away(client):
     end = (datetime.now(timezone.utc) + timedelta(seconds=3)).strftime(names.TIME_FORMAT)
     slice_id = client.create(lease_end_time=end).json["data"][0]["slice_id"]

@@ -101,12 +101,19 @@ class Deployment:
             for _, component in wanted.gone_components:
                 for port in component.ports:
                     self._ground.remove_port(port.id)
+            shrunk = {node.id for node, _ in wanted.gone_components}
+            grown = {node.id for node, _ in wanted.new_components}
+            for node in [node for node in made.asked.nodes if node.id in shrunk - grown]:
+                with self._turn:
+                    self._inventory.extend(node)
 
     def _ticket(self, made: Slice, node: AskedNode) -> bool:
         """Find a host; a refusal closes the sliver with FABRIC's words."""
         try:
             user = self._user(node)
             self._strike("insufficient-resources", node)
+            if made.state == "Modifying":
+                self._strike("modify-error", node)
             with self._turn:
                 host = self._inventory.allocate(node)
                 made.machines[node.id] = self._grants.machine(node, host, made.keys, user)
@@ -139,6 +146,7 @@ class Deployment:
         except InsufficientError as error:
             self._event("component refused", slice=made.name, node=node.name, said=str(error))
             made.mark(node.id, "Active", str(error))
+            made.graph.refuse_component(node.id, component)
             made.refused.add(component)
             return False
         return True

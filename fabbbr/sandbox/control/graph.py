@@ -72,6 +72,15 @@ class Graph:
         info = ReservationInfo(reservation_id=sliver, reservation_state=state, **said)
         self._element(element).set_properties(reservation_info=info)
 
+    def refuse_component(self, node: str, component: str) -> None:
+        """Write that a component of a node cannot be had, so that it is pruned."""
+        from fim.slivers.capacities_labels import ReservationInfo
+
+        info = ReservationInfo(reservation_state="Failed")
+        for found in self._element(node).components.values():
+            if found.node_id == component:
+                found.set_properties(reservation_info=info)
+
     def grant_machine(self, machine: Machine) -> None:
         """Write what a node was given."""
         from fim.slivers.capacities_labels import Labels

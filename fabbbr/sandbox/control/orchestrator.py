@@ -111,6 +111,7 @@ class Orchestrator:
             if made.state in states.MODIFIED:
                 made.graph.prune()
                 made.asked = made.graph.asked()
+                made.refused.clear()
                 kept = made.asked.elements
                 made.slivers = {
                     element: sliver for element, sliver in made.slivers.items() if element in kept

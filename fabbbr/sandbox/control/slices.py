@@ -70,8 +70,9 @@ class Slice:
 
     @property
     def failed(self) -> bool:
-        """Whether any of its slivers came to nothing."""
-        return any(sliver.state in {"Closed", "Failed"} for sliver in self.slivers.values())
+        """Whether anything that it asks for came to nothing."""
+        closed = (sliver.state in {"Closed", "Failed"} for sliver in self.slivers.values())
+        return bool(self.refused) or any(closed)
 
     def record(self, *, model: bool) -> Json:
         """What GET /slices tells of it."""

@@ -21,7 +21,7 @@ _SETTINGS = {
     # Addresses are there at once: nobody else could have them.
     "net.ipv6.conf.all.accept_dad": "0",
     "net.ipv6.conf.default.accept_dad": "0",
-    # Everybody may ping, as distributions let them: not every file system carries the program's own capability.
+    # Everybody may ping, as distributions let them: not every file system carries the program's capability.
     "net.ipv4.ping_group_range": "0 2147483647",
 }
 
