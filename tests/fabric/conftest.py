@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from fabbbr.backends.guest.image.found import found_image
+
 PROGRAMS = Path(__file__).with_name("programs")
-LONGEST_S = 300
+LONGEST_S = 900
 collect_ignore = ["programs", "faulty", "inside"]  # each would run where it is imported
 
 
@@ -56,15 +58,17 @@ class Outcome:
 @pytest.fixture
 def sandbox(tmp_path, fablib):
     """Run a program of `programs/`, or a command, beside a double of its own."""
-    if os.geteuid() != 0 or shutil.which("unshare") is None:
-        pytest.skip("whole sandboxes need root and unshare")
     if shutil.which("/usr/sbin/sshd") is None or shutil.which("sudo") is None:
         pytest.skip("whole sandboxes need sshd and sudo: make test-fabric")
 
-    def run(what: str | tuple[str, ...], *options: str) -> Outcome:
+    def run(what: str | tuple[str, ...], *options: str, on: str = "host") -> Outcome:
+        if on == "host" and (os.geteuid() != 0 or shutil.which("unshare") is None):
+            pytest.skip("whole sandboxes on a host need root and unshare")
+        if on == "guest" and found_image() is None:
+            pytest.skip("there is no guest image: fabbbr guest build")
         log = tmp_path / "log"
         command = (sys.executable, str(PROGRAMS / f"{what}.py")) if isinstance(what, str) else what
-        started = start(*options, "--log", str(log), "--", *command, cwd=tmp_path)
+        started = start("--on", on, *options, "--log", str(log), "--", *command, cwd=tmp_path)
         try:
             output, _ = started.communicate(timeout=LONGEST_S)
         finally:

@@ -22,7 +22,11 @@ def dry_run(tmp_path_factory):
         pytest.skip("fabbbr is not installed beside this Python: make setup")
     out = tmp_path_factory.mktemp("dry") / "run"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    script = (str(CHECKOUT / "scripts" / "ci-dry-run"), str(out), str(Path(sys.executable).with_name("fabbbr")))
+    script = (
+        str(CHECKOUT / "scripts" / "ci-dry-run"),
+        str(out),
+        str(Path(sys.executable).with_name("fabbbr")),
+    )
     done = subprocess.run(
         (sys.executable, "-m", "fabbbr.cli", "guest", "run", "--mount", str(out.parent), "--", *script),
         cwd=CHECKOUT, capture_output=True, text=True, check=False, env=environment,
