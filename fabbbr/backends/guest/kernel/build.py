@@ -241,7 +241,8 @@ def _compile(tree: Path, jobs: int, progress: Progress) -> None:
             os.killpg(process.pid, signal.SIGKILL)
             raise
     if process.returncode != 0:
-        errors = [line for line in log.read_text(encoding="utf-8").splitlines() if "rror" in line]
+        lines = log.read_text(encoding="utf-8").splitlines()
+        errors = [line for line in lines if "error:" in line or "***" in line]
         kept = kernels_folder() / "failed-build.log"
         shutil.copy(log, kept)
         message = f"the kernel did not compile: {(errors or ['no error line'])[0].strip()}; the log is {kept}"
