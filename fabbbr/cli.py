@@ -165,7 +165,7 @@ def _add_guest_commands(guest: argparse.ArgumentParser) -> None:
 
 
 def _add_sandbox(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    from fabbbr.sandbox.settings import add_options
+    from fabbbr.sandbox.options import add_options
 
     sandbox = _command(
         commands, "sandbox", "sandbox", "run a command beside a double of the FABRIC testbed on this machine"

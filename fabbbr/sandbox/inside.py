@@ -24,7 +24,8 @@ from fabbbr.sandbox.control.sites import POSITIONS
 from fabbbr.sandbox.ground import images, tools
 from fabbbr.sandbox.ground.namespaces import NameSpaces
 from fabbbr.sandbox.journal import Journal
-from fabbbr.sandbox.settings import Settings, add_options, from_arguments
+from fabbbr.sandbox.options import add_options
+from fabbbr.sandbox.settings import Settings, from_arguments
 
 WORLD = Path("/run/fabbbr")
 """On a file system in memory that covers /run: sockets of the machine's services are out of reach."""

@@ -7,10 +7,7 @@ from pathlib import Path
 
 from fabbbr.record import Record
 from fabbbr.sandbox.faults import Fault
-
-DEFAULT_SCALE = 0.02
-DEFAULT_TAGS = ("Slice.Multisite", "VM.NoLimit", "Component.SmartNIC", "Net.NoLimitBW")
-"""Of the project: enough for every experiment that fabbbr ships. ``--tag none`` is a fresh project."""
+from fabbbr.sandbox.options import DEFAULT_SCALE, DEFAULT_TAGS
 
 
 class Settings(Record):
@@ -44,35 +41,6 @@ def _written(fault: Fault) -> str:
     return ":".join([fault.kind, ",".join(f"{key}={value}" for key, value in pairs.items())]).rstrip(":")
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of both `fabbbr sandbox` and the first program inside."""
-    parser.add_argument(
-        "--scale",
-        type=_positive,
-        default=DEFAULT_SCALE,
-        metavar="X",
-        help=f"share of FABRIC's own waiting times; 1 is as on FABRIC (default: {DEFAULT_SCALE})",
-    )
-    parser.add_argument(
-        "--fault",
-        action="append",
-        default=[],
-        metavar="KIND[:KEY=VALUE,…]",
-        help="a failure on purpose, as in ssh-late:node=h1,seconds=30; may be given again",
-    )
-    parser.add_argument(
-        "--tag",
-        action="append",
-        metavar="TAG",
-        help=f"a permission of the project; none for a fresh one (default: {' '.join(DEFAULT_TAGS)})",
-    )
-    parser.add_argument("--seed", type=int, default=1, metavar="S", help="of all that is drawn (default: 1)")
-    parser.add_argument(
-        "--token-hours", type=_positive, default=4.0, metavar="H", help="how long a token lives (default: 4)"
-    )
-    parser.add_argument("--log", type=Path, metavar="DIR", help="where requests and events are kept")
-
-
 def from_arguments(arguments: argparse.Namespace) -> Settings:
     """The settings that were asked for; UsageError when a fault cannot be read."""
     tags = DEFAULT_TAGS if arguments.tag is None else tuple(tag for tag in arguments.tag if tag != "none")
@@ -84,11 +52,3 @@ def from_arguments(arguments: argparse.Namespace) -> Settings:
         token_hours=arguments.token_hours,
         log=None if arguments.log is None else arguments.log.absolute(),
     )
-
-
-def _positive(text: str) -> float:
-    value = float(text)
-    if not 0 < value < float("inf"):
-        message = f"{text} is not a positive number"
-        raise argparse.ArgumentTypeError(message)
-    return value

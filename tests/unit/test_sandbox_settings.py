@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from fabbbr.errors import UsageError
 from fabbbr.sandbox.faults import KEYS, Fault, Faults
-from fabbbr.sandbox.settings import Settings, add_options, from_arguments
+from fabbbr.sandbox.options import add_options
+from fabbbr.sandbox.settings import Settings, from_arguments
 
 WORDS = st.text("abcxyz019_-/", min_size=1, max_size=8)
 VALUES = {
