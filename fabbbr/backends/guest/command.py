@@ -21,6 +21,7 @@ from math import inf
 from pathlib import Path
 from typing import BinaryIO
 
+from fabbbr import bundled
 from fabbbr.backends.base import CancelledError
 from fabbbr.backends.guest.image.found import found_image, require_unaltered
 from fabbbr.backends.guest.machine import Machine, Watch, boot, cpu_for_slot
@@ -134,7 +135,9 @@ def _work_folder() -> Iterator[Path]:
 def _mounted(outside: Outside) -> dict[str, Path]:
     """Name → folder of the host that the guest has at the same path: may be written, or would be hidden."""
     package = Path(__file__).resolve().parents[2]
-    read = {Path(sys.prefix), Path(sys.base_prefix), package}
+    # In a checkout what is bundled lies beside the package, and so does the analysis.
+    shipped = bundled.folder("playbooks").parent
+    read = {Path(sys.prefix), Path(sys.base_prefix), package, shipped}
     hidden = {folder for folder in read if folder.as_posix().startswith(_HIDDEN)}
     folders = {outside.folder.resolve(), *(folder.resolve() for folder in outside.mounts), *hidden}
     # Those above come before those below, which would be hidden by them.
