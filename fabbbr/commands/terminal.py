@@ -21,6 +21,15 @@ class Terminal(Console):
     def __init__(self, *, stderr: bool = False, width: int | None = None) -> None:
         super().__init__(stderr=stderr, width=width, markup=False, emoji=False, highlight=False)
 
+    @property
+    def is_terminal(self) -> bool:
+        """Whether a line can be drawn anew.
+
+        Rich also says so where FORCE_COLOR is set, as Jupyter does for the cells of a notebook: they would keep
+        every picture of a progress line.
+        """
+        return not self.file.closed and self.file.isatty()
+
     def say(self, *pieces: str | tuple[str, str], end: str = "\n") -> None:
         """One line, of texts, plain or with their style: ``say(("failed", "red"), f" {cell}: {reason}")``."""
         safe = (visible(one) if isinstance(one, str) else (visible(one[0]), one[1]) for one in pieces)

@@ -12,7 +12,7 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
-CELL_S = 1500
+CELL_S = 900
 """Of the clock of the place, for one cell."""
 
 

@@ -162,3 +162,12 @@ def test_verdicts_and_comparisons_are_text(capsys):
     results._print_comparison(frame)
     told = capsys.readouterr().out
     assert told == "[/s]  1 changed\n  changed  [red]: 1 → 2, a − b 1 (0.5 to 1.5)\n"
+
+
+def test_a_notebook_that_forces_colours_gets_lines_and_no_animation(capsys, monkeypatch):
+    """Jupyter sets FORCE_COLOR for what `%%bash` runs, and its pipe is no terminal."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    console = Terminal()
+    with console.status("waiting"):
+        console.say(("done", "bold"))
+    assert capsys.readouterr().out == "done\n"
