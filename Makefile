@@ -100,7 +100,8 @@ test-fast: setup
 
 # They wait for each other's machines most of the time.
 test-fabric: .venv-fabric/.installed
-	@.venv-fabric/bin/pytest -n 3 tests/fabric tests/unit/test_sandbox_*.py
+	@.venv-fabric/bin/pytest -n 3 tests/fabric tests/unit/test_sandbox_*.py \
+		tests/notebooks/test_notebooks.py::test_the_study_goes_from_create_to_teardown_beside_the_double
 
 ci-dry-run: guest
 	@scripts/install-packages $(TEST_PACKAGES)

@@ -31,6 +31,8 @@ def _in_guest(wanted: Settings, command: tuple[str, ...]) -> int:
         )
         raise UsageError(message)
     outside.require_programs()
+    if wanted.log is not None:
+        wanted.log.mkdir(parents=True, exist_ok=True)  # what is not there cannot be mounted
     kept = {name: value for name in _KEPT if (value := os.environ.get(name)) is not None}
     return run_in_guest(
         outside.first_program(wanted, command),

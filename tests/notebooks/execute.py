@@ -13,12 +13,11 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 CELL_S = 900
-"""Of the clock of the place, for one cell."""
+"""For one cell, by the clock of the place."""
 
 
 def main(path: Path) -> int:
     notebook = nbformat.read(path, as_version=4)
-    # A socket in the file system: a place without a network has one too.
     client = NotebookClient(notebook, timeout=CELL_S, kernel_name="python3", on_cell_executed=_show)
     try:
         client.execute()
