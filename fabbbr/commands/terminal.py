@@ -25,8 +25,8 @@ class Terminal(Console):
     def is_terminal(self) -> bool:
         """Whether a line can be drawn anew.
 
-        Rich also says so where FORCE_COLOR is set, as Jupyter does for the cells of a notebook: they would keep
-        every picture of a progress line.
+        Rich also says so where FORCE_COLOR is set, as Jupyter does for what a cell runs: all the pictures of a
+        progress line would be kept there.
         """
         return not self.file.closed and self.file.isatty()
 
