@@ -7,7 +7,6 @@ own and to be root in them; :mod:`fabbbr.sandbox.outside` makes these on a host.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import signal
@@ -110,13 +109,19 @@ def _private_files() -> None:
     hosts = WORLD / "hosts"
     hosts.write_text("".join(f"{address} {who}\n" for address, who in known.items()))
     tools.run("mount", "--bind", str(hosts), "/etc/hosts")
-    nobody = WORLD / "resolv.conf"
-    nobody.touch()
-    with contextlib.suppress(OSError):  # a link into /run dangles now
+    _ask_nobody(resolver)
+    tools.ip(None, ["link set lo up", f"addr replace {names.CONTROL_ADDRESS}/8 dev lo"])
+
+
+def _ask_nobody(resolver: Path) -> None:
+    """No name server: what /etc/hosts does not know there is not."""
+    if resolver.is_relative_to("/run"):  # a link there dangles since /run is covered
         resolver.parent.mkdir(parents=True, exist_ok=True)
         resolver.touch()
-    tools.run("mount", "--bind", str(nobody), str(resolver))
-    tools.ip(None, ["link set lo up", f"addr replace {names.CONTROL_ADDRESS}/8 dev lo"])
+    elif resolver.exists():
+        nobody = WORLD / "resolv.conf"
+        nobody.touch()
+        tools.run("mount", "--bind", str(nobody), str(resolver))
 
 
 def _private_tmp(*kept: Path) -> None:

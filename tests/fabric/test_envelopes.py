@@ -7,6 +7,7 @@ import json
 import threading
 import time
 from datetime import datetime, timedelta, timezone
+from uuid import uuid4
 
 import pytest
 
@@ -85,7 +86,11 @@ def topology(*nodes, text=None):
     from fim.slivers.capacities_labels import Capacities
     from fim.user.topology import ExperimentTopology
 
-    made = ExperimentTopology(graph_string=text, importer=NetworkXGraphImporterDisjoint())
+    made = ExperimentTopology(importer=NetworkXGraphImporterDisjoint())
+    if (
+        text is not None
+    ):  # client and server share FIM's store here: under the same name they would share the graph
+        made.load(graph_string=text, new_graph_id=str(uuid4()))
     for name, site in nodes:
         made.add_node(
             name=name, site=site, capacities=Capacities(core=2, ram=8, disk=10), image_ref="default_rocky_9",
@@ -280,6 +285,25 @@ def test_refused_part_of_a_modification_is_an_error_and_leaves_with_accept(clien
     accepted = client.orchestrator("POST", f"/slices/modify/{slice_id}/accept").json["data"][0]
     assert accepted["state"] == "StableError"
     assert set(topology(text=accepted["model"]).nodes) == {"n1"}
+
+
+def test_refused_modification_leaves_the_slice_as_it_was(tmp_path, fablib):
+    client = Client(tmp_path, tags=())
+    slice_id = client.made()
+    before = client.slice(slice_id, "GRAPHML")
+    wider = topology(("n2", "UTAH"), text=before["model"])
+    graph = wider.serialize().replace(wider.graph_model.graph_id, before["graph_id"])  # as fablib sends it
+    refused(client.orchestrator("PUT", f"/slices/modify/{slice_id}", data=graph), 500, "Slice.Multisite")
+    after = client.slice(slice_id, "GRAPHML")
+    assert set(topology(text=after["model"]).nodes) == {"n1"}
+    assert (after["state"], after["graph_id"]) == ("StableOK", before["graph_id"])
+
+
+def test_graph_has_a_new_name_with_every_modification(client):
+    slice_id = client.made()
+    before = client.slice(slice_id, "GRAPHML")
+    client.orchestrator("PUT", f"/slices/modify/{slice_id}", data=before["model"])
+    assert client.slice(slice_id)["graph_id"] != before["graph_id"]
 
 
 def with_cards(client, slice_id, number):

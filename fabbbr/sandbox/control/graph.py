@@ -7,6 +7,7 @@ fablib sees a live node.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from fabbbr.sandbox.control.answers import Json, RefusedError
 from fabbbr.sandbox.control.asked import Asked, AskedComponent, AskedNetwork, AskedNode, AskedPlug, AskedPort
@@ -35,10 +36,11 @@ class Graph:
         from fim.user.topology import ExperimentTopology
 
         try:
-            # The default importer keeps every graph of the process in one store.
-            self._topology: ExperimentTopology = ExperimentTopology(
-                graph_string=text, importer=NetworkXGraphImporterDisjoint()
-            )
+            # FIM keeps all graphs of the process in one store, by name: under the name that it came with this
+            # graph would take the place of the slice's own before anybody has permitted it.
+            importer = NetworkXGraphImporterDisjoint()
+            self._topology: ExperimentTopology = ExperimentTopology(importer=importer)
+            self._topology.load(graph_string=text, new_graph_id=str(uuid4()))
             self._topology.validate()
         except Exception as error:  # FIM raises many unrelated classes
             raise RefusedError(str(error)) from error
@@ -47,6 +49,10 @@ class Graph:
     def id(self) -> str:
         """The graph's own name; a new one with every modification."""
         return str(self._topology.graph_model.graph_id)
+
+    def discard(self) -> None:
+        """Take it out of FIM's store; it is not to be used any more."""
+        self._topology.graph_model.delete_graph()
 
     def serialize(self) -> str:
         """The graph as GraphML."""

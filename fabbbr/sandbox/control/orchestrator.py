@@ -91,6 +91,7 @@ class Orchestrator:
             self._permit(asked)
             wanted = changes(made.asked, asked)
             made.refused.clear()
+            made.graph.discard()
             made.graph, made.asked = graph, asked
             for element in wanted.abandoned:
                 made.slivers.pop(element)
