@@ -133,13 +133,14 @@ def _private_tmp(*kept: Path) -> None:
     for part in ("outer", "upper", "work"):
         (own / part).mkdir(parents=True)
     (own / "upper").chmod(0o1777)
-    tools.run("mount", "--bind", str(tmp), str(own / "outer"))
+    # With what is mounted below: in a guest the folders that are kept are.
+    tools.run("mount", "--rbind", str(tmp), str(own / "outer"))
     layers = f"lowerdir={own / 'outer'},upperdir={own / 'upper'},workdir={own / 'work'}"
     tools.run("mount", "-t", "overlay", "-o", layers, "overlay", str(tmp))
     for folder in kept:
         if tmp in folder.parents:
             tools.run("mount", "--bind", str(own / "outer" / folder.relative_to(tmp)), str(folder))
-    tools.run("umount", str(own / "outer"))
+    tools.run("umount", "--recursive", str(own / "outer"))
     os.chdir(kept[0])
 
 
