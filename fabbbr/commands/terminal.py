@@ -25,7 +25,7 @@ class Terminal(Console):
     def is_terminal(self) -> bool:
         """Whether a line can be drawn anew.
 
-        Rich also says so where FORCE_COLOR is set, as Jupyter does for what a cell runs: all the pictures of a
+        Rich also says so where FORCE_COLOR is set, as Jupyter does for what a cell runs: all pictures of a
         progress line would be kept there.
         """
         return not self.file.closed and self.file.isatty()
