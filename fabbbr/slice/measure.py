@@ -132,9 +132,9 @@ _TIMES = re.compile(r"= ([\d.]+)/[\d.]+/[\d.]+/[\d.]+ ms")
 def read_ping(answer: Answer) -> tuple[float | None, float, str]:
     """Least round trip, share of lost pings, and why there are none.
 
-    >>> said = "4 packets transmitted, 3 received, 25% packet loss; rtt min/avg/max/mdev = 26.010/27/28/1 ms"
+    >>> said = "4 packets transmitted, 3 received, 25% packet loss; rtt min/avg/max/mdev = 26/27/28/1 ms"
     >>> read_ping(Answer(exit=0, stderr="", stdout=said))
-    (0.02601, 0.25, '')
+    (0.026, 0.25, '')
     """
     summary, times = _SUMMARY.search(answer.stdout), _TIMES.search(answer.stdout)
     if summary is None:

@@ -20,7 +20,7 @@ LIMIT_S = 60
 WAITING_PART = """
 import sys, time
 from agent import lab, part
-def carry_out(job_path, results, barrier):
+def carry_out(job_path, results, barrier, build):
     try:
         barrier.wait("configure")
     except lab.StageError as error:

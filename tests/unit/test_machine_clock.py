@@ -52,11 +52,11 @@ def test_the_times_of_files_are_no_matter_to_a_run_folder(tmp_path, instant_s, c
 
 
 def test_the_agent_is_packed_alike_whenever_its_files_were_written(tmp_path, instant_s, monkeypatch):
-    packed = machine._archive()
+    packed = machine.archive()
     shutil.copytree(machine.AGENT, tmp_path / "agent")
     monkeypatch.setattr(machine, "AGENT", tmp_path / "agent")
     set_times(tmp_path / "agent", instant_s)
-    assert machine._archive() == packed
+    assert machine.archive() == packed
 
 
 def test_a_run_may_begin_and_go_on_at_any_time(tmp_path, instant_s, monkeypatch):
