@@ -45,21 +45,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _status(argv: Sequence[str] | None, output: Stream | None) -> int:
     try:
-        parser = build_parser()
-        _complete(parser)
-        own, words = _apart(sys.argv[1:] if argv is None else argv)
-        arguments = parser.parse_args(own, argparse.Namespace(words=words))
-    except SystemExit as left:  # after --help, or a usage error
-        return int(left.code or 0)
-    except (OSError, MemoryError) as error:
-        return _said(error)
-    if output is not None:
-        # Nobody reads what a run says: no reason to stop it. What only prints has nothing else to do.
-        output.quit_early = arguments.command != "run"
-    signal.signal(signal.SIGTERM, _as_interrupt)
-    try:
+        arguments = _parsed(argv)
+        if output is not None:
+            # Nobody reads what a run says: no reason to stop it. What only prints has nothing else to do.
+            output.quit_early = arguments.module != "run"
+        signal.signal(signal.SIGTERM, _as_interrupt)
         module = importlib.import_module(f"fabbbr.commands.{arguments.module}")
         return int(module.main(arguments))
+    except SystemExit as left:  # after --help, or a usage error
+        return int(left.code or 0)
     except FabbbrError as error:
         print(visible(f"fabbbr: {error}"), file=sys.stderr)  # noqa: T201
         return error.exit_status
@@ -69,14 +63,16 @@ def _status(argv: Sequence[str] | None, output: Stream | None) -> int:
     except ReaderGoneError:
         return 0
     except (OSError, MemoryError) as error:
-        return _said(error)
+        known = refusal(error, "the system refused")
+        print(visible(f"fabbbr: {known or f'unexpected: {error}'}"), file=sys.stderr)  # noqa: T201
+        return known.exit_status if known is not None else UNEXPECTED
 
 
-def _said(error: OSError | MemoryError) -> int:
-    """Say what the system refused; return the exit status for it."""
-    known = refusal(error, "the system refused")
-    print(visible(f"fabbbr: {known or f'unexpected: {error}'}"), file=sys.stderr)  # noqa: T201
-    return known.exit_status if known is not None else UNEXPECTED
+def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = build_parser()
+    _complete(parser)
+    own, words = _apart(sys.argv[1:] if argv is None else argv)
+    return parser.parse_args(own, argparse.Namespace(words=words))
 
 
 def _apart(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
