@@ -43,4 +43,5 @@ def _variables(wish: MachineWish, live: LiveMachine) -> dict[str, Any]:
         "fabbbr_site": live.site,
         "fabbbr_nodes": list(wish.nodes),
         "fabbbr_interfaces": [{"link": link, "mac": mac} for link, mac in live.interfaces.items()],
+        "tcp_host_interfaces": list(live.interfaces.values()),
     }

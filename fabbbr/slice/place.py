@@ -13,7 +13,8 @@ from fabbbr.errors import PlanError
 from fabbbr.foreign import listed
 from fabbbr.model import Cell
 from fabbbr.reserve.records import Reservation
-from fabbbr.slice.opening import load
+from fabbbr.slice.opening import backend_of, load
+from fabbbr.slice.state import only_worker
 
 _GUEST = "guest"
 
@@ -22,15 +23,17 @@ _GUEST = "guest"
 def standing_place(name: str, cells: Sequence[Cell], *, emulates_rtt: bool) -> Iterator[Backend]:
     """The slice of this name, for as long as the block lasts.
 
-    Raises PlanError when ``cells`` are for another topology, UsageError and ProviderError when the slice is
-    not there, BackendError when a machine of it does not answer.
+    Nobody else works on its machines meanwhile. Raises PlanError when ``cells`` are for another topology,
+    UsageError and ProviderError when the slice is not there or in use, BackendError when a machine of it
+    does not answer.
     """
-    with load(name) as opened:
+    if backend_of(name) == _GUEST:
+        with load(name) as opened, closing(open_backend(_GUEST, None)) as guests:
+            require_same_network(opened.reservation, cells)
+            yield guests
+        return
+    with only_worker(name), load(name) as opened:
         require_same_network(opened.reservation, cells)
-        if opened.known.wish.backend == _GUEST:
-            with closing(open_backend(_GUEST, None)) as guests:
-                yield guests
-            return
         channels = {machine.name: opened.provider.channel(machine) for machine in opened.live.machines}
         testbed = survey(
             opened.known.wish.backend, opened.reservation, opened.live, channels, emulates_rtt=emulates_rtt

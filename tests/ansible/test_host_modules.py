@@ -8,7 +8,7 @@ import pytest
 from rooms import room
 
 from fabbbr.backends.agent import AGENT
-from fabbbr.backends.machine import _archive
+from fabbbr.backends.machine import archive
 from fabbbr.testbed import Machine
 
 WINDOW = "net.ipv4.tcp_rmem"
@@ -225,7 +225,7 @@ def test_the_agent_is_the_same_file_as_fabbbr_itself_puts(node):
     for changed in (True, False):
         said = node.ask("fab_archive", role="measurement", file=place, files=files)
         assert said["changed"] is changed
-    assert said["sha256"] == hashlib.sha256(_archive()).hexdigest()
+    assert said["sha256"] == hashlib.sha256(archive()).hexdigest()
     assert (
         node.ask("fab_archive", role="measurement", file=place, files={"a.py": ""}, check=True)["changed"]
         is True

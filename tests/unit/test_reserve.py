@@ -386,4 +386,5 @@ def test_the_inventory_groups_machines_by_what_they_carry_with_their_interfaces(
         "fabbbr_site": "LAB",
         "fabbbr_nodes": ["h2"],
         "fabbbr_interfaces": [{"link": "trunk", "mac": "02:00:00:00:00:02"}],
+        "tcp_host_interfaces": ["02:00:00:00:00:02"],
     }

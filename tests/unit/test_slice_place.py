@@ -8,8 +8,9 @@ from fabbbr.laboratory import Request, _to_be_had, run_folder_path
 from fabbbr.plan import definitions
 from fabbbr.plan.opening import open_plan
 from fabbbr.reserve.reservation import Options, reserve
+from fabbbr.slice import state
 from fabbbr.slice.opening import backend_of
-from fabbbr.slice.place import require_same_network
+from fabbbr.slice.place import require_same_network, standing_place
 from fabbbr.spec.experiment import SliceChoice
 
 HERE = Options(elsewhere="here")
@@ -65,3 +66,19 @@ def test_a_slice_that_nobody_remembers_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     with pytest.raises(UsageError, match="no slice mine is remembered"):
         backend_of("mine")
+
+
+def test_two_runs_do_not_share_the_machines_of_a_slice(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    choice = SliceChoice(name="two_site")
+    state.save(
+        state.SliceState(
+            wish=state.Wish(backend="mininet", definition=choice), reservation=reserved("two_site")
+        )
+    )
+    with (
+        state.only_worker("mine"),
+        pytest.raises(UsageError, match="another fabbbr is at work on slice mine"),
+        standing_place("mine", [], emulates_rtt=False),
+    ):
+        pass
