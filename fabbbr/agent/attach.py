@@ -20,9 +20,8 @@ def attached(inside: Namespaces, sides: List[Dict[str, Any]], mtu: int) -> Itera
             was = _found(inside, side)
             # Before it moves: whatever stops this part in between, the interface is looked for in its node.
             stack.callback(_give_back, inside, side, was)
-            _ip(inside, None, ["link set dev %s netns %s" % (was["ifname"], inside.path(side["node"]))])
-            _ip(
-                inside,
+            inside.ip(None, ["link set dev %s netns %s" % (was["ifname"], inside.path(side["node"]))])
+            inside.ip(
                 side["node"],
                 [
                     "link set dev %s name %s" % (was["ifname"], side["name"]),
@@ -55,8 +54,8 @@ def _give_back(inside: Namespaces, side: Dict[str, Any], was: Dict[str, Any]) ->
     if now[0] != was["ifname"]:
         lines.append("link set dev %s name %s" % (now[0], was["ifname"]))
     lines.append("link set dev %s netns %s" % (was["ifname"], inside.path(None)))
-    _ip(inside, node, lines)
-    _ip(inside, None, _as_it_was(was))
+    inside.ip(node, lines)
+    inside.ip(None, _as_it_was(was))
 
 
 def _as_it_was(was: Dict[str, Any]) -> List[str]:
@@ -77,9 +76,3 @@ def _links(inside: Namespaces, node: Optional[str]) -> List[Dict[str, Any]]:
         raise OSError("ip addr show: %s" % answer["stderr"].strip())
     links: List[Dict[str, Any]] = json.loads(answer["stdout"])
     return links
-
-
-def _ip(inside: Namespaces, node: Optional[str], lines: List[str]) -> None:
-    answer = inside.run({"node": node, "argv": ["ip", "-batch", "-"], "stdin": "\n".join(lines) + "\n"})
-    if answer["exit"] != 0:
-        raise OSError("ip refused one of %s: %s" % (lines, answer["stderr"].strip()))

@@ -4,7 +4,7 @@ import contextlib
 import ctypes
 import os
 import subprocess
-from typing import Any, Dict, Iterator, NoReturn, Optional
+from typing import Any, Dict, Iterable, Iterator, List, NoReturn, Optional
 
 _CLONE_NEWNET = 0x40000000
 _OWN = "/proc/self/ns/net"
@@ -22,6 +22,17 @@ def new() -> int:
     finally:
         os.close(home)
     return made
+
+
+@contextlib.contextmanager
+def made(nodes: Iterable[str]) -> "Iterator[Namespaces]":
+    """In this block each of ``nodes`` has a name space of its own."""
+    with contextlib.ExitStack() as stack:
+        descriptors = {}
+        for node in nodes:
+            descriptors[node] = new()
+            stack.callback(os.close, descriptors[node])
+        yield Namespaces(descriptors)
 
 
 class Namespaces:
@@ -55,6 +66,14 @@ class Namespaces:
         """Start a process on ``node``."""
         with self.inside(node):
             return subprocess.Popen(list(argv), **options)
+
+    def ip(self, node: Optional[str], lines: List[str]) -> None:
+        """Have ``ip`` carry out these lines on ``node``; raise OSError with them when it refuses one."""
+        if not lines:
+            return
+        answer = self.run({"node": node, "argv": ["ip", "-batch", "-"], "stdin": "\n".join(lines) + "\n"})
+        if answer["exit"] != 0:
+            raise OSError("ip refused one of %s: %s" % (lines, answer["stderr"].strip()))
 
     def run(self, command: Dict[str, Any]) -> Dict[str, Any]:
         """Carry out a command record; return exit status, standard output and standard error."""

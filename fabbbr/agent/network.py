@@ -6,7 +6,7 @@ process of its own.
 
 import contextlib
 import os
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Dict, Iterator, List
 
 from . import namespace
 from .attach import attached
@@ -19,13 +19,7 @@ _CABLES_AT_ONCE = 200
 @contextlib.contextmanager
 def built(job: Dict[str, Any]) -> Iterator[Namespaces]:
     """In this block the nodes and cables of ``job`` are there and up."""
-    with contextlib.ExitStack() as stack:
-        descriptors = {}
-        for node in job["nodes"]:
-            descriptors[node["name"]] = namespace.new()
-            stack.callback(os.close, descriptors[node["name"]])
-        inside = Namespaces(descriptors)
-        stack.enter_context(cabled(job, inside))
+    with namespace.made(node["name"] for node in job["nodes"]) as inside, cabled(job, inside):
         yield inside
 
 
@@ -40,11 +34,11 @@ def cabled(job: Dict[str, Any], inside: Namespaces) -> Iterator[None]:
             _switch_off_ipv6()
     lines = _cable_lines(inside, own_cables(job, inside), job["mtu_bytes"])
     for start in range(0, len(lines), _CABLES_AT_ONCE):
-        _batch(inside, None, lines[start : start + _CABLES_AT_ONCE])
+        inside.ip(None, lines[start : start + _CABLES_AT_ONCE])
     ends = (_ends_here(inside, cable) for cable in job["cables"])
     with attached(inside, [here[0] for here in ends if len(here) == 1], job["mtu_bytes"]):
         for node in job["nodes"]:
-            _batch(inside, node["name"], _node_lines(node, job))
+            inside.ip(node["name"], _node_lines(node, job))
         yield
 
 
@@ -97,9 +91,3 @@ def _node_lines(node: Dict[str, Any], job: Dict[str, Any]) -> List[str]:
     if node["kind"] == "host":
         lines.append("addr add %s dev %s" % (node["address"], ports[0]))
     return lines + ["link set %s up" % port for port in ports]
-
-
-def _batch(inside: Namespaces, node: Optional[str], lines: List[str]) -> None:
-    answer = inside.run({"node": node, "argv": ["ip", "-batch", "-"], "stdin": "\n".join(lines) + "\n"})
-    if answer["exit"] != 0:
-        raise OSError("ip refused a line: %s" % answer["stderr"].strip())

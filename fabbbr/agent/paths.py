@@ -7,7 +7,6 @@ does when a connection is lost, everything is as it was before.
 
 import contextlib
 import json
-import os
 import select
 import signal
 import subprocess
@@ -106,19 +105,14 @@ def _servers() -> "Iterator[List[subprocess.Popen[bytes]]]":
 
 @contextlib.contextmanager
 def _standing(asked: Dict[str, Any]) -> Iterator[Namespaces]:
-    with contextlib.ExitStack() as stack:
-        descriptors = {}
-        for node in asked["nodes"]:
-            descriptors[node["name"]] = namespace.new()
-            stack.callback(os.close, descriptors[node["name"]])
-        inside = Namespaces(descriptors)
-        _ip(inside, None, [_veth(inside, cable, asked["mtu"]) for cable in asked["cables"]])
-        stack.enter_context(attached(inside, asked["sides"], asked["mtu"]))
+    with namespace.made(node["name"] for node in asked["nodes"]) as inside:
+        inside.ip(None, [_veth(inside, cable, asked["mtu"]) for cable in asked["cables"]])
         ends = [end for cable in asked["cables"] for end in (cable["a"], cable["b"])] + asked["sides"]
-        for node in asked["nodes"]:
-            ports = [end["name"] for end in ends if end["node"] == node["name"]]
-            _ip(inside, node["name"], _lines(node, ports))
-        yield inside
+        with attached(inside, asked["sides"], asked["mtu"]):
+            for node in asked["nodes"]:
+                ports = [end["name"] for end in ends if end["node"] == node["name"]]
+                inside.ip(node["name"], _lines(node, ports))
+            yield inside
 
 
 def _veth(inside: Namespaces, cable: Dict[str, Any], mtu: int) -> str:
@@ -136,14 +130,6 @@ def _lines(node: Dict[str, Any], ports: List[str]) -> List[str]:
     for port in ports:
         lines += ["link set %s master bridge0" % port, "link set %s up" % port]
     return lines
-
-
-def _ip(inside: Namespaces, node: Any, lines: List[str]) -> None:
-    if not lines:
-        return
-    answer = inside.run({"node": node, "argv": ["ip", "-batch", "-"], "stdin": "\n".join(lines) + "\n"})
-    if answer["exit"] != 0:
-        raise OSError("ip refused one of %s: %s" % (lines, answer["stderr"].strip()))
 
 
 if __name__ == "__main__":

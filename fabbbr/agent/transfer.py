@@ -6,6 +6,7 @@ last byte. Each end prints one JSON document, also when the flow failed or was i
 of CLOCK_MONOTONIC, which all name spaces of a machine share.
 """
 
+import abc
 import argparse
 import errno
 import json
@@ -33,7 +34,7 @@ class StoppedError(Exception):
     """Somebody asked this process to stop."""
 
 
-class Stream:
+class Stream(abc.ABC):
     """One connection of the flow; ``port`` is the sender's, which tells the streams apart at both ends."""
 
     def __init__(self, connection: socket.socket, port: int) -> None:
@@ -44,9 +45,9 @@ class Stream:
         self.ended_s: Optional[float] = None
         self.samples: List[Dict[str, Any]] = []
 
+    @abc.abstractmethod
     def advance(self) -> Optional[int]:
         """Do what can be done without waiting; return the event to wait for next, None at the end."""
-        raise NotImplementedError
 
     def sample(self, now: float) -> None:
         """Note how far the stream is."""

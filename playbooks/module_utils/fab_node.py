@@ -92,6 +92,16 @@ class Node:
         return [record for record in records if record]
 
 
+def answer(module: Any, ensure: Callable[..., Dict[str, Any]]) -> None:  # noqa: ANN401 - an AnsibleModule
+    """Have ``ensure`` do what the module was asked, and tell Ansible what came of it."""
+    try:
+        module.exit_json(**ensure(Node(module.run_command), module.params, check_mode=module.check_mode))
+    except RefusedError as refusal:
+        module.fail_json(msg=str(refusal))
+    except OSError as error:
+        module.fail_json(msg=f"{error.filename}: {error.strerror}")
+
+
 class Record:
     """What a node had before a role changed it: a JSON file. What is not remembered cannot be given back."""
 

@@ -129,7 +129,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.fab_link import Link, all_links, find_links
-from ansible.module_utils.fab_node import Node, Record, RefusedError
+from ansible.module_utils.fab_node import Node, Record, RefusedError, answer
 from ansible.module_utils.fab_queues import (
     DEFAULT_HANDLE,
     Port,
@@ -206,13 +206,7 @@ class Told(NamedTuple):
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    try:
-        module.exit_json(**ensure(Node(module.run_command), module.params, check_mode=module.check_mode))
-    except RefusedError as refusal:
-        module.fail_json(msg=str(refusal))
-    except OSError as error:
-        module.fail_json(msg=f"{error.filename}: {error.strerror}")
+    answer(AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True), ensure)
 
 
 def ensure(node: Node, asked: Dict[str, Any], *, check_mode: bool) -> Dict[str, Any]:

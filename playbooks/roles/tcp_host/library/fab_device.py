@@ -74,7 +74,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.fab_link import all_links, find_links
-from ansible.module_utils.fab_node import Node, Record, RefusedError
+from ansible.module_utils.fab_node import Node, Record, RefusedError, answer
 
 ARGUMENT_SPEC = {
     "interfaces": {"type": "list", "elements": "str", "default": []},
@@ -117,13 +117,7 @@ class Change(NamedTuple):
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    try:
-        module.exit_json(**ensure(Node(module.run_command), module.params, check_mode=module.check_mode))
-    except RefusedError as refusal:
-        module.fail_json(msg=str(refusal))
-    except OSError as error:
-        module.fail_json(msg=f"{error.filename}: {error.strerror}")
+    answer(AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True), ensure)
 
 
 def ensure(node: Node, asked: Dict[str, Any], *, check_mode: bool) -> Dict[str, Any]:

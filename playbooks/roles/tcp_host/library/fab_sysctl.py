@@ -71,7 +71,7 @@ from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.fab_node import Node, Record, RefusedError, write_whole
+from ansible.module_utils.fab_node import Node, Record, RefusedError, answer, write_whole
 
 ARGUMENT_SPEC = {
     "settings": {"type": "dict", "default": {}},
@@ -95,13 +95,7 @@ class Plan(NamedTuple):
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    try:
-        module.exit_json(**ensure(Node(module.run_command), module.params, check_mode=module.check_mode))
-    except RefusedError as refusal:
-        module.fail_json(msg=str(refusal))
-    except OSError as error:
-        module.fail_json(msg=f"{error.filename}: {error.strerror}")
+    answer(AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True), ensure)
 
 
 def ensure(node: Node, asked: Dict[str, Any], *, check_mode: bool) -> Dict[str, Any]:
