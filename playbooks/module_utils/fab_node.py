@@ -29,8 +29,15 @@ class Said(NamedTuple):
     @property
     def reason(self) -> str:
         """What it said on standard error, in one line."""
-        lines = [line.strip() for line in self.err.splitlines() if line.strip()]
-        return "; ".join(lines) or "no reason given"
+        return "; ".join(self._lines()) or "no reason given"
+
+    @property
+    def last_error(self) -> str:
+        """The last line on standard error that says something."""
+        return "".join(self._lines()[-1:])
+
+    def _lines(self) -> List[str]:
+        return [line.strip() for line in self.err.splitlines() if line.strip()]
 
 
 class Node:

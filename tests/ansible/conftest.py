@@ -18,7 +18,8 @@ import functools, pathlib, runpy, sys
 import ansible.module_utils
 module, utilities, root = sys.argv[1:]
 ansible.module_utils.__path__.append(utilities)
-from ansible.module_utils import fab_bbr_node
+from ansible.module_utils import fab_bbr_node, fab_node
+fab_node.OWN_FOLDERS = fab_node.SYSTEM_FOLDERS = ()
 fab_bbr_node.Node = functools.partial(fab_bbr_node.Node, root=pathlib.Path(root))
 sys.argv[1:] = []
 runpy.run_path(module, run_name="__main__")

@@ -54,7 +54,8 @@ import re
 from typing import Optional
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.fab_bbr_node import ALGORITHMS, Node, RefusedError
+from ansible.module_utils.fab_bbr_node import ALGORITHMS, Node
+from ansible.module_utils.fab_node import RefusedError
 
 ARGUMENT_SPEC = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},

@@ -37,7 +37,8 @@ profile:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.fab_bbr_node import Node, RefusedError
+from ansible.module_utils.fab_bbr_node import Node
+from ansible.module_utils.fab_node import RefusedError
 
 ARGUMENT_SPEC = {"profile": {"type": "str", "choices": ["v2alpha", "draft01"], "required": True}}
 

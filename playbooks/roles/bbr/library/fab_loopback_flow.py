@@ -50,7 +50,8 @@ import time
 from typing import Iterator, Optional
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.fab_bbr_node import Node, RefusedError
+from ansible.module_utils.fab_bbr_node import Node
+from ansible.module_utils.fab_node import RefusedError
 
 ARGUMENT_SPEC = {"congestion_controls": {"type": "list", "elements": "str", "required": True}}
 NOBODY = 65534

@@ -1,0 +1,1 @@
+../../../module_utils/fab_node.py
