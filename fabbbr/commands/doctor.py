@@ -20,6 +20,7 @@ from fabbbr.backends.mininet import lacks
 from fabbbr.backends.tools import tool_versions
 from fabbbr.commands.terminal import Terminal
 from fabbbr.errors import EnvironmentUnfitError
+from fabbbr.sandbox.outside import require_programs
 
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where a guest's memory comes from
 _GUEST_MEMORY_BYTES = 2 << 30
@@ -70,6 +71,7 @@ def _findings() -> Iterator[Finding]:
         said="; ".join(f"{lack.what} is missing: {lack.remedy}" for lack in missing) or "can run",
         needed=False,
     )
+    yield _sandbox()
 
 
 def _image() -> Finding:
@@ -84,6 +86,16 @@ def _image() -> Finding:
         fit=False,
         said=lacking or "not built yet: fabbbr guest build (once, some minutes)",
     )
+
+
+def _sandbox() -> Finding:
+    """What the double of FABRIC is made of."""
+    name = "double of FABRIC (fabbbr sandbox)"
+    try:
+        require_programs()
+    except EnvironmentUnfitError as error:
+        return Finding(name=name, fit=False, said=str(error).removeprefix("sandbox: "), needed=False)
+    return Finding(name=name, fit=True, said="can run", needed=False)
 
 
 def _prebuilt() -> Finding:
