@@ -226,6 +226,26 @@ def _add_plan_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_scoreboard(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    scoreboard = _command(
+        commands, "scoreboard", "scoreboard", "run what all published claims need, quickly; one page on them"
+    )
+    scoreboard.add_argument(
+        "papers", nargs="*", metavar="PAPER", help="cardwell, hm, knit6, kfoury, ware, fund (default: all)"
+    )
+    scoreboard.add_argument(
+        "--out", type=Path, default=Path("runs/scoreboard"), metavar="DIR", help="default: runs/scoreboard"
+    )
+    scoreboard.add_argument(
+        "--within",
+        metavar="TIME",
+        help="as 2h: begin nothing that takes longer in all",
+    )
+    scoreboard.add_argument("--jobs", type=int, metavar="N", help="cells at a time (default: one per CPU)")
+    scoreboard.add_argument("--seed", type=int, default=1, metavar="S", help="of all runs (default: 1)")
+    _json(scoreboard)
+
+
 def _add_until_decided(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--until-decided",
@@ -271,6 +291,7 @@ def _add_cell_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_result_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    _add_scoreboard(commands)
     report = _command(commands, "report", "results", "HTML, Markdown and CSV of one or more runs")
     report.add_argument("runs", nargs="+", type=Path, metavar="DIR")
     report.add_argument("--to", type=Path, metavar="DIR", help="where to write (default: the first run)")

@@ -52,9 +52,9 @@ def main(arguments: argparse.Namespace) -> int:
         cells = selected(request, planned(request).cells)
         return print_plan(cells, place(request), commands=True, as_json=arguments.json)
     if attended(arguments):
-        _offer_image(request)
+        offer_image(request)
     console = Terminal(stderr=arguments.json)
-    run = partial(_run, console, arguments)
+    run = partial(run_with_progress, console, with_tables=not arguments.no_report)
     folder, summary = _decide(console, arguments, request, run) if arguments.until_decided else run(request)
     _print_outcome(console, summary)
     with contextlib.ExitStack() as opening:
@@ -65,8 +65,10 @@ def main(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _run(console: Terminal, arguments: argparse.Namespace, request: Request) -> tuple[RunFolder, Summary]:
-    """Run what is missing, with progress."""
+def run_with_progress(
+    console: Terminal, request: Request, *, with_tables: bool = True
+) -> tuple[RunFolder, Summary]:
+    """Run what is missing; its tables are made at the same time."""
     making_tables = partial(console.status, "making the tables of the last cells")
     # One of the two at a time draws on the terminal: the display ends first.
     with TablesBeside(making_tables) as beside, _Display(console) as display:
@@ -74,7 +76,7 @@ def _run(console: Terminal, arguments: argparse.Namespace, request: Request) -> 
         def announce(folder: RunFolder, cells: Sequence[Cell], jobs: int, testbed: Testbed) -> None:
             display.announce(folder, cells, jobs, testbed)
             _say_of_slice(console, request, folder, cells, testbed)
-            if not arguments.no_report:
+            if with_tables:
                 beside.start(folder, sum(not folder.has(cell.id) for cell in cells), testbed)
 
         def listen(event: Event) -> None:
@@ -131,7 +133,7 @@ def _say_of_slice(
         console.say((warning, "yellow"))
 
 
-def _offer_image(request: Request) -> None:
+def offer_image(request: Request) -> None:
     """Build the guest image first, where it is missing, can be built, and is agreed to."""
     wanted = (
         request.slice is None
@@ -260,7 +262,7 @@ class _Display:
         self._console.say(
             f"{folder.manifest.experiment.get('title', folder.manifest.source_name)}: "
             f"{len(missing)} of {len(cells)} cells to run, {jobs} at a time, about "
-            f"{_minutes(sum(costs.values()) / jobs)}"
+            f"{minutes(sum(costs.values()) / jobs)}"
         )
         self._costs, self._jobs = costs, jobs
         self._left = sum(costs.values())
@@ -306,7 +308,7 @@ class _Display:
             all_cost = sum(self._costs.values())
             pace = spent / max(all_cost - self._left, 1e-9)
             self._progress.update(
-                self._whole, completed=self._done, left=f"{_minutes(self._left * pace)} left"
+                self._whole, completed=self._done, left=f"{minutes(self._left * pace)} left"
             )
         if event.kind != "certified":
             style = "red" if event.kind == "failed" else "yellow"
@@ -316,7 +318,8 @@ class _Display:
             self._console.say(f"{done} {event.cell.id}: {event.clock_s:.0f} s in {event.wall_s:.1f} s")
 
 
-def _minutes(seconds: float) -> str:
+def minutes(seconds: float) -> str:
+    """As people say it: ``40 s``, ``12 min``, ``1.6 h``."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -24,8 +24,9 @@ from fabbbr.backends.guest.image.found import found_image
 from fabbbr.backends.providers import INVENTORY, open_provider
 from fabbbr.commands.guest import build
 from fabbbr.commands.question import agreed, attended, trust_of
+from fabbbr.commands.span import span
 from fabbbr.commands.terminal import Terminal, tell
-from fabbbr.errors import UnitError, UsageError
+from fabbbr.errors import UsageError
 from fabbbr.foreign import listed, shown
 from fabbbr.reserve.records import LiveMachine, NicKind, Reservation
 from fabbbr.reserve.refusals import require_name
@@ -38,7 +39,7 @@ from fabbbr.slice.prepare import prepare
 from fabbbr.slice.state import MeasuredPair, Phase, SliceState, Wish
 from fabbbr.spec.experiment import SliceChoice
 from fabbbr.suggest import did_you_mean
-from fabbbr.units import Duration, Rate
+from fabbbr.units import Rate
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -75,14 +76,14 @@ def wish_of(arguments: argparse.Namespace) -> Wish:
             parameters=dict(_pair("--param", text) for text in arguments.parameters),
         ),
         sites=_words(arguments.sites),
-        rtt_s=None if arguments.rtt is None else _span("--rtt", arguments.rtt),
+        rtt_s=None if arguments.rtt is None else span("--rtt", arguments.rtt),
         avoid=_words(arguments.avoid),
         seed=arguments.seed,
         nic=arguments.nic,
         wide=arguments.network,
         size=arguments.size,
         image=arguments.image,
-        lease_s=_span("--lease", arguments.lease),
+        lease_s=span("--lease", arguments.lease),
     )
 
 
@@ -115,19 +116,6 @@ def _pair(option: str, text: str) -> tuple[str, str]:
         message = f"{option} {shown(text)}: give KEY=VALUE"
         raise UsageError(message)
     return key, value
-
-
-def _span(option: str, text: str) -> float:
-    """Seconds, more than none."""
-    try:
-        seconds = Duration.parse(text).seconds
-    except UnitError as error:
-        message = f"{option}: {error}"
-        raise UsageError(message) from error
-    if seconds <= 0:
-        message = f"{option} {text}: give a time that is longer than nothing"
-        raise UsageError(message)
-    return seconds
 
 
 def _create(arguments: argparse.Namespace) -> int:
@@ -292,7 +280,7 @@ def _renew(arguments: argparse.Namespace) -> int:
 
 def _instant(arguments: argparse.Namespace) -> datetime:
     if arguments.span is not None:
-        return WallClock().now() + timedelta(seconds=_span("--for", arguments.span))
+        return WallClock().now() + timedelta(seconds=span("--for", arguments.span))
     try:
         return datetime.fromisoformat(arguments.until).astimezone()
     except (ValueError, OverflowError) as error:

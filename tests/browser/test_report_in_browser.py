@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 import synthetic
 
+from fabbbr_analysis.claims import observe
 from fabbbr_analysis.report import write_comparison, write_report
+from fabbbr_analysis.scoreboard import PAGE, write_scoreboard
 
 pytestmark = pytest.mark.browser
 webdriver = pytest.importorskip("selenium.webdriver")
@@ -45,7 +47,13 @@ def pages(tmp_path_factory) -> dict[str, Path]:
     return {
         "report": write_report([first], folder / "report"),
         "comparison": write_comparison(first, second, folder / "comparison"),
+        "scoreboard": _scoreboard(first, folder / "scoreboard"),
     }
+
+
+def _scoreboard(run_set, folder: Path) -> Path:
+    write_scoreboard([observe(run_set)], folder, machine={"Machine": "2 CPUs"})
+    return folder / PAGE
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +87,7 @@ def opened(driver, page: Path, *, size: tuple[int, int] = DESK, scheme: str = "l
     yield
 
 
-@pytest.mark.parametrize("name", ["report", "comparison"])
+@pytest.mark.parametrize("name", ["report", "comparison", "scoreboard"])
 def test_every_figure_is_drawn_with_its_points(driver, pages, name):
     with opened(driver, pages[name]):
         figures = driver.execute_script(
@@ -90,7 +98,7 @@ def test_every_figure_is_drawn_with_its_points(driver, pages, name):
     assert all(marks > 0 for _, marks in figures), figures
 
 
-@pytest.mark.parametrize("name", ["report", "comparison"])
+@pytest.mark.parametrize("name", ["report", "comparison", "scoreboard"])
 def test_the_console_is_silent_and_nothing_is_fetched(driver, pages, name):
     driver.get_log("browser")
     with opened(driver, pages[name]):
@@ -100,7 +108,7 @@ def test_the_console_is_silent_and_nothing_is_fetched(driver, pages, name):
 
 
 @pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
-@pytest.mark.parametrize("name", ["report", "comparison"])
+@pytest.mark.parametrize("name", ["report", "comparison", "scoreboard"])
 def test_the_page_is_never_wider_than_the_screen(driver, pages, name, size):
     with opened(driver, pages[name], size=size):
         page, screen = driver.execute_script(

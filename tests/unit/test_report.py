@@ -3,15 +3,13 @@ from __future__ import annotations
 import csv
 import dataclasses
 import re
-from html.parser import HTMLParser
-from itertools import pairwise
 from pathlib import Path
-from urllib.parse import unquote
 
 import pandas as pd
 import plotly.graph_objects as go
 import pytest
 import synthetic
+from html_document import Document
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -37,40 +35,6 @@ F10 = dataclasses.replace(
     synthetic.CARDWELL_F10, losses=("0.001 %", "0.1 %", "15 %"), repeat=3, broken_cells=(BROKEN,)
 )
 E1 = dataclasses.replace(synthetic.KNIT6_E1, rtts=("6 ms", "61 ms"), ccas=("cubic", "bbr1"), repeat=2)
-VOID = frozenset({"meta", "link", "br", "path", "rect", "circle", "img", "hr", "input"})
-
-
-class Document(HTMLParser):
-    """Elements of a page with their attributes, and its text outside of scripts and styles."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.words: list[str] = []
-        self.open: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        self.elements.append((tag, dict(attributes)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attributes):
-        self.elements.append((tag, dict(attributes)))
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag, f"</{tag}> closes something else"
-
-    def handle_data(self, data):
-        if not {"script", "style"} & set(self.open):
-            self.words.append(data)
-
-    def of(self, *tags):
-        return [attributes for tag, attributes in self.elements if tag in tags]
-
-    @property
-    def text(self):
-        return " ".join(" ".join(self.words).split())
 
 
 @pytest.fixture(scope="module")
@@ -99,55 +63,6 @@ def test_the_same_run_sets_give_the_same_bytes(runs, report):
     before = [(report.parent / name).read_bytes() for name in files]
     write_report(runs, report.parent)
     assert [(report.parent / name).read_bytes() for name in files] == before
-
-
-def test_every_element_is_closed(page):
-    assert page.open == []
-
-
-def test_nothing_is_fetched_from_anywhere(page):
-    assert not [each for each in page.of("script", "img", "iframe", "source") if "src" in each]
-    assert [each["href"] for each in page.of("link")] == ["data:,"]
-    (policy,) = [each["content"] for each in page.of("meta") if each.get("http-equiv")]
-    assert policy.startswith("default-src 'none'")
-    assert "http" not in policy
-
-
-def test_every_link_leads_to_a_place_on_the_page_or_to_a_file_that_exists(page, report):
-    ids = {attributes["id"] for _, attributes in page.elements if "id" in attributes}
-    for link in page.of("a"):
-        target = unquote(link["href"])
-        if target.startswith("#"):
-            assert target[1:] in ids
-        else:
-            assert (report.parent / target).is_file(), target
-    assert any("experiment.yaml" in link["href"] for link in page.of("a"))
-
-
-def test_ids_are_unique_and_every_reference_to_one_is_met(page):
-    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
-    assert len(ids) == len(set(ids))
-    assert {each["aria-labelledby"] for _, each in page.elements if "aria-labelledby" in each} <= set(ids)
-
-
-def test_headings_start_at_one_and_skip_no_level(page):
-    levels = [int(tag[1]) for tag, _ in page.elements if re.fullmatch(r"h\d", tag)]
-    assert levels[0] == 1
-    assert levels.count(1) == 1
-    assert all(after - before <= 1 for before, after in pairwise(levels))
-
-
-def test_every_table_has_a_caption_and_every_head_a_scope(page):
-    assert len(page.of("table")) == len(page.of("caption")) > 0
-    assert all(each.get("scope") in ("row", "col") for each in page.of("th"))
-
-
-def test_every_drawing_says_in_words_what_it_shows(page):
-    plots = [each for each in page.of("div") if each.get("class") == "plot"]
-    drawings = [each for each in page.of("svg") if each.get("role") == "img"]
-    assert plots
-    assert drawings
-    assert all(len(each["aria-label"]) > 10 for each in (*plots, *drawings))
 
 
 def test_the_scoreboard_counts_each_claim_once(runs, page, report):

@@ -36,6 +36,7 @@ __all__ = [
     "Claim",
     "Means",
     "MissingConditionError",
+    "Observed",
     "Part",
     "PartVerdict",
     "Sample",
@@ -43,6 +44,8 @@ __all__ = [
     "VerdictText",
     "all_claims",
     "judge",
+    "judge_observed",
+    "observe",
 ]
 
 
@@ -52,10 +55,17 @@ def judge(run_sets: Sequence[RunSet], *, seed: int = 1) -> list[Verdict]:
     A claim whose experiment was run several times gets a verdict for each run set, in the order given;
     one whose experiment was not run gets ``not run``. ``seed`` decides the bootstrap resamples.
     """
-    claims = all_claims()
-    wanted = [each for claim in claims for each in _quantities(claim)]
-    observed = [Observed(run_set, wanted) for run_set in run_sets]
-    return [verdict for claim in claims for verdict in _judge_one(claim, observed, seed)]
+    return judge_observed([observe(run_set) for run_set in run_sets], seed=seed)
+
+
+def observe(run_set: RunSet) -> Observed:
+    """Look at a run set as all claims will: what was read once is not read again when it is judged again."""
+    return Observed(run_set, [each for claim in all_claims() for each in _quantities(claim)])
+
+
+def judge_observed(observed: Sequence[Observed], *, seed: int = 1) -> list[Verdict]:
+    """Judge every claim on run sets that were observed, as :func:`judge` does."""
+    return [verdict for claim in all_claims() for verdict in _judge_one(claim, observed, seed)]
 
 
 def _quantities(claim: Claim) -> list[Observable]:

@@ -156,8 +156,8 @@ def page(
     return Page(
         title=_title(experiments),
         experiments=experiments,
-        claims=tuple(_claim(verdict) for verdict in own),
-        other_claims=tuple(_claim(verdict) for verdict in verdicts if verdict not in own),
+        claims=tuple(claim_row(verdict) for verdict in own),
+        other_claims=tuple(claim_row(verdict) for verdict in verdicts if verdict not in own),
         counts={name: tally[name] for name in VERDICTS},
         gate=gate(verdicts),
     )
@@ -227,7 +227,8 @@ def _downloads(run_set: RunSet, folder: Path) -> tuple[Download, ...]:
     )
 
 
-def _claim(verdict: Verdict) -> ClaimRow:
+def claim_row(verdict: Verdict) -> ClaimRow:
+    """Return a verdict as a row of a table, its interval drawn against the band."""
     text = interval(verdict.value, verdict.low, verdict.high)
     return ClaimRow(verdict=verdict, value=text, drawing=_drawing(verdict, text))
 

@@ -72,6 +72,14 @@ def metric_slots(run_set: RunSet, palette: Palette, prefix: str) -> list[Slot]:
     ]
 
 
+def first_slot(run_set: RunSet, palette: Palette, prefix: str) -> Slot | None:
+    """Return the one figure that stands for a run set: beside published numbers, where a paper has them."""
+    groups = [list(group) for _, group in groupby(entries(run_set), key=lambda entry: entry.title)]
+    if not groups:
+        return None
+    return _metric_slot(run_set, groups[0], palette, f"{prefix}-first", wide=True)
+
+
 def overview_slots(run_set: RunSet, palette: Palette, prefix: str) -> list[Slot]:
     """Return the figure that has throughput, retransmissions and queue together, where there is one."""
     axis = overview.axis_of(run_set)

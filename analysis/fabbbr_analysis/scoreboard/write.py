@@ -1,0 +1,82 @@
+"""Write the scoreboard's four files."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from fabbbr.files import write_atomically
+from fabbbr_analysis.claims import judge_observed
+from fabbbr_analysis.figures.catalogue import palette_of
+from fabbbr_analysis.report import render
+from fabbbr_analysis.report.slots import Slot, first_slot
+from fabbbr_analysis.report.write import as_csv, make
+from fabbbr_analysis.scoreboard.board import Board, Standing, board, prefix_of
+
+if TYPE_CHECKING:
+    from fabbbr_analysis.claims import Observed
+    from fabbbr_analysis.runset import RunSet
+
+PAGE = "scoreboard.html"
+_COLUMNS = (
+    "id",
+    "experiment",
+    "verdict",
+    "value",
+    "low",
+    "high",
+    "band",
+    "published",
+    "n",
+    "strength",
+    "predicate",
+)
+
+
+def write_scoreboard(observed: Sequence[Observed], folder: Path, *, machine: Mapping[str, str]) -> Board:
+    """Write ``scoreboard.html``, ``.md``, ``.json`` and ``.csv``; return what they say.
+
+    The same runs on the same machine give the same bytes. Raises StoreError when the folder cannot be
+    written.
+    """
+    run_sets: list[RunSet] = [each.run_set for each in observed]  # type: ignore[misc]
+    whole = board(run_sets, judge_observed(observed), figures=_figures(run_sets), machine=machine)
+    make(folder)
+    write_atomically(folder / "scoreboard.csv", as_csv(pd.DataFrame(map(_flat, whole.standings))))
+    write_atomically(folder / "scoreboard.json", json.dumps(_as_json(whole), indent=1) + "\n")
+    write_atomically(folder / "scoreboard.md", render.markdown("scoreboard.md.j2", board=whole))
+    write_atomically(folder / PAGE, render.html("scoreboard.html.j2", board=whole))
+    return whole
+
+
+def _figures(run_sets: Sequence[RunSet]) -> dict[str, Slot]:
+    """Prefix of a paper → the figure of the first of its experiments that has one."""
+    found: dict[str, Slot] = {}
+    for run_set in run_sets:
+        prefix = prefix_of(run_set.experiment)
+        slot = first_slot(run_set, palette_of(run_set), run_set.experiment) if prefix not in found else None
+        if slot is not None:
+            found[prefix] = slot
+    return found
+
+
+def _flat(standing: Standing) -> dict[str, object]:
+    row = {name: getattr(standing.verdict, name) for name in _COLUMNS}
+    return row | {"remarks": standing.remarks, "finding": standing.finding}
+
+
+def _as_json(whole: Board) -> dict[str, object]:
+    return {
+        "headline": whole.headline,
+        "counts": whole.counts,
+        "claims": [_flat(standing) for standing in whole.standings],
+        "runs": [dataclasses.asdict(run) for run in whole.runs],
+        "facts": {fact.name: fact.value for fact in whole.facts},
+        "digest": whole.digest,
+        "problems": list(whole.problems),
+    }

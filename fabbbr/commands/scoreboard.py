@@ -1,0 +1,179 @@
+"""``fabbbr scoreboard``: every experiment that published claims need, and one page about them all."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fabbbr import bundled
+from fabbbr.backends.base import usable_cpus
+from fabbbr.backends.registry import DEFAULT, described
+from fabbbr.commands.question import attended
+from fabbbr.commands.run import minutes, offer_image, run_with_progress
+from fabbbr.commands.span import span
+from fabbbr.commands.terminal import Terminal
+from fabbbr.errors import CellsFailedError, UsageError
+from fabbbr.execute import Summary
+from fabbbr.laboratory import Request, open_runs, planned
+from fabbbr.model import Cell
+from fabbbr.plan.estimate import estimate
+from fabbbr.plan.opening import Planned
+from fabbbr.plan.worth import Candidate, Pace, in_order_of_worth, that_fit
+from fabbbr.store import RUN, RunFolder
+from fabbbr.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from fabbbr_analysis.claims import Observed
+    from fabbbr_analysis.scoreboard import Board
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Run what is missing, experiment by experiment, and keep the page up to date."""
+    console = Terminal(stderr=arguments.json)
+    scoreboard = _Scoreboard(arguments, console)
+    if attended(arguments):
+        offer_image(scoreboard.request(scoreboard.names[0]))
+    board = scoreboard.fill()
+    page = scoreboard.folder / "scoreboard.html"
+    if arguments.json:
+        print(json.dumps({"page": str(page), "counts": board.counts, "left_out": scoreboard.left_out}))
+    else:
+        console.say((board.headline, "bold"))
+        console.say("scoreboard: ", (str(page), "bold"))
+    scoreboard.summary_or_raise()
+    return 0
+
+
+@dataclass
+class _Scoreboard:
+    """The experiments of one page, those that are done and those that are not."""
+
+    arguments: argparse.Namespace
+    console: Terminal
+    left_out: list[str] = field(default_factory=list)
+    """For want of time."""
+
+    def __post_init__(self) -> None:
+        self.folder: Path = self.arguments.out
+        self.names = _names(self.arguments.papers)
+        within = self.arguments.within
+        self._within_s = float("inf") if within is None else span("--within", within)
+        self._began = time.monotonic()
+        self._pace = Pace()
+        self._observed: dict[str, Observed] = {}
+        self._failed = Summary()
+
+    def request(self, name: str) -> Request:
+        """The quick form of an experiment, in its own folder."""
+        return Request(
+            experiment=name,
+            profile="quick",
+            seed=self.arguments.seed,
+            jobs=self.arguments.jobs,
+            out=self.folder / name,
+        )
+
+    def fill(self) -> Board:
+        """Run everything in order of worth; the page is written after each experiment."""
+        plans = {name: planned(self.request(name)) for name in self.names}
+        done = [name for name in self.names if not _missing(self.folder / name, plans[name])]
+        for name in done:
+            self._note(name, plans[name])
+        left = {name: plans[name] for name in self.names if name not in done}
+        board = self._write()
+        while left:
+            candidates = self._candidates(left)
+            chosen = that_fit(candidates, self._seconds_left(), self._pace, self._jobs)
+            if not chosen:
+                break
+            self._say_left(chosen)
+            name = chosen[0].name
+            _, summary = run_with_progress(self.console, self.request(name))
+            self._failed.add(summary)
+            self._note(name, left.pop(name))
+            board = self._write()
+        self.left_out = sorted(left)
+        if left:
+            self.console.say(
+                f"left out for want of time: {', '.join(self.left_out)}; the same command goes on"
+            )
+        return board
+
+    def summary_or_raise(self) -> None:
+        """Raise CellsFailedError when there are cells that the page could not use."""
+        unusable = len(self._failed.failed) + len(self._failed.uncertified)
+        if unusable:
+            cell, reason = next(iter((self._failed.failed | self._failed.uncertified).items()))
+            message = f"{unusable} cells failed or are not certified, the first: {cell}: {reason}"
+            raise CellsFailedError(message)
+
+    @property
+    def _jobs(self) -> int:
+        return int(self.arguments.jobs or len(usable_cpus()))
+
+    def _seconds_left(self) -> float:
+        return self._within_s - (time.monotonic() - self._began)
+
+    def _candidates(self, plans: dict[str, Planned]) -> tuple[Candidate, ...]:
+        return in_order_of_worth(
+            Candidate(
+                name=name,
+                claims=len(plan.experiment.claims),
+                computing_s=_computing_s(_missing(self.folder / name, plan)),
+            )
+            for name, plan in plans.items()
+        )
+
+    def _note(self, name: str, plan: Planned) -> None:
+        """Learn how long the cells of a finished experiment took, and have it looked at once."""
+        from fabbbr_analysis.claims import observe
+
+        folder = RunFolder.open(self.folder / name)
+        planned_cells = {cell.id: cell for cell in plan.cells}
+        took = {cell.id: cell.manifest.wall_s for cell in folder.cells() if cell.id in planned_cells}
+        self._pace.learn(_computing_s([planned_cells[each] for each in took]), sum(took.values()))
+        self._observed[name] = observe(open_runs([folder.path])[0])
+
+    def _write(self) -> Board:
+        from fabbbr_analysis.scoreboard import write_scoreboard
+
+        with self.console.status("judging all claims, writing the page"):
+            observed = [self._observed[name] for name in self.names if name in self._observed]
+            return write_scoreboard(observed, self.folder, machine=_machine())
+
+    def _say_left(self, chosen: Sequence[Candidate]) -> None:
+        wall_s = sum(self._pace.of(each.computing_s) for each in chosen) / self._jobs
+        self.console.say(f"{len(chosen)} experiments, about {minutes(wall_s)} left; now {chosen[0].name}")
+
+
+def _names(papers: Sequence[str]) -> list[str]:
+    """Bundled experiments of the papers wanted (default: all that have one)."""
+    from fabbbr_analysis.scoreboard import papers_of
+
+    own = papers_of(bundled.names("experiments"))
+    for paper in papers:
+        if paper not in own:
+            message = f"no paper {paper!r}{did_you_mean(paper, own)}; there are {', '.join(own)}"
+            raise UsageError(message)
+    return [name for paper in own if not papers or paper in papers for name in own[paper]]
+
+
+def _missing(folder: Path, plan: Planned) -> list[Cell]:
+    there = RunFolder.open(folder) if (folder / RUN).exists() else None
+    return [cell for cell in plan.cells if there is None or not there.has(cell.id)]
+
+
+def _computing_s(cells: Sequence[Cell]) -> float:
+    return estimate(cells, described(DEFAULT, None)).computing_s
+
+
+def _machine() -> dict[str, str]:
+    """Whose cores it took; virtual time does not depend on them."""
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return {"Machine": f"{len(usable_cpus())} CPUs, {next(models, 'of a kind that does not tell its name')}"}
