@@ -17,7 +17,7 @@ class Grid:
     label: str
     """Whose numbers they are, for a figure or a sentence."""
     axes: tuple[str, ...]
-    """Columns of table ``runs`` that tell the conditions apart, the congestion control (``cca``) besides."""
+    """Columns of table ``runs`` that with the congestion control (``cca``) tell conditions apart, as drawn."""
     table: pd.DataFrame
     """One row per condition: ``cca``, the axes, ``mean`` and ``sd`` over ``n`` runs, ``baseline``."""
     baseline: str | None = None
@@ -34,13 +34,13 @@ def published_grid(experiment: str, metric: str) -> Grid | None:
 
     >>> grid = published_grid("fund2023", "goodput_bps")
     >>> grid.axes, len(grid.table)
-    (('buffer_bytes', 'rate_bps', 'rtt_s'), 240)
+    (('rtt_s', 'rate_bps', 'buffer_bytes'), 240)
     """
     source = _GRIDS.get((experiment, metric))
     return None if source is None else source()
 
 
-_FUND_AXES = ("buffer_bytes", "rate_bps", "rtt_s")
+_FUND_AXES = ("rtt_s", "rate_bps", "buffer_bytes")
 _FUND_KERNELS = {"bbr1": "Fund2023 FABRIC kernel 5.15.0-75", "bbr2": "Fund2023 FABRIC kernel 5.13.12 (bbr2)"}
 """The newer kernel of two that had BBRv1, and the only one that had BBRv2. Each has its own CUBIC."""
 _TC_KB_BYTES = 1024
