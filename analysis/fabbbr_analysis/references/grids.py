@@ -17,7 +17,7 @@ class Grid:
     label: str
     """Whose numbers they are, for a figure or a sentence."""
     axes: tuple[str, ...]
-    """Columns of table ``runs`` that with the congestion control (``cca``) tell conditions apart, as drawn."""
+    """Columns of table ``runs`` that tell conditions apart, besides ``cca``; the first ones are drawn."""
     table: pd.DataFrame
     """One row per condition: ``cca``, the axes, ``mean`` and ``sd`` over ``n`` runs, ``baseline``."""
     baseline: str | None = None
