@@ -146,6 +146,17 @@ def kfoury_rtts_retransmissions():
     return sample(("cca", "aqm", "buffer_bdp"), zip(rows.series, aqm, rows.x, rows.y / 100, strict=True))
 
 
+def fund(kernel):
+    """The goodput on FABRIC of the flows of one campaign; a kernel has one BBR, and a CUBIC of its own."""
+    rows = references.load("fund2023_when_to_use_bbr")
+    rows = rows[rows.dataset.str.startswith(f"Fund2023 FABRIC kernel {kernel}")]
+    bbr = rows.comparison.str.split(" ").str[0].replace("bbr", "bbr1")
+    condition = (rows.buffer_kB * 1024, rows.bw_mbps * 1e6, rows.rtt_ms / 1000)
+    flows = [*zip(bbr, *condition, rows.bbr_mean_mbps * 1e6, strict=True)]
+    flows += [("cubic", *row) for row in zip(*condition, rows.cubic_mean_mbps * 1e6, strict=True)]
+    return sample(("cca", "buffer_bytes", "rate_bps", "rtt_s"), flows)
+
+
 def drawn(cca, value):
     """A number that the register quotes from a figure."""
     return sample(("cca",), [(cca, value)])
@@ -204,6 +215,10 @@ PUBLISHED = {
     "F6.2": [kfoury_rtts(share=False)],
     "F6.3": [kfoury_rtts(share=False)],
     "F6.4": [kfoury_rtts_retransmissions()],
+    "D1": [fund("5.15")] * 2,
+    "D2": [fund("5.13")] * 2,
+    "D3": [fund("5.15"), fund("5.15"), fund("5.13")] * 2,
+    "D4": [fund("5.15")],
 }
 
 
@@ -290,11 +305,26 @@ def test_a_claim_passes_on_the_published_numbers_when_the_register_says_so(name)
         ("F6.2", 0, 0.8546, 0.00005),
         ("F6.3", 0, 0.9998, 0.00005),
         ("F6.4", 0, 6, 0.05),
+        ("D1", 0, 1.0, 1e-9),
+        ("D1", 1, 0.0, 1e-12),
+        ("D2", 0, 1.0, 1e-9),
+        ("D2", 1, 0.0, 1e-12),
+        *(("D3", part, 1.0, 0) for part in range(6)),
+        ("D4", 0, 0.03, 0.0005),
         ("W1", 0, 1.2195, 0.00005),
     ],
 )
 def test_a_formula_gives_the_number_that_the_register_quotes(name, part, printed, within):
     assert values(name)[part] == pytest.approx(printed, abs=within)
+
+
+def test_fabric_under_an_older_kernel_is_told_from_fabric():
+    """Same gains in order and size, BBR's goodput in nine conditions of ten; CUBIC's in fewer."""
+    order, apart = (part.value(fund("4.15")) for part in CLAIMS["D1"].parts)
+    cubic, bbr1 = (part.value(fund("4.15")) for part in CLAIMS["D3"].parts[:2])
+    assert order >= 0.95
+    assert apart <= 0.02
+    assert bbr1 >= 0.90 > cubic
 
 
 def test_28_of_the_published_rows_are_beyond_physics():

@@ -8,16 +8,18 @@ from fabbbr.plan import opening
 from fabbbr.plan.estimate import estimate
 from fabbbr.units import Rate, Ratio
 from fabbbr_analysis.claims import all_claims
+from fabbbr_analysis.references import published_grid
 
 NAMES = bundled.names("experiments")
 PUBLISHED = {
+    "fund2023",
     "cardwell_f4", "cardwell_f5", "cardwell_f6", "cardwell_f8", "cardwell_f10", "cardwell_f12", "hm_figure8",
     "kfoury_5_2", "kfoury_5_4", "kfoury_5_5a", "kfoury_5_6", "knit6_e1", "knit6_e2", "knit6_e3", "knit6_e5",
     "knit6_e6",
     "ware_1v1", "ware_1v16", "ware_cap",
 }  # fmt: skip
 FIGURES_OF_THE_SAME_RUNS = {"cardwell_f6": ("cardwell_f7",)}
-SHORT_IN_THE_PAPER = {"cardwell_f6", "cardwell_f8"}
+SHORT_IN_THE_PAPER = {"cardwell_f6", "cardwell_f8", "fund2023"}
 
 
 def planned(name, profile="default"):
@@ -74,6 +76,13 @@ def test_the_buffers_of_kfoury_5_6_are_the_scripts_bdp_of_20_ms_at_every_rate():
         bdps = {link.buffer_bytes / (link.rate.bps * 0.020 / 8) for link in links if link.aqm == "taildrop"}
         assert {0.1, 0.5, 0.8, 1, 2, 3, 10, 100} <= {round(bdp, 9) for bdp in bdps}
         assert {link.buffer_bytes for link in links if link.aqm == "fq_codel"} == {10_240 * 1514}
+
+
+def test_fund2023_has_every_condition_that_was_measured_on_fabric():
+    grid = published_grid("fund2023", "goodput_bps")
+    asked = {(row.cca, row.buffer_bytes, row.rate_bps, row.rtt_s) for row in grid.table.itertuples()}
+    links = [(cell.flows[0], cell.bottleneck) for cell in planned("fund2023").cells]
+    assert asked == {(f.cca, link.buffer_bytes, link.rate.bps, f.rtt.seconds) for f, link in links}
 
 
 def test_cardwells_buffer_saturates_the_rtt_at_250_ms():

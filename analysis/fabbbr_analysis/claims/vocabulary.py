@@ -1,4 +1,4 @@
-"""The words in which claims are said: least, most, spread, average, slope, rank correlation, reach.
+"""The words in which claims are said: least, most, average, median, spread, share, slope, reach and others.
 
 A ratio, a share, a difference or a distance is arithmetic on expressions (``/``, ``-``, ``abs``). A word
 binds the levels that its operands speak of: ``least(GOODPUT["bbr1", LOSS] / GOODPUT["cubic", LOSS])`` is the
@@ -27,6 +27,7 @@ _OVER_CONDITIONS: dict[str, Callable[[Array], Array]] = {
     "least": lambda values: np.asarray(np.min(values, axis=0), dtype=np.float64),
     "most": lambda values: np.asarray(np.max(values, axis=0), dtype=np.float64),
     "average": lambda values: np.asarray(np.mean(values, axis=0), dtype=np.float64),
+    "median": lambda values: np.asarray(np.median(values, axis=0), dtype=np.float64),
     "spread": _spread,
 }
 
@@ -108,7 +109,7 @@ def _linearity(x: Array, y: Array) -> Array:
 
 
 def _rank_correlation(x: Array, y: Array) -> Array:
-    """Spearman's rho; the levels have no ties."""
+    """Spearman's rho: Pearson's of the ranks, equal values having the mean of theirs."""
     ranks = rankdata(y, axis=0)
     centred, places = ranks - ranks.mean(axis=0), rankdata(x) - (x.size + 1) / 2
     return np.asarray(
@@ -153,6 +154,27 @@ class Reach(Closed):
         return f"largest {self.over} with {self.quantity} ≥ {self.keeps:g}"
 
 
+@dataclass(frozen=True)
+class ShareWithin(Closed):
+    """The share of the conditions in which a quantity is a limit or less, each condition counting once."""
+
+    quantity: Expression
+    limit: float
+
+    def of(self, means: Means, bound: Bound | None = None) -> Array:
+        """Count elementwise."""
+        values = [self.quantity.of(means, each) for each in bindings(self.quantity, means, bound or {})]
+        within = np.stack(np.broadcast_arrays(*values)) <= self.limit
+        return np.asarray(np.mean(within, axis=0), dtype=np.float64)
+
+    def operands(self) -> tuple[Expression, ...]:
+        """What is counted."""
+        return (self.quantity,)
+
+    def __str__(self) -> str:
+        return f"share of conditions with {self.quantity} ≤ {self.limit:g}"
+
+
 def least(*inner: Expression, positive: Expression | None = None) -> Expression:
     """Smallest over all conditions, those left out in which ``positive`` is zero."""
     return OverConditions("least", inner, positive)
@@ -173,6 +195,16 @@ def spread(*inner: Expression) -> Expression:
     return OverConditions("spread", inner)
 
 
+def median(*inner: Expression) -> Expression:
+    """Middle of all conditions, each counting once."""
+    return OverConditions("median", inner)
+
+
+def share(of: Expression, *, at_most: float) -> Expression:
+    """Share of the conditions in which ``of`` is ``at_most`` or less."""
+    return ShareWithin(of, at_most)
+
+
 def log(inner: Expression) -> Expression:
     """Decimal logarithm."""
     return Function("log", inner)
@@ -189,7 +221,7 @@ def linearity(ordinate: Expression, *, over: Expression) -> Expression:
 
 
 def rank_correlation(ordinate: Expression, *, over: Expression) -> Expression:
-    """Spearman's rho with the levels: 1 rises everywhere, -1 falls everywhere."""
+    """Spearman's rho with ``over``: 1 when both order the conditions alike, -1 when the other way round."""
     return AlongLevels("rank correlation", ordinate, over)
 
 
