@@ -1,4 +1,4 @@
-"""The words in which claims are said: least, most, spread, average, slope, rank correlation, reach.
+"""The words in which claims are said: least, most, spread, average, how often, slope, rank correlation.
 
 A ratio, a share, a difference or a distance is arithmetic on expressions (``/``, ``-``, ``abs``). A word
 binds the levels that its operands speak of: ``least(GOODPUT["bbr1", LOSS] / GOODPUT["cubic", LOSS])`` is the
@@ -7,16 +7,16 @@ smallest ratio over losses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import rankdata
 
-from fabbbr_analysis.claims.expression import Bound, Expression, Function, InCondition, bindings
+from fabbbr_analysis.claims.expression import Bound, Expression, Function, InCondition, Variable, bindings
 from fabbbr_analysis.claims.levels import Levels
 from fabbbr_analysis.claims.means import Means
-from fabbbr_analysis.claims.sample import Array, MissingConditionError
+from fabbbr_analysis.claims.sample import Array, Key, MissingConditionError, key_of
 
 
 def _spread(values: Array) -> Array:
@@ -28,7 +28,29 @@ _OVER_CONDITIONS: dict[str, Callable[[Array], Array]] = {
     "most": lambda values: np.asarray(np.max(values, axis=0), dtype=np.float64),
     "average": lambda values: np.asarray(np.mean(values, axis=0), dtype=np.float64),
     "spread": _spread,
+    "how often positive": lambda values: np.asarray(np.mean(values > 0, axis=0), dtype=np.float64),
 }
+
+
+@dataclass(frozen=True)
+class Published(Expression):
+    """Numbers of a paper by the levels that a condition beside it speaks of."""
+
+    words: str
+    by: tuple[Variable, ...]
+    table: tuple[tuple[Key, float], ...]
+
+    def of(self, means: Means, bound: Bound | None = None) -> Array:  # noqa: ARG002
+        """Look up the one at the levels that are bound."""
+        key = key_of(*((bound or {})[each] for each in self.by))
+        found = [value for known, value in self.table if known == key]
+        if not found:
+            message = f"{self.words} has no number for {', '.join(map(str, key))}"
+            raise MissingConditionError(message)
+        return np.asarray(found[0], dtype=np.float64)
+
+    def __str__(self) -> str:
+        return self.words
 
 
 @dataclass(frozen=True)
@@ -173,6 +195,11 @@ def spread(*inner: Expression) -> Expression:
     return OverConditions("spread", inner)
 
 
+def how_often(*inner: Expression) -> Expression:
+    """Share of all conditions in which it is above 0: ``how_often(A - B)`` says in how many A is larger."""
+    return OverConditions("how often positive", inner)
+
+
 def log(inner: Expression) -> Expression:
     """Decimal logarithm."""
     return Function("log", inner)
@@ -181,6 +208,11 @@ def log(inner: Expression) -> Expression:
 def slope(ordinate: Expression, *, over: Expression) -> Expression:
     """Slope over the levels by least squares."""
     return AlongLevels("slope", ordinate, over)
+
+
+def published(words: str, table: Mapping[tuple[str | float, ...], float], *by: Variable) -> Expression:
+    """What a paper printed at the levels that are bound, to compare with: ``table`` is by their values."""
+    return Published(words, by, tuple((key_of(*key), float(value)) for key, value in table.items()))
 
 
 def linearity(ordinate: Expression, *, over: Expression) -> Expression:
