@@ -18,11 +18,13 @@ from fabbbr_analysis.claims.quantities import column
 from fabbbr_analysis.claims.sample import MissingConditionError, Sample, key_of
 from fabbbr_analysis.claims.vocabulary import (
     average,
+    how_often,
     least,
     linearity,
     log,
     monotone,
     most,
+    published,
     rank_correlation,
     reach,
     slope,
@@ -62,6 +64,8 @@ def value(formula, values=FAST | SLOW):
         (reach(SPEED["bbr1", LOSS], keeps=6.0, over=LOSS), 0.1),
         (reach(SPEED["bbr1", LOSS], keeps=9.0, over=LOSS), 0.0),
         (monotone(SPEED["bbr1", LOSS], over=LOSS), -4.0),
+        (how_often(SPEED["bbr1", LOSS] - 6), 1 / 3),
+        (how_often(SPEED["bbr1", LOSS.where(cca="cubic")] - SPEED["cubic", LOSS.where(cca="cubic")]), 1.0),
         (least(SPEED["bbr1", 0.2], SPEED["cubic", 0.1]), 1.0),
     ],
     ids=str,
@@ -91,6 +95,27 @@ def test_the_slope_of_logarithms_is_an_exponent(curve, factor):
     levels = [0.01 * (place + 1) for place in range(len(curve))]
     values = {("bbr1", level): 3 * level**-factor for level in levels}
     assert value(slope(log(SPEED["bbr1", LOSS]), over=log(LOSS)), values) == pytest.approx(-factor)
+
+
+CCA = every_name("cca")
+PRINTED = {("bbr1", 0.01): 5.0, ("bbr1", 0.1): 4.0, ("bbr1", 0.2): 3.0, ("cubic", 0.01): 2.0}
+
+
+def test_ranks_are_compared_with_what_was_printed():
+    """Spearman's rho over all conditions, of several congestion controls together."""
+    speed = SPEED[CCA, LOSS]
+    same = published("the table", PRINTED | {("cubic", 0.1): 1.0}, CCA, LOSS)
+    other = published("the table", PRINTED | {("cubic", 0.1): 9.0}, CCA, LOSS)
+    ours = [8.0, 6.0, 2.0, 4.0, 1.0]
+    for table, last in ((same, 1.0), (other, 9.0)):
+        expected = spearmanr(ours, [*PRINTED.values(), last]).statistic
+        assert value(rank_correlation(speed, over=table)) == pytest.approx(expected)
+
+
+def test_a_condition_that_was_not_printed_is_named():
+    table = published("the table", PRINTED, CCA, LOSS)
+    with pytest.raises(MissingConditionError, match=r"the table has no number for cubic, 0\.1"):
+        value(rank_correlation(SPEED[CCA, LOSS], over=table))
 
 
 def test_a_word_works_elementwise():
