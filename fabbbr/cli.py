@@ -207,6 +207,7 @@ def _add_experiment_commands(commands: argparse._SubParsersAction[argparse.Argum
     _add_plan_options(run)
     run.add_argument("--jobs", type=int, metavar="N", help="cells at a time (default: one per CPU)")
     run.add_argument("--out", type=Path, metavar="DIR", help="run folder (default: runs/NAME)")
+    _add_until_decided(run)
     run.add_argument("--dry-run", action="store_true", help="print cells and every command, run nothing")
     run.add_argument("--no-report", action="store_true", help="keep raw files only; report later")
     _json(run)
@@ -222,6 +223,17 @@ def _add_plan_options(parser: argparse.ArgumentParser) -> None:
         "--clock",
         choices=CLOCKS,
         help="real is slower and less exact, for comparison (default: the first that the backend has)",
+    )
+
+
+def _add_until_decided(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--until-decided",
+        action="store_true",
+        help="add repetitions where a claim is undecided: twice as many at each look, until --most",
+    )
+    parser.add_argument(
+        "--most", type=int, metavar="N", help="repetitions at most (default: eight times the first)"
     )
 
 
@@ -406,6 +418,7 @@ def _add_slice_run(actions: argparse._SubParsersAction[argparse.ArgumentParser])
         choices=("rtt",),
         help="rtt: netem adds what the slice's round trips lack; else cells must ask for what is there",
     )
+    _add_until_decided(run)
     run.add_argument("--out", type=Path, metavar="DIR", help="run folder (default: runs/EXP-NAME)")
     run.add_argument("--no-report", action="store_true", help="keep raw files only; report later")
     _json(run)

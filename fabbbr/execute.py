@@ -58,6 +58,14 @@ class Summary:
     skipped: list[str] = field(default_factory=list)
     """Found whole in the run folder."""
 
+    def add(self, later: Summary) -> None:
+        """What became of the same run when it went on: what the first call made is not found again."""
+        self.certified += later.certified
+        self.uncertified |= later.uncertified
+        self.failed = later.failed
+        known = {*self.certified, *self.uncertified, *self.skipped}
+        self.skipped += [cell for cell in later.skipped if cell not in known]
+
 
 def execute(
     folder: RunFolder,

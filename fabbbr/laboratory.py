@@ -6,7 +6,7 @@ import datetime as dt
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,13 +51,17 @@ class Request:
     """Whether a slice file of the user's own may run."""
     slice: str | None = None
     """A slice that stands, on whose machines the cells run; ``backend`` is then its testbed."""
+    looks: tuple[int, ...] = ()
+    """Repetitions after which claims are judged, and the run may end; see ``fabbbr.deciding``."""
+    deeper: frozenset[str] | None = None
+    """Conditions that get more repetitions than the first look has; None: all of them."""
     emulate_rtt: bool = False
     """Whether netem adds what the round trips of the slice lack; in a guest there are none to begin with."""
 
 
 def planned(request: Request) -> Planned:
     """The plan of the whole experiment; ``only`` does not shorten it."""
-    return open_plan(
+    plan = open_plan(
         request.experiment,
         seed=request.seed,
         profile=request.profile,
@@ -65,6 +69,12 @@ def planned(request: Request) -> Planned:
         repeat=request.repeat,
         trust=request.trust,
     )
+    return plan if request.deeper is None else _only_deeper(plan, request.looks[0], request.deeper)
+
+
+def _only_deeper(plan: Planned, first: int, conditions: frozenset[str]) -> Planned:
+    cells = (cell for cell in plan.cells if cell.repetition <= first or cell.condition in conditions)
+    return replace(plan, cells=tuple(cells))
 
 
 def selected(request: Request, cells: Sequence[Cell]) -> tuple[Cell, ...]:
@@ -163,12 +173,14 @@ def open_or_create(request: Request, plan: Planned) -> RunFolder:
     cells = {cell.id: cell for cell in plan.cells}
     created = dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")
     given: tuple[str, ...] = ()
+    looks = request.looks
     if (path / "run.json").exists():
         folder = RunFolder.open(path)
         _require_same(folder.manifest, request, plan)
         require_whole_cells(folder)
         cells = folder.planned | cells
         created, given = folder.manifest.created, folder.manifest.experiment_sha256
+        looks = looks or folder.manifest.looks
     manifest = RunManifest(
         experiment=describe(plan.experiment),
         source_name=plan.source_name,
@@ -178,6 +190,7 @@ def open_or_create(request: Request, plan: Planned) -> RunFolder:
         clock=_clock(request),
         overrides=request.overrides,
         claims=tuple(plan.experiment.claims),
+        looks=looks,
         cells=tuple(cells.values()),
         created=created,
         fabbbr_version=__version__,
@@ -202,6 +215,14 @@ def _require_same(existing: RunManifest, request: Request, plan: Planned) -> Non
     different += [
         f"cell {cell.id}" for cell in plan.cells if cell.id in old_cells and old_cells[cell.id] != cell
     ][:1]
+    if request.looks and existing.looks not in ((), request.looks):
+        said = ", ".join(map(str, existing.looks))
+        message = (
+            f"{place} was begun to look at its claims after {said} repetitions, and looking more often would "
+            f"make verdicts less sure than they say: go on with --most {existing.looks[-1]} and the first "
+            f"repetitions {existing.looks[0]}, or choose another --out"
+        )
+        raise StoreError(message)
     if different:
         message = (
             f"{place} holds a run with another {', '.join(different)}; "

@@ -278,6 +278,9 @@ class RunManifest(Record):
     overrides: tuple[str, ...] = ()
     """What ``--set`` changed, as given."""
     claims: tuple[str, ...]
+    looks: tuple[int, ...] = ()
+    """Repetitions after which claims are judged and the run may end, fixed before it began; see
+    :mod:`fabbbr.plan.looks`. Empty: as many repetitions as the experiment says."""
     cells: tuple[Cell, ...]
     """The plan, in the order of execution."""
     created: str

@@ -1,6 +1,7 @@
 """Run sets without a run folder: made-up certified runs for the tests of claims."""
 
 import dataclasses
+import types
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ class Runs:
     flows: pd.DataFrame = dataclasses.field(default_factory=pd.DataFrame)
     intervals: pd.DataFrame = dataclasses.field(default_factory=pd.DataFrame)
     all_sockets: pd.DataFrame = dataclasses.field(default_factory=pd.DataFrame)
-    manifest: object = None
+    manifest: object = dataclasses.field(default_factory=lambda: types.SimpleNamespace(looks=()))
 
     def intervals_of(self, cell_ids):
         rows = self.intervals

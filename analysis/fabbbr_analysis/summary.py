@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Sequence
 from typing import Protocol
@@ -12,16 +13,14 @@ import pandas as pd
 from fabbbr_analysis import stats
 from fabbbr_analysis.stats import Array, Interval
 
-BOUNDED = frozenset(
-    {
-        "utilisation",
-        "retransmit_ratio",
-        "queue_median_bdp",
-        "queue_median_fill",
-        "jain_flows",
-        "jain_groups",
-    }
-)
+BOUNDED = {
+    "utilisation": (0.0, 1.0),
+    "retransmit_ratio": (0.0, 1.0),
+    "queue_median_bdp": (0.0, math.inf),
+    "queue_median_fill": (0.0, 1.0),
+    "jain_flows": (0.0, 1.0),
+    "jain_groups": (0.0, 1.0),
+}
 """Ratios pile up at their bounds, so their intervals come from the bootstrap; all others from Student's t."""
 
 COMPARED = (
@@ -99,7 +98,7 @@ def _summary(cells: pd.DataFrame, metric: str, generator: np.random.Generator) -
 def _mean_interval(values: Array, metric: str, generator: np.random.Generator) -> Interval:
     if metric not in BOUNDED:
         return stats.mean_interval(values)
-    return stats.bootstrap_interval(values, generator=generator)
+    return stats.bootstrap_interval(values, generator=generator, within=BOUNDED[metric])
 
 
 def compare(a: RunSet, b: RunSet, *, metrics: Sequence[str] = COMPARED, seed: int = 1) -> pd.DataFrame:

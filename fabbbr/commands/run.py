@@ -7,7 +7,7 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,8 @@ from fabbbr.commands.plan import print_plan
 from fabbbr.commands.question import attended, build_now, trust_of
 from fabbbr.commands.results import opened
 from fabbbr.commands.terminal import Terminal
-from fabbbr.errors import CellsFailedError
+from fabbbr.deciding import Look, until_decided
+from fabbbr.errors import CellsFailedError, UsageError
 from fabbbr.execute import Event, Summary
 from fabbbr.laboratory import Request, carry_out, place, planned, selected
 from fabbbr.model import Cell
@@ -44,12 +45,28 @@ _REDRAWS_PER_S = 4
 def main(arguments: argparse.Namespace) -> int:
     """Run, report, and say where."""
     request = request_of(arguments)
+    if arguments.most is not None and not arguments.until_decided:
+        message = "--most is the limit of --until-decided: give both, or --repeat"
+        raise UsageError(message)
     if arguments.dry_run:
         cells = selected(request, planned(request).cells)
         return print_plan(cells, place(request), commands=True, as_json=arguments.json)
     if attended(arguments):
         _offer_image(request)
     console = Terminal(stderr=arguments.json)
+    run = partial(_run, console, arguments)
+    folder, summary = _decide(console, arguments, request, run) if arguments.until_decided else run(request)
+    _print_outcome(console, summary)
+    with contextlib.ExitStack() as opening:
+        report = _report(console, folder, opening) if not arguments.no_report else None
+        if arguments.json:
+            print(json.dumps(_as_json(folder, summary, str(report) if report else None)))
+    _raise_for(summary, folder)
+    return 0
+
+
+def _run(console: Terminal, arguments: argparse.Namespace, request: Request) -> tuple[RunFolder, Summary]:
+    """Run what is missing, with progress."""
     making_tables = partial(console.status, "making the tables of the last cells")
     # One of the two at a time draws on the terminal: the display ends first.
     with TablesBeside(making_tables) as beside, _Display(console) as display:
@@ -64,14 +81,33 @@ def main(arguments: argparse.Namespace) -> int:
             display.listen(event)
             beside.listen(event)
 
-        folder, summary = carry_out(request, announce=announce, listen=listen)
-    _print_outcome(console, summary)
-    with contextlib.ExitStack() as opening:
-        report = _report(console, folder, opening) if not arguments.no_report else None
-        if arguments.json:
-            print(json.dumps(_as_json(folder, summary, str(report) if report else None)))
-    _raise_for(summary, folder)
-    return 0
+        return carry_out(request, announce=announce, listen=listen)
+
+
+def _decide(
+    console: Terminal,
+    arguments: argparse.Namespace,
+    request: Request,
+    run: Callable[[Request], tuple[RunFolder, Summary]],
+) -> tuple[RunFolder, Summary]:
+    """Run until the claims are decided, saying at every look how they stand."""
+    summary = Summary()
+    for look in until_decided(request, arguments.most, run=run):
+        summary.add(look.summary)
+        _say_look(console, look)
+    return look.folder, summary
+
+
+def _say_look(console: Terminal, look: Look) -> None:
+    decided = len(look.verdicts) - len(look.undecided)
+    console.say(
+        (f"after {look.repetitions} repetitions", "bold"),
+        f": {decided} of {len(look.verdicts)} claims decided",
+    )
+    for verdict in look.undecided:
+        console.say(f"  {verdict.id}: ", (verdict.verdict, "yellow"), f", {verdict.reason}")
+    if look.undecided and look.number == look.of:
+        console.say("the limit of repetitions is reached; --most with another --out goes further")
 
 
 def _say_of_slice(

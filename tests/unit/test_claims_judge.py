@@ -433,7 +433,9 @@ def test_the_queue_of_a_step_is_read_after_it_settled():
 def test_the_stepped_queue_is_judged_over_repetitions():
     cells = [stepped_cell().model_copy(update={"id": f"0-r{r}"}) for r in (1, 2)]
     runs = Runs(
-        "knit6_e6", run_rows([{"ccas": "cubic"}], repeat=2), manifest=types.SimpleNamespace(cells=cells)
+        "knit6_e6",
+        run_rows([{"ccas": "cubic"}], repeat=2),
+        manifest=types.SimpleNamespace(cells=cells, looks=()),
     )
     samples = pd.DataFrame({"t_s": np.arange(0, 161.0), "node": "s1", "link": "trunk", "role": "bottleneck"})
     queues = pd.concat(

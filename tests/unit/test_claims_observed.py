@@ -86,7 +86,7 @@ def test_the_steps_of_a_queue_are_read_once_and_one_cell_at_a_time():
     cells = [stepped_cell().model_copy(update={"id": f"{n}-r{r}"}) for n in (0, 1) for r in (1, 2)]
     runs = Runs(
         "knit6_e6", run_rows([{"ccas": "cubic"}, {"ccas": "bbr2"}], repeat=2),
-        manifest=types.SimpleNamespace(cells=cells),
+        manifest=types.SimpleNamespace(cells=cells, looks=()),
     )  # fmt: skip
     queues = pd.DataFrame(
         {

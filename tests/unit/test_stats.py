@@ -48,6 +48,16 @@ def test_expanded_percentiles_cover_where_plain_ones_fall_short(n):
     assert coverage(plain, 10, draw) < coverage(expanded, 10, draw)
 
 
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 10])
+@pytest.mark.parametrize("confidence", [0.95, 0.9875])
+def test_an_interval_covers_as_often_as_it_says_however_few_runs_there_are(n, confidence):
+    def interval(values):
+        return stats.bootstrap_interval(values, generator=generator(), confidence=confidence)
+
+    # Three standard errors of 400 trials, and what is known of percentile intervals of five runs.
+    assert coverage(interval, 10, lambda rng: rng.normal(10, 1, n)) >= confidence - 0.05
+
+
 def test_ratio_interval_covers_the_ratio_of_means():
     rng = np.random.default_rng(5)
     hits = 0
@@ -93,8 +103,14 @@ def test_t_interval_moves_with_its_runs(values, shift, scale):
     assert after.high == pytest.approx(scale * before.high + shift, abs=slack)
 
 
-@given(values=runs)
-def test_bootstrap_intervals_stay_within_the_runs(values):
+@given(values=st.lists(st.floats(0, 1), min_size=2, max_size=8))
+def test_bootstrap_intervals_stay_within_what_can_be(values):
+    interval = stats.bootstrap_interval(values, generator=generator(), within=(0.0, 1.0))
+    assert 0 <= interval.low <= interval.high <= 1
+
+
+@given(values=st.lists(st.floats(-1e6, 1e6), min_size=5, max_size=8))
+def test_bootstrap_intervals_of_enough_runs_stay_within_them(values):
     interval = stats.bootstrap_interval(values, generator=generator())
     rounding = 1e-12 * max(map(abs, values))
     assert min(values) - rounding <= interval.low <= interval.high <= max(values) + rounding

@@ -40,7 +40,8 @@ def test_the_mean_has_the_t_interval_and_a_ratio_the_bootstrap():
     assert (rate.mean, rate.low, rate.high, rate.method) == (10.0, expected.low, expected.high, "t")
     assert (rate.median, rate.sd, rate.n) == (10.0, 1.0, 3)
     assert ratio.method == "expanded percentile"
-    assert 0.8 <= ratio.low < 0.9 < ratio.high <= 1.0
+    assert 0.0 <= ratio.low < 0.8  # three runs say less than their own range
+    assert 0.9 < ratio.high <= 1.0
 
 
 def test_uncertified_cells_are_counted_and_never_averaged():

@@ -59,6 +59,11 @@ class Means:
         quantity, key = min(self.read, key=lambda each: self.samples[each[0]].runs[each[1]].size)
         return self.samples[quantity].runs[key].size, self._name(quantity, key)
 
+    def conditions(self) -> tuple[str, ...]:
+        """Name the conditions that were read, as the plan does."""
+        known = (self.samples[quantity].conditions.get(key) for quantity, key in self.read)
+        return tuple(dict.fromkeys(filter(None, known)))
+
     def _name(self, quantity: Observable, key: Key) -> str:
         """Name a condition in words, with its experiment when the formula reads several quantities."""
         words = self.samples[quantity].describe(key)

@@ -75,6 +75,11 @@ class Observed:
         self._measures = tuple(dict.fromkeys(each for each in measures if each is not None))
         self._kept: dict[Hashable, Any] = {}
 
+    @property
+    def looks(self) -> int:
+        """How often its claims may be judged while it grows; 0 when once, at its end."""
+        return len(self.run_set.manifest.looks)
+
     def sample(self, quantity: Observable) -> Sample:
         """Observe a quantity; raise MissingConditionError."""
         return self.once(quantity, lambda: quantity.observe(self))

@@ -155,6 +155,8 @@ class PartVerdict:
     """Runs of the condition that has the fewest; None for arithmetic."""
     band: Band
     reason: str
+    conditions: tuple[str, ...] = ()
+    """Of the plan, whose runs were read."""
     remarks: tuple[str, ...] = ()
 
 
@@ -179,5 +181,7 @@ class Verdict:
     reason: str
     rules_version: int
     """Version of the rules by which it was judged."""
+    undecided: tuple[str, ...] = ()
+    """Conditions of the plan whose repetitions may still decide it; empty when it is decided."""
     details: tuple[PartVerdict, ...] = ()
     """All parts, when there are several."""

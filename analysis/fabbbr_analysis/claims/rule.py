@@ -21,9 +21,9 @@ from fabbbr_analysis.claims.records import (
     VerdictText,
 )
 from fabbbr_analysis.claims.sample import MissingConditionError, Sample
-from fabbbr_analysis.stats import expanded_percentiles
+from fabbbr_analysis.stats import CONFIDENCE, expanded_percentiles
 
-RULES_VERSION = 1
+RULES_VERSION = 2
 """Raised by one whenever the same runs may get another verdict, value or interval.
 
 That is when a formula, a band, what a quantity is, the resampling or the rule below changes. Words, new
@@ -38,6 +38,8 @@ _WORST_FIRST: tuple[VerdictText, ...] = (
     "reproduced",
 )
 
+_UNDECIDED: tuple[VerdictText, ...] = ("inconclusive", "compatible")
+
 _WHY: dict[VerdictText, str] = {
     "reproduced": "inside the band {band}",
     "compatible": "over an edge of the band {band}, and narrower than it",
@@ -47,7 +49,7 @@ _WHY: dict[VerdictText, str] = {
 
 
 def decide(band: Band, *, value: float, low: float, high: float) -> VerdictText:
-    """Compare a 95 % interval with the pass band."""
+    """Compare an interval with the pass band."""
     if band.holds(value) and band.holds(low, slack=band.slack) and band.holds(high, slack=band.slack):
         return "reproduced"
     if _misses(band, low, high):
@@ -61,6 +63,17 @@ def _misses(band: Band, low: float, high: float) -> bool:
     return below or above
 
 
+def confidence_of(looks: int) -> float:
+    """The level of each interval when claims are judged ``looks`` times as the run grows.
+
+    The errors of all looks together are at most those of one look at 95 % (Bonferroni), whenever it ends.
+
+    >>> confidence_of(0), confidence_of(1), confidence_of(4)
+    (0.95, 0.95, 0.9875)
+    """
+    return 1 - (1 - CONFIDENCE) / max(looks, 1)
+
+
 def judge_part(
     part: Part | Arithmetic, observations: Observations, generator: np.random.Generator
 ) -> PartVerdict:
@@ -71,7 +84,8 @@ def judge_part(
     try:
         samples = {each: observations[each.experiment].sample(each) for each in quantities_in(part.formula)}
         remarks = tuple(dict.fromkeys(each for sample in samples.values() for each in sample.remarks))
-        return _measured(part, samples, remarks, generator)
+        looks = max(observations[each.experiment].looks for each in samples)
+        return _measured(part, samples, remarks, generator, confidence_of(looks))
     except MissingConditionError as error:
         return _not_run(part, "; ".join([str(error), *remarks]), None)
 
@@ -87,7 +101,11 @@ def _calculated(part: Arithmetic) -> PartVerdict:
 
 
 def _measured(
-    part: Part, samples: Mapping[Observable, Sample], remarks: Sequence[str], generator: np.random.Generator
+    part: Part,
+    samples: Mapping[Observable, Sample],
+    remarks: Sequence[str],
+    generator: np.random.Generator,
+    confidence: float,
 ) -> PartVerdict:
     means = Means(samples=samples)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -96,17 +114,17 @@ def _measured(
         if n < 2:
             return _not_run(part, f"{fewest} has a single certified run, and an interval needs two", n)
         draws = part.formula.of(Means.resampled(samples, generator))
-    low, high = expanded_percentiles(draws, n=n)
+    low, high = expanded_percentiles(draws, value=value, n=n, confidence=confidence)
     if not all(map(math.isfinite, (value, low, high))):
         return _not_run(part, "the formula divides by a condition that delivered nothing", n)
     verdict = decide(part.band, value=value, low=low, high=high)
     reason = (
-        f"{part.quantity}: {value:.3g}, 95 % interval {low:.3g} to {high:.3g}, "
+        f"{part.quantity}: {value:.3g}, {confidence * 100:.4g} % interval {low:.3g} to {high:.3g}, "
         f"{_WHY[verdict].format(band=part.band)}"
     )
     return PartVerdict(
         quantity=part.quantity, verdict=verdict, value=value, low=low, high=high, n=n, band=part.band,
-        reason=reason, remarks=(*remarks, *means.remarks),
+        reason=reason, conditions=means.conditions(), remarks=(*remarks, *means.remarks),
     )  # fmt: skip
 
 
@@ -153,7 +171,17 @@ def judge_claim(
         predicate=claim.predicate,
         reason="; ".join([deciding.reason, *notes]),
         rules_version=RULES_VERSION,
+        undecided=_worth_repeating(deciding, kept),
         details=tuple(kept) if len(kept) > 1 else (),
+    )
+
+
+def _worth_repeating(deciding: PartVerdict, parts: Sequence[PartVerdict]) -> tuple[str, ...]:
+    """Conditions of all parts that are undecided; none when the worst part decides the claim."""
+    if deciding.verdict not in _UNDECIDED:
+        return ()
+    return tuple(
+        dict.fromkeys(name for part in parts if part.verdict in _UNDECIDED for name in part.conditions)
     )
 
 

@@ -6,7 +6,7 @@ A published series is a sample with one run per condition, so that the same form
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -40,6 +40,8 @@ class Sample:
 
     axes: tuple[str, ...]
     runs: Mapping[Key, Array]
+    conditions: Mapping[Key, str] = field(default_factory=dict)
+    """The condition's own name, as in the plan; empty for a published series."""
     remarks: tuple[str, ...] = ()
     """What a reader of the verdict must know, e.g. runs that had no value."""
 
@@ -59,6 +61,7 @@ def sample_of(runs: pd.DataFrame, *, axes: tuple[str, ...], value: str) -> Sampl
     present = runs[runs[value].notna() & runs[list(axes)].notna().all(axis=1)]
     keys = [key_of(*row) for row in present[list(axes)].itertuples(index=False)]
     groups: dict[Key, Array] = {}
+    conditions: dict[Key, str] = {}
     for key, rows in present.groupby(pd.Series(keys, index=present.index, dtype=object), sort=False):
         found = Sample(axes=axes, runs={}).describe(key)
         if rows["condition"].nunique() > 1:
@@ -68,6 +71,7 @@ def sample_of(runs: pd.DataFrame, *, axes: tuple[str, ...], value: str) -> Sampl
             )
             raise MissingConditionError(message)
         groups[key] = rows[value].to_numpy(dtype=np.float64)
+        conditions[key] = str(rows["condition"].iloc[0])
     absent = len(runs) - len(present)
     remarks = (f"{absent} certified runs have no value and were left out",) if absent else ()
-    return Sample(axes=axes, runs=groups, remarks=remarks)
+    return Sample(axes=axes, runs=groups, conditions=conditions, remarks=remarks)
