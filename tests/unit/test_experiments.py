@@ -9,9 +9,11 @@ from fabbbr.plan.estimate import estimate
 from fabbbr.units import Rate, Ratio
 from fabbbr_analysis import references
 from fabbbr_analysis.claims import all_claims
+from fabbbr_analysis.references import published_grid
 
 NAMES = bundled.names("experiments")
 PUBLISHED = {
+    "fund2023",
     "cardwell_f4", "cardwell_f5", "cardwell_f6", "cardwell_f8", "cardwell_f10", "cardwell_f12", "hm_figure8",
     "kfoury_5_1", "kfoury_5_2", "kfoury_5_3", "kfoury_5_4", "kfoury_5_5a", "kfoury_5_5a_100", "kfoury_5_5b",
     "kfoury_5_5c", "kfoury_5_6", "kfoury_5_7", "kfoury_5_8", "kfoury_5_9",
@@ -19,7 +21,7 @@ PUBLISHED = {
     "ware_1v1", "ware_1v16", "ware_cap",
 }  # fmt: skip
 FIGURES_OF_THE_SAME_RUNS = {"cardwell_f6": ("cardwell_f7",), "kfoury_5_5a_100": ("kfoury_5_5a",)}
-SHORT_IN_THE_PAPER = {"cardwell_f6", "cardwell_f8"}
+SHORT_IN_THE_PAPER = {"cardwell_f6", "cardwell_f8", "fund2023"}
 
 
 def planned(name, profile="default"):
@@ -128,6 +130,13 @@ def test_the_scaled_losses_of_knit6_e4_are_those_that_the_talks_cubic_implies():
             implied = 0.026 / (segments / (0.4 * 3.7 / 1.2) ** 0.25) ** (4 / 3)
             scaled = implied * (100e9 / cell.bottleneck.rate.bps) ** (4 / 3)
             assert cell.trunk.loss.rate.value == pytest.approx(scaled, rel=0.01)
+
+
+def test_fund2023_has_every_condition_that_was_measured_on_fabric():
+    grid = published_grid("fund2023", "goodput_bps")
+    asked = {(row.cca, row.buffer_bytes, row.rate_bps, row.rtt_s) for row in grid.table.itertuples()}
+    links = [(cell.flows[0], cell.bottleneck) for cell in planned("fund2023").cells]
+    assert asked == {(f.cca, link.buffer_bytes, link.rate.bps, f.rtt.seconds) for f, link in links}
 
 
 def test_cardwells_buffer_saturates_the_rtt_at_250_ms():

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from itertools import combinations
 
 import numpy as np
@@ -12,14 +13,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from fabbbr.errors import AnalysisError
-from fabbbr_analysis import figures
-from fabbbr_analysis.figures import catalogue, published, sweep, timeline
+from fabbbr_analysis import figures, references
+from fabbbr_analysis.figures import catalogue, grid, published, sweep, timeline
 from fabbbr_analysis.figures.canvas import ticks_at
 from fabbbr_analysis.figures.conditions import varied
 from fabbbr_analysis.figures.measures import BY_COLUMN, CONDITIONS, MEASURES
 from fabbbr_analysis.figures.sampling import keep_extremes
 from fabbbr_analysis.figures.style import Palette, flow_dash, shade
 from fabbbr_analysis.figures.sweep import Sweep
+from fabbbr_analysis.runset import RunSet
 from fabbbr_analysis.summary import summarise
 
 SMALL_F10 = dataclasses.replace(
@@ -252,6 +254,20 @@ def test_published_rates_of_a_faster_link_are_drawn_as_the_same_share_of_ours(e1
     assert found.remark == "scaled from 10 Gbit/s to 200 Mbit/s"
 
 
+def test_a_panel_takes_the_series_of_its_own_value_and_not_of_one_that_ends_like_it():
+    """1 BDP is the end of 0.1 BDP, as 50 Mbit/s is of 250 Mbit/s."""
+    found = published.in_panel(references.published_series("kfoury_5_4", "goodput_bps"), {"buffer": "1 BDP"})
+    assert {label.split(" (")[0] for label in found["label"]} == {
+        "bbr1, 1 BDP",
+        "bbr2, 1 BDP",
+        "cubic, 1 BDP",
+    }
+    rate = {"rate": "50 Mbit/s", "buffer": "100 KiB"}
+    found = published.in_panel(references.published_series("fund2023", "goodput_bps"), rate)
+    assert len(found) == 3 * 8
+    assert found["y"].max() < 50e6
+
+
 def test_published_counts_of_a_faster_link_are_not_drawn(e1):
     (axis,) = varied(e1.runs)
     assert published.find(e1, BY_COLUMN["retransmits"], axis, {}) is None
@@ -324,6 +340,72 @@ def test_a_quantity_that_only_follows_another_axis_does_not_split_a_figure_and_a
     assert [axis.key for axis in varied(named)] == ["rtt", "buffer"]
     free = pd.concat([frame, frame.assign(axis_buffer="2 BDP")])
     assert [axis.key for axis in varied(free)] == ["rtt", "buffer"]
+
+
+# Beside a published grid
+
+
+def fund_runs(rates=(50e6, 250e6), rtts=(0.005, 0.05, 0.2), buffers=(102_400, 10_240_000), gain=0.5):
+    """Two runs of each condition; BBR carries ``1 + gain`` times what CUBIC does."""
+    conditions = itertools.product(("cubic", "bbr1"), buffers, rates, rtts, (0.9, 1.1))
+    rows = [
+        {
+            "cell_id": str(number), "condition": str(number // 2), "status": "certified", "ccas": cca,
+            "buffer_bytes": buffer, "rate_bps": rate, "rtt_s": rtt,
+            "goodput_bps": wobble * 0.5 * rate * (1 if cca == "cubic" else 1 + gain),
+        }
+        for number, (cca, buffer, rate, rtt, wobble) in enumerate(conditions)
+    ]  # fmt: skip
+    return RunSet.from_frames({"runs": pd.DataFrame(rows)}, experiment="fund2023")
+
+
+def test_heat_maps_have_our_gain_on_the_left_and_the_published_one_on_the_right():
+    beside = grid.find(fund_runs())
+    shallow, deep = beside.panels
+    assert (shallow.label, deep.label) == ("buffer 102.4 kB", "buffer 10240 kB")
+    assert beside.compared == ("bbr1",)
+    ours, theirs = grid.heat_maps(beside, shallow).data
+    assert [list(ours.x), list(ours.y)] == [["5", "50", "200"], ["50", "250"]]
+    assert np.array(ours.z, dtype=float) == pytest.approx(np.full((2, 3), 50.0))
+    # The authors' own percentages at 50 and 250 Mbit/s.
+    assert np.array(theirs.z, dtype=float) == pytest.approx(
+        np.array([[-1.4, -1.6, 25.0], [1.4, 65.2, 265.1]]), abs=0.06
+    )
+
+
+def test_the_scatter_has_each_condition_with_the_spread_of_both():
+    figure = grid.scatter(grid.find(fund_runs()), Palette.of([]))
+    points = {trace.name: trace for trace in figure.data if trace.mode == "markers"}
+    assert set(points) == {
+        f"{cca}, buffer {size} kB" for cca in ("cubic", "bbr1") for size in ("102.4", "10240")
+    }
+    cubic = points["cubic, buffer 102.4 kB"]
+    at = [each[0] for each in cubic.customdata].index("bottleneck rate 250 Mbit/s, propagation RTT 200 ms")
+    assert (cubic.x[at], cubic.error_x.array[at]) == pytest.approx((59.1, 10.34), abs=0.06)
+    assert (cubic.y[at], cubic.error_y.array[at]) == pytest.approx((125.0, np.std([112.5, 137.5], ddof=1)))
+
+
+def test_runs_that_are_not_certified_are_not_beside_the_published():
+    whole = fund_runs()
+    runs = whole.runs.assign(status=["refused", *["certified"] * (len(whole.runs) - 1)])
+    beside = grid.find(RunSet.from_frames({"runs": runs}, experiment="fund2023"))
+    assert sorted(beside.table["ours_n"].unique()) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "few", [{"rates": (50e6,)}, {"rates": (51e6, 251e6)}, {"rtts": (0.005,)}], ids=["row", "other", "column"]
+)
+def test_there_is_no_heat_map_of_a_single_line(few):
+    assert grid.find(fund_runs(**few, buffers=(102_400,))) is None
+
+
+def test_a_small_grid_crosses_the_axes_that_vary_most():
+    beside = grid.find(fund_runs(rates=(50e6,)))
+    assert (beside.across.column, beside.up.column, len(beside.panels)) == ("rtt_s", "buffer_bytes", 1)
+
+
+def test_an_experiment_without_a_published_grid_has_none(f10):
+    assert grid.find(f10) is None
 
 
 # Inside a run

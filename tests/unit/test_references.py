@@ -110,6 +110,44 @@ def test_what_was_not_published_is_an_empty_series():
     assert list(series.columns) == references.SERIES_COLUMNS
 
 
+# The numbers are lines of the authors' data, not of the code.
+@pytest.mark.parametrize(
+    ("cca", "buffer_bytes", "rate_bps", "rtt_s", "mean", "sd", "baseline"),
+    [
+        ("cubic", 102_400, 250_000_000, 0.1, 110.9, 12.17, 110.9),
+        ("bbr1", 102_400, 250_000_000, 0.1, 223.5, None, 110.9),
+        ("bbr2", 102_400, 250_000_000, 0.1, 209.4, None, 121.2),
+        ("cubic", 10_240_000, 10_000_000, 0.005, 8.9, 0.46, 8.9),
+    ],
+)
+def test_a_grid_has_the_numbers_of_its_campaign_in_base_units(
+    cca, buffer_bytes, rate_bps, rtt_s, mean, sd, baseline
+):
+    grid = references.published_grid("fund2023", "goodput_bps")
+    rows = grid.table
+    keys = (("cca", cca), ("buffer_bytes", buffer_bytes), ("rate_bps", rate_bps), ("rtt_s", rtt_s))
+    for column, wanted in keys:
+        rows = rows[rows[column] == wanted]
+    (row,) = rows.to_dict("records")
+    assert (row["mean"], row["baseline"]) == pytest.approx((mean * 1e6, baseline * 1e6), abs=0.06e6)
+    assert sd is None or row["sd"] == pytest.approx(sd * 1e6, abs=0.006e6)
+    assert row["n"] == 5
+
+
+def test_the_gains_of_a_grid_are_those_that_its_authors_computed():
+    rows = references.load("fund2023_when_to_use_bbr")
+    kernels = {"bbr1": "5.15", "bbr2": "5.13"}
+    grid = references.published_grid("fund2023", "goodput_bps")
+    for cca, kernel in kernels.items():
+        theirs = rows[rows["dataset"].str.contains(f"kernel {kernel}", regex=False)]["goodput_gain_pct"]
+        ours = grid.gains[grid.table["cca"] == cca] * 100
+        assert ours.tolist() == pytest.approx(theirs.tolist(), abs=0.06)
+
+
+def test_what_was_not_published_is_no_grid():
+    assert references.published_grid("cardwell_f10", "goodput_bps") is None
+
+
 @pytest.mark.parametrize(
     ("experiment", "rate"),
     [

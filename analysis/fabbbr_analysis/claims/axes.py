@@ -23,6 +23,7 @@ class AxisWords:
 
 _AXES = {
     "loss_ratio": AxisWords(noun="loss", scale=100.0, unit="%"),
+    "rate_bps": AxisWords(noun="rate", scale=1e-6, unit="Mbit/s"),
     "rtt_s": AxisWords(noun="RTT", scale=1000.0, unit="ms", smallest="shortest", largest="longest"),
     "buffer_bdp": AxisWords(noun="buffer", unit="BDP"),
     "buffer_bytes": AxisWords(noun="buffer", scale=1e-3, unit="kB"),
@@ -32,7 +33,6 @@ _AXES = {
     "n_bbr2": AxisWords(noun="BBRv2 flows"),
     "streams": AxisWords(noun="streams"),
     "mtu_bytes": AxisWords(noun="MTU", unit="bytes"),
-    "rate_bps": AxisWords(noun="rate", scale=1e-6, unit="Mbit/s"),
 }
 
 

@@ -94,7 +94,8 @@ class Expected(LevelCheck):
 
     def __call__(self, found: _Found, levels: Levels, place: str, means: Means) -> None:  # noqa: ARG002
         words = axis(levels.axis)
-        absent = [words.value(level) for level in self.expected if key_of(level)[0] not in found]
+        spoken_of = [level for level in self.expected if level in levels.span]
+        absent = [words.value(level) for level in spoken_of if key_of(level)[0] not in found]
         if absent:
             means.remark(f"without {', '.join(absent)} {words.noun}")
 
@@ -140,6 +141,8 @@ class Levels(Variable):
     checks: tuple[LevelCheck, ...] = ()
     end: Literal["smallest", "largest"] | None = None
     """The one at this end alone."""
+    candidates: tuple[float, ...] = ()
+    """Of these, those that were run; nothing means all."""
 
     def at_least(self, level: float) -> Levels:
         """Keep those from ``level`` on."""
@@ -156,6 +159,10 @@ class Levels(Variable):
     def below(self, level: float) -> Levels:
         """Keep those below ``level``."""
         return replace(self, span=replace(self.span, high=level, below=True))
+
+    def among(self, *levels: float) -> Levels:
+        """Keep those of ``levels`` that were run, and remark on the others."""
+        return replace(self, candidates=levels).expecting(*levels)
 
     def smallest(self) -> Levels:
         """Keep the smallest alone."""
@@ -215,11 +222,15 @@ class Levels(Variable):
         """List them, ascending."""
         pattern = condition.pattern(bound) if self.given is None else dict(self.given)
         run = _run(means.keys(condition.quantity), condition.quantity.by, self.axis, pattern)
-        found = tuple(sorted(level for level in run if not isinstance(level, str) and level in self.span))
+        found = tuple(sorted(level for level in run if not isinstance(level, str) and self._speaks_of(level)))
         for check in self.checks:
             check(found, self, self.place(condition, bound), means)
         every = tuple(sorted({*found, *(key_of(level)[0] for level in self.named)}))
         return every if self.end is None else every[:1] if self.end == "smallest" else every[-1:]
+
+    def _speaks_of(self, level: float) -> bool:
+        candidates = {key_of(each)[0] for each in self.candidates}
+        return level in self.span and (not candidates or level in candidates)
 
     def phrase(self) -> str:
         """Name the range and what is named besides."""

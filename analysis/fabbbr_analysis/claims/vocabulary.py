@@ -1,4 +1,4 @@
-"""The words in which claims are said: least, most, spread, average, how often, slope, rank correlation.
+"""The words in which claims are said: least, most, average, median, spread, share, slope, reach and others.
 
 A ratio, a share, a difference or a distance is arithmetic on expressions (``/``, ``-``, ``abs``). A word
 binds the levels that its operands speak of: ``least(GOODPUT["bbr1", LOSS] / GOODPUT["cubic", LOSS])`` is the
@@ -7,16 +7,16 @@ smallest ratio over losses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import rankdata
 
-from fabbbr_analysis.claims.expression import Bound, Expression, Function, InCondition, Variable, bindings
+from fabbbr_analysis.claims.expression import Bound, Expression, Function, InCondition, bindings
 from fabbbr_analysis.claims.levels import Levels
 from fabbbr_analysis.claims.means import Means
-from fabbbr_analysis.claims.sample import Array, Key, MissingConditionError, key_of
+from fabbbr_analysis.claims.sample import Array, MissingConditionError
 
 
 def _spread(values: Array) -> Array:
@@ -27,30 +27,9 @@ _OVER_CONDITIONS: dict[str, Callable[[Array], Array]] = {
     "least": lambda values: np.asarray(np.min(values, axis=0), dtype=np.float64),
     "most": lambda values: np.asarray(np.max(values, axis=0), dtype=np.float64),
     "average": lambda values: np.asarray(np.mean(values, axis=0), dtype=np.float64),
+    "median": lambda values: np.asarray(np.median(values, axis=0), dtype=np.float64),
     "spread": _spread,
-    "how often positive": lambda values: np.asarray(np.mean(values > 0, axis=0), dtype=np.float64),
 }
-
-
-@dataclass(frozen=True)
-class Published(Expression):
-    """Numbers of a paper by the levels that a condition beside it speaks of."""
-
-    words: str
-    by: tuple[Variable, ...]
-    table: tuple[tuple[Key, float], ...]
-
-    def of(self, means: Means, bound: Bound | None = None) -> Array:  # noqa: ARG002
-        """Look up the one at the levels that are bound."""
-        key = key_of(*((bound or {})[each] for each in self.by))
-        found = [value for known, value in self.table if known == key]
-        if not found:
-            message = f"{self.words} has no number for {', '.join(map(str, key))}"
-            raise MissingConditionError(message)
-        return np.asarray(found[0], dtype=np.float64)
-
-    def __str__(self) -> str:
-        return self.words
 
 
 @dataclass(frozen=True)
@@ -130,7 +109,7 @@ def _linearity(x: Array, y: Array) -> Array:
 
 
 def _rank_correlation(x: Array, y: Array) -> Array:
-    """Spearman's rho; the levels have no ties."""
+    """Spearman's rho: Pearson's of the ranks, equal values having the mean of theirs."""
     ranks = rankdata(y, axis=0)
     centred, places = ranks - ranks.mean(axis=0), rankdata(x) - (x.size + 1) / 2
     return np.asarray(
@@ -175,6 +154,27 @@ class Reach(Closed):
         return f"largest {self.over} with {self.quantity} ≥ {self.keeps:g}"
 
 
+@dataclass(frozen=True)
+class ShareWithin(Closed):
+    """The share of the conditions in which a quantity is a limit or less, each condition counting once."""
+
+    quantity: Expression
+    limit: float
+
+    def of(self, means: Means, bound: Bound | None = None) -> Array:
+        """Count elementwise."""
+        values = [self.quantity.of(means, each) for each in bindings(self.quantity, means, bound or {})]
+        within = np.stack(np.broadcast_arrays(*values)) <= self.limit
+        return np.asarray(np.mean(within, axis=0), dtype=np.float64)
+
+    def operands(self) -> tuple[Expression, ...]:
+        """What is counted."""
+        return (self.quantity,)
+
+    def __str__(self) -> str:
+        return f"share of conditions with {self.quantity} ≤ {self.limit:g}"
+
+
 def least(*inner: Expression, positive: Expression | None = None) -> Expression:
     """Smallest over all conditions, those left out in which ``positive`` is zero."""
     return OverConditions("least", inner, positive)
@@ -195,9 +195,14 @@ def spread(*inner: Expression) -> Expression:
     return OverConditions("spread", inner)
 
 
-def how_often(*inner: Expression) -> Expression:
-    """Share of all conditions in which it is above 0: ``how_often(A - B)`` says in how many A is larger."""
-    return OverConditions("how often positive", inner)
+def median(*inner: Expression) -> Expression:
+    """Middle of all conditions, each counting once."""
+    return OverConditions("median", inner)
+
+
+def share(of: Expression, *, at_most: float) -> Expression:
+    """Share of the conditions in which ``of`` is ``at_most`` or less."""
+    return ShareWithin(of, at_most)
 
 
 def log(inner: Expression) -> Expression:
@@ -210,18 +215,13 @@ def slope(ordinate: Expression, *, over: Expression) -> Expression:
     return AlongLevels("slope", ordinate, over)
 
 
-def published(words: str, table: Mapping[tuple[str | float, ...], float], *by: Variable) -> Expression:
-    """What a paper printed at the levels that are bound, to compare with: ``table`` is by their values."""
-    return Published(words, by, tuple((key_of(*key), float(value)) for key, value in table.items()))
-
-
 def linearity(ordinate: Expression, *, over: Expression) -> Expression:
     """R² of a line over the levels: 1 is a straight line."""
     return AlongLevels("linearity", ordinate, over)
 
 
 def rank_correlation(ordinate: Expression, *, over: Expression) -> Expression:
-    """Spearman's rho with the levels: 1 rises everywhere, -1 falls everywhere."""
+    """Spearman's rho with ``over``: 1 when both order the conditions alike, -1 when the other way round."""
     return AlongLevels("rank correlation", ordinate, over)
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from fabbbr.errors import AnalysisError
-from fabbbr_analysis.figures import distribution, overview, published, sweep, timeline
+from fabbbr_analysis.figures import distribution, grid, overview, published, sweep, timeline
 from fabbbr_analysis.figures.conditions import Axis, varied
 from fabbbr_analysis.figures.measures import ADDITIVE, BY_COLUMN, Measure, in_a_sentence
 from fabbbr_analysis.figures.sampling import POINTS_PER_TRACE
@@ -150,8 +150,9 @@ def _point(runs: pd.DataFrame, chosen: pd.DataFrame, axes: tuple[Axis, ...], tex
 def figure_names(run_set: RunSet) -> list[str]:
     """Return every name that :func:`figure` takes."""
     here = points(run_set)
-    over = overview.axis_of(run_set)
+    over, beside = overview.axis_of(run_set), grid.find(run_set)
     return [
+        *(grid.names(beside) if beside else []),
         *([_overview(over)] if over else []),
         *(entry.name for entry in entries(run_set)),
         *(_timed("over_time", point) for point in here),
@@ -173,6 +174,9 @@ def figure(run_set: RunSet, name: str, *, points_per_trace: int = POINTS_PER_TRA
     over = overview.axis_of(run_set)
     if over is not None and name == _overview(over):
         return overview.draw(run_set, over, palette=palette)
+    beside = grid.find(run_set)
+    if beside is not None and name in grid.names(beside):
+        return grid.draw(beside, grid.names(beside)[name], palette)
     for entry in entries(run_set):
         if entry.name == name:
             return sweep.draw(run_set, entry.sweep, palette=palette, published=entry.published)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -37,10 +38,7 @@ def find(run_set: RunSet, measure: Measure, axis: Axis | None, panel: Mapping[st
     """
     if axis is None or axis.condition is None:
         return None
-    series = references.published_series(run_set.experiment, measure.column)
-    # A paper's panel is named in the label of its series: only that one may lie over ours.
-    same = [all(text in str(label) for text in panel.values()) for label in series["label"]]
-    series = series[same]
+    series = in_panel(references.published_series(run_set.experiment, measure.column), panel)
     if series.empty:
         return None
     scale = _scale(run_set)
@@ -58,13 +56,22 @@ def find(run_set: RunSet, measure: Measure, axis: Axis | None, panel: Mapping[st
     )
 
 
+def in_panel(series: pd.DataFrame, panel: Mapping[str, str]) -> pd.DataFrame:
+    """Keep the series of one panel of a paper, which their labels name: only these may lie over ours."""
+    # 1 BDP is the end of 0.1 BDP.
+    wanted = [re.compile(rf"(?<![\d.]){re.escape(text)}") for text in panel.values()]
+    return series[[all(each.search(str(label)) for each in wanted) for label in series["label"]]]
+
+
 def _rate_of(run_set: RunSet) -> Rate:
     return Rate(int(run_set.runs["rate_bps"].iloc[0]))
 
 
 def _scale(run_set: RunSet) -> float | None:
-    """Return our bottleneck rate over the paper's; None when either is not one number."""
+    """Return our bottleneck rate over the paper's: 1 when that has no single one, None when ours has not."""
     paper = references.paper_rate(run_set.experiment)
+    if paper is None:
+        return 1.0
     if run_set.runs["rate_bps"].nunique() != 1:
         return None
-    return 1.0 if paper is None else _rate_of(run_set).bps / paper.bps
+    return _rate_of(run_set).bps / paper.bps

@@ -11,7 +11,17 @@ anew puts underscores into the columns that name experiments, and changes nothin
 
 from __future__ import annotations
 
+from fabbbr_analysis.references.grids import Grid, published_grid
 from fabbbr_analysis.references.published import SERIES_COLUMNS, paper_rate, published_series
 from fabbbr_analysis.references.registry import Reference, load, registry
 
-__all__ = ["SERIES_COLUMNS", "Reference", "load", "paper_rate", "published_series", "registry"]
+__all__ = [
+    "SERIES_COLUMNS",
+    "Grid",
+    "Reference",
+    "load",
+    "paper_rate",
+    "published_grid",
+    "published_series",
+    "registry",
+]

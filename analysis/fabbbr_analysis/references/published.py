@@ -9,6 +9,7 @@ from functools import partial
 import pandas as pd
 
 from fabbbr.units import Rate, goodput_ceiling
+from fabbbr_analysis.references.grids import published_grid
 from fabbbr_analysis.references.registry import Reading, load
 
 SERIES_COLUMNS = ["x", "y", "label", "cca", "reading"]
@@ -168,6 +169,24 @@ def _kfoury_loss() -> pd.DataFrame:
     return frame.assign(cca=rows["series"])
 
 
+def _fund() -> pd.DataFrame:
+    grid = published_grid("fund2023", "goodput_bps")
+    assert grid is not None
+    rows = grid.table
+    kib, mbps = (
+        (rows["buffer_bytes"] / 1024).map("{:g}".format),
+        (rows["rate_bps"] / _MEGA).map("{:g}".format),
+    )
+    frame = _series(
+        x=rows["rtt_s"],
+        y=rows["mean"],
+        cca=rows["cca"] + ", " + mbps + " Mbit/s, " + kib + " KiB",
+        suffix=grid.label,
+        reading="exact",
+    )
+    return frame.assign(cca=rows["cca"])
+
+
 _PER_10_GBPS = 1 / 10 / goodput_ceiling(1500)
 """Gbit/s on a 10 Gbit/s link → our utilisation."""
 
@@ -189,4 +208,5 @@ _SERIES: dict[tuple[str, str], Callable[[], pd.DataFrame]] = {
     ("knit6_e6", "queue_median_bdp"): partial(_e6, column="median_bdp", scale=1.0),
     ("kfoury_5_4", "throughput_bps"): _kfoury_loss,
     ("kfoury_5_4", "goodput_bps"): _kfoury_loss,
+    ("fund2023", "goodput_bps"): _fund,
 }

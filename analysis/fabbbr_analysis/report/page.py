@@ -19,7 +19,7 @@ from fabbbr_analysis.report.certificates import Certificates, collect
 from fabbbr_analysis.report.fidelity import Gate, gate
 from fabbbr_analysis.report.findings import findings
 from fabbbr_analysis.report.provenance import Fact
-from fabbbr_analysis.report.slots import Slot, metric_slots, overview_slots, time_slots
+from fabbbr_analysis.report.slots import Slot, grid_slots, metric_slots, overview_slots, time_slots
 from fabbbr_analysis.report.tables import ResultTable, result_table
 from fabbbr_analysis.report.wording import counted, distinct, interval, listing
 
@@ -192,6 +192,7 @@ def _experiment(
         conditions=provenance.conditions(manifest),
         path=diagram.drawing(manifest.cells),
         figures=(
+            *grid_slots(run_set, palette, slug),
             *overview_slots(run_set, palette, slug),
             *metric_slots(run_set, palette, slug),
             *time_slots(run_set, palette, slug),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import plotly.graph_objects as go
 from markupsafe import Markup
 
-from fabbbr_analysis.figures import distribution, overview, sweep, timeline
+from fabbbr_analysis.figures import distribution, grid, overview, sweep, timeline
 from fabbbr_analysis.figures.catalogue import Entry, Point, entries, points
 from fabbbr_analysis.figures.measures import in_a_sentence
 from fabbbr_analysis.figures.sampling import POINTS_PER_TRACE
@@ -91,6 +91,40 @@ def overview_slots(run_set: RunSet, palette: Palette, prefix: str) -> list[Slot]
         wide=True,
     )
     return [slot]
+
+
+def grid_slots(run_set: RunSet, palette: Palette, prefix: str) -> list[Slot]:
+    """Return the figures that lay our means beside a published grid, where there is one."""
+    beside = grid.find(run_set)
+    if beside is None:
+        return []
+    held = [(panel.label, grid.heat_maps(beside, panel)) for panel in beside.panels]
+    drawn = {
+        "maps": (
+            beside.title,
+            f"Means of certified runs on the left, {beside.grid.label} on the right, in the same colours.",
+            held,
+        ),
+        "scatter": (
+            f"{beside.measure.title} of every condition, here and published",
+            "Bars are the standard deviation of the runs; between the dotted lines both agree within 5 %.",
+            [("", grid.scatter(beside, palette))],
+        ),
+    }
+    return [
+        Slot(
+            id=f"{prefix}-beside-{kind}",
+            title=title,
+            caption=caption,
+            alt=f"Chart: {in_a_sentence(title)}. {caption}",
+            height=int(figures[0][1].layout.height),
+            options=tuple(Option(label=label, data=embed(figure)) for label, figure in figures),
+            selector="Where",
+            scale_toggle=False,
+            wide=True,
+        )
+        for kind, (title, caption, figures) in drawn.items()
+    ]
 
 
 def _metric_slot(

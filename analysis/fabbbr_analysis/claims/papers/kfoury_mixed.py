@@ -23,7 +23,7 @@ from fabbbr_analysis.claims.quantities import (
 from fabbbr_analysis.claims.records import Band, Part, claims
 from fabbbr_analysis.claims.sample import MissingConditionError
 from fabbbr_analysis.claims.shares import Share, long_flow_share
-from fabbbr_analysis.claims.vocabulary import average, how_often, least, most
+from fabbbr_analysis.claims.vocabulary import average, least, most, share
 from fabbbr_analysis.metrics import jain
 
 _BBR = ("bbr1", "bbr2")
@@ -77,7 +77,7 @@ _CUBICS_SHARE = OfFlows(
 _JAIN_OF_KINDS = replace(
     column("Jain's index of both kinds", _HUNDRED, _BY_LOSS, "jain_groups"), runs_of=certified_with_loss
 )
-_BBR2_AHEAD = how_often(0.5 - _CUBICS_SHARE["bbr2+cubic", _BUFFER, 0.01])
+_BBR2_AHEAD = share(_CUBICS_SHARE["bbr2+cubic", _BUFFER, 0.01], at_most=0.5)
 
 
 # Section 5.5, numbers of flows: CUBIC's share of the link by how many flows there are of either kind
