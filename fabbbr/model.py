@@ -84,6 +84,8 @@ class Bottleneck(Record):
     """Of its rate and the longest round trip of the flows that cross it."""
     aqm: Aqm = "taildrop"
     ecn: bool = False
+    ce_threshold: Span | None = None
+    """Of ``fq_codel``: what has waited longer is marked as it leaves, whatever CoDel decides."""
     both_directions: bool = False
     """Shape b → a too: set when some flow sends that way."""
 
@@ -119,6 +121,8 @@ class Flow(Record):
     size: ByteSize | None = None
     """Bytes per flow to send instead of a duration."""
     pacing: BitRate | None = None
+    maxrate: BitRate | None = None
+    """Of the ``fq`` that its sending host has; all flows of a host share it. None for a host without one."""
     rtt: Span
     """Propagation round trip of the path of this flow."""
     implementation: Implementation | None = None

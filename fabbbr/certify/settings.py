@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import Field, TypeAdapter
 
 from fabbbr.certify.evidence import Answer, Told, answer_to, parsed
-from fabbbr.job.expected import Expected, Prepared, Queue, Slots, Wire
+from fabbbr.job.expected import Expected, HostPacing, Prepared, Queue, Slots, Wire
 from fabbbr.job.records import Capture
 from fabbbr.model import Check
 
@@ -20,6 +20,8 @@ _TOLD_DELAY_STEP_S = 1.5e-6
 """tc says a delay in whole microseconds, cut off; the pings measure it finer."""
 _TICK_S = 64e-9
 """tc keeps a TBF's burst as time, in ticks of 64 ns."""
+_CODEL_STEP_S = 2.1e-6
+"""CoDel keeps times in steps of 1024 ns, and tells them in whole microseconds."""
 _NETEM_STEP = 2.0**-31
 """netem keeps probabilities in 32 bits."""
 
@@ -42,12 +44,16 @@ class _GilbertElliott(Told):
 
 
 class _Options(Told):
-    """Of tbf and netem; those of other kinds are of no interest."""
+    """Of tbf, netem, fq_codel and fq; those of other kinds are of no interest."""
 
     rate: int | None = None
     """Bytes per second."""
     limit: int | None = None
     burst: int | None = None
+    ce_threshold: int | None = None
+    """Microseconds."""
+    maxrate: int | None = None
+    """Bytes per second."""
     delay: _Delay | None = None
     slot: _Slot | None = None
     random: Annotated[_RandomLoss | None, Field(alias="loss-random")] = None
@@ -93,11 +99,11 @@ class _Answers:
     def text(self, name: str) -> str:
         return self._of(name).stdout
 
-    def qdiscs(self, at: Queue | Wire) -> list[_Shaper | _Other]:
+    def qdiscs(self, at: Queue | Wire | HostPacing) -> list[_Shaper | _Other]:
         told = parsed(self._of(at.captured), _SHAPERS, at.captured)
         return [qdisc for qdisc in told if qdisc.dev == at.interface.name]
 
-    def options(self, at: Queue | Wire, kind: str) -> list[_Options]:
+    def options(self, at: Queue | Wire | HostPacing, kind: str) -> list[_Options]:
         return [
             qdisc.options for qdisc in self.qdiscs(at) if isinstance(qdisc, _Shaper) and qdisc.kind == kind
         ]
@@ -117,6 +123,7 @@ def settings(prepared: Prepared, readback: Mapping[str, Answer]) -> Iterator[Che
         measured="all in force" if not wrong else "; ".join(wrong),
     )
     yield from (_queue_settings(queue, answers) for queue in prepared.expected.queues)
+    yield from (_pacing_settings(pacing, answers) for pacing in prepared.expected.pacings)
     yield from (_wire_settings(wire, answers) for wire in prepared.expected.wires)
 
 
@@ -147,19 +154,49 @@ def _queue_settings(queue: Queue, answers: _Answers) -> Check:
     kinds = [qdisc.kind for qdisc in answers.qdiscs(queue)]
     tbf = next(iter(answers.options(queue, "tbf")), _Options())
     slack = queue.rate.bps / 8 * _TICK_S * 2 + 1
+    told_s = _told_threshold_s(answers.options(queue, "fq_codel"))
     right = (
         tbf.rate == queue.rate.bps // 8
         and tbf.limit == queue.buffer_bytes
         and abs((tbf.burst or 0) - queue.burst_bytes) <= max(slack, queue.burst_bytes * 0.002)
         and (queue.aqm == "taildrop" or queue.aqm in kinds)
+        and _same_threshold(told_s, queue.ce_threshold_s)
     )
     return Check(
         name=f"bottleneck {queue.link} at {queue.interface.name}",
         passed=right,
-        asked=f"{queue.rate}, limit {queue.buffer_bytes} B, burst {queue.burst_bytes} B, {queue.aqm}",
+        asked=f"{queue.rate}, limit {queue.buffer_bytes} B, burst {queue.burst_bytes} B, {queue.aqm}"
+        + _threshold_in_words(queue.ce_threshold_s),
         measured=(
-            f"{(tbf.rate or 0) * 8} bit/s, limit {tbf.limit} B, burst {tbf.burst} B, " + "+".join(kinds)
+            f"{(tbf.rate or 0) * 8} bit/s, limit {tbf.limit} B, burst {tbf.burst} B, "
+            + "+".join(kinds)
+            + _threshold_in_words(told_s)
         ),
+    )
+
+
+def _told_threshold_s(fq_codels: Sequence[_Options]) -> float | None:
+    told = next((one.ce_threshold for one in fq_codels), None)
+    return told / 1e6 if told is not None else None
+
+
+def _same_threshold(told_s: float | None, asked_s: float | None) -> bool:
+    if told_s is None or asked_s is None:
+        return told_s is asked_s
+    return abs(told_s - asked_s) < _CODEL_STEP_S
+
+
+def _threshold_in_words(threshold_s: float | None) -> str:
+    return f", marks after {threshold_s * 1e6:g} us" if threshold_s is not None else ""
+
+
+def _pacing_settings(pacing: HostPacing, answers: _Answers) -> Check:
+    told = [fq.maxrate for fq in answers.options(pacing, "fq")]
+    return Check(
+        name=f"fq at {pacing.interface.name}",
+        passed=told == [pacing.maxrate.bps // 8],
+        asked=f"maxrate {pacing.maxrate}",
+        measured=" and ".join(f"maxrate {(rate or 0) * 8} bit/s" for rate in told) or "no fq",
     )
 
 

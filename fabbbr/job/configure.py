@@ -11,6 +11,8 @@ Rules, each with its reason:
 * Injected loss hits data only: iperf3's control connection shares the path and would end the test early,
   which is a property of the tool and not of the path. Data has the top bit of its source port set.
 * Hosts get windows of at least 2 BDP + buffer, so that the path and not the host limits a flow.
+* A host whose flows have a ``maxrate`` has ``fq`` for their data alone, so that the probes before them, and
+  iperf3's control connection, pass beside it.
 * Segmentation offloads are off wherever a packet can be dropped or counted: one loss is one packet.
 """
 
@@ -22,7 +24,7 @@ from itertools import groupby
 
 from fabbbr.job import congestion
 from fabbbr.job.cabling import Cabling, LinkEnds
-from fabbbr.job.expected import HostSettings, Offloads, Queue, Wire, slots_s
+from fabbbr.job.expected import HostPacing, HostSettings, Offloads, Queue, Wire, slots_s
 from fabbbr.job.headroom import Extremes, window_bytes
 from fabbbr.job.records import Capture, Command, Interface, Node
 from fabbbr.model import AckAggregation, Bottleneck, Cell, CellLink, Loss, Step
@@ -42,6 +44,7 @@ def configure_commands(cell: Cell, testbed: Testbed, cabling: Cabling) -> tuple[
         *_wire_commands(cabling),
         *_queue_commands(cell, testbed, cabling),
         *_host_commands(cell, cabling),
+        *_pacing_commands(cell, cabling),
         *congestion.profile_commands(cell),
         *_switch_commands(cell, cabling),
     )
@@ -81,10 +84,11 @@ def step_commands(cell: Cell, testbed: Testbed, cabling: Cabling) -> Iterator[tu
 def readback_captures(cell: Cell, cabling: Cabling) -> tuple[Capture, ...]:
     """What to ask of the running network before any flow starts."""
     captures, sysctls = congestion.captures(cell), tuple(_host_sysctls(cell))
+    maxrates = _maxrates(cell)
     for node in cabling.nodes:
-        if node.kind != "host":
+        if node.kind != "host" or node.name in maxrates:
             captures.append(_capture(_qdiscs_of(node.name), node.name, "tc", "-r", "-j", "qdisc", "show"))
-        else:
+        if node.kind == "host":
             captures.append(_capture(_sysctls_of(node.name), node.name, "sysctl", *sysctls))
         captures += [
             _capture(_features_of(interface), node.name, "ethtool", "-k", interface.name)
@@ -142,8 +146,25 @@ def expected_queues(cell: Cell, testbed: Testbed, cabling: Cabling) -> Iterator[
                 buffer_bytes=queue.buffer_bytes,
                 burst_bytes=_burst_bytes(interface, cell, testbed, queue.rate),
                 aqm=queue.aqm,
+                ce_threshold_s=queue.ce_threshold.seconds if queue.ce_threshold is not None else None,
                 reverse=interface != ends.queue,
             )
+
+
+def expected_pacings(cell: Cell, cabling: Cabling) -> Iterator[HostPacing]:
+    """The ``fq`` of every host whose flows have a maxrate."""
+    for host, maxrate in _maxrates(cell).items():
+        yield HostPacing(interface=_only_interface(cabling, host), captured=_qdiscs_of(host), maxrate=maxrate)
+
+
+def _maxrates(cell: Cell) -> dict[str, Rate]:
+    """Host → the maxrate of the flows that it sends; the plan has seen to it that they agree."""
+    return {flow.sender: flow.maxrate for flow in cell.flows if flow.maxrate is not None}
+
+
+def _only_interface(cabling: Cabling, host: str) -> Interface:
+    (interface,) = cabling.interfaces(host)
+    return interface
 
 
 def expected_wires(cell: Cell, cabling: Cabling) -> Iterator[Wire]:
@@ -237,6 +258,8 @@ def _aqm_lines(cell: Cell, interface: Interface, queue: Bottleneck) -> list[str]
         return []
     packets = max(queue.buffer_bytes // cell.frame_bytes, 1)
     ecn = "ecn" if queue.ecn else "noecn"
+    if queue.ce_threshold is not None:
+        ecn += f" ce_threshold {_microseconds(queue.ce_threshold)}"
     options = {
         # memory_limit counts kernel memory (truesize), so bytes are kept by counting full frames instead.
         "fq_codel": f"fq_codel limit {packets} memory_limit {4 * queue.buffer_bytes + (1 << 20)} {ecn}",
@@ -314,6 +337,19 @@ def _host_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
         others = sorted(peers[host], key=position.__getitem__)
         if others:
             yield _ip(host, [_neighbour(cabling, host, other) for other in others])
+
+
+def _pacing_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
+    priomap = " ".join(["1"] * 16)
+    for host, maxrate in _maxrates(cell).items():
+        device = _only_interface(cabling, host).name
+        yield _tc(
+            host,
+            f"qdisc add dev {device} root handle 1: prio bands 2 priomap {priomap}",
+            f"qdisc add dev {device} parent 1:1 handle 30: fq maxrate {maxrate.bps}bit",
+            f"filter add dev {device} parent 1: protocol ip prio 1 "
+            "u32 match ip protocol 6 0xff match ip sport 0x8000 0x8000 flowid 1:1",
+        )
 
 
 def _switch_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:

@@ -54,8 +54,18 @@ class Queue:
     buffer_bytes: int
     burst_bytes: int
     aqm: Aqm
+    ce_threshold_s: float | None
     reverse: bool
     """Whether it queues what goes against the direction of the data."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostPacing:
+    """The ``fq`` at the interface of a host whose flows have a ``maxrate``."""
+
+    interface: Interface
+    captured: str
+    maxrate: Rate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,6 +134,7 @@ class Expected:
     hosts: tuple[HostSettings, ...]
     offloads: tuple[Offloads, ...]
     queues: tuple[Queue, ...]
+    pacings: tuple[HostPacing, ...]
     wires: tuple[Wire, ...]
     round_trips: tuple[RoundTrip, ...]
     burst: BurstProbe

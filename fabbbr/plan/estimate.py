@@ -83,8 +83,8 @@ def _most_bytes(flow: Flow, cell: Cell, end: Duration, loss: float) -> float:
     """What a flow can send at most, by its size, its pacing and the injected loss."""
     seconds = flow.duration.seconds if flow.duration is not None else end.seconds - flow.start.seconds
     limits = [_loss_limited_bps(flow, cell.mtu_bytes, loss) * flow.streams * seconds / 8]
-    if flow.pacing is not None:
-        limits.append(flow.pacing.bps * flow.streams * seconds / 8)
+    own = [rate.bps for rate in (flow.pacing, flow.maxrate) if rate is not None]
+    limits += [bps * flow.streams * seconds / 8 for bps in own]
     if flow.size is not None:
         limits.append(float(flow.size.bytes))
     return min(limits)

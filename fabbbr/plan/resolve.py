@@ -119,6 +119,8 @@ def wire(setup: Setup, topology: Topology, *, trace: Trace | None = None) -> Wir
     ground = _Ground(setup=setup, topology=topology, assigned=tuple(_assign(setup, topology)))
     delays, rates = _delays(ground), _rates(ground, trace)
     _check_crossings(ground, rates)
+    _check_round_trips(ground, delays)
+    _check_maxrates(ground)
     flows = tuple(_flow(ground, index, flow, delays) for index, flow in enumerate(ground.assigned))
     steps = tuple(_steps(ground, dict(delays), dict(rates), trace))
     links = tuple(_links(ground, delays, rates))
@@ -144,6 +146,33 @@ def _check_crossings(ground: _Ground, rates: dict[str, Rate]) -> None:
             message = (
                 f"flows: {flow.label} from {ends} crosses no bottleneck, so nothing would limit "
                 f"it; choose other hosts (bottlenecks: {listed(rates)})"
+            )
+            raise PlanError(message)
+
+
+def _check_round_trips(ground: _Ground, delays: dict[str, Duration]) -> None:
+    for flow in ground.assigned:
+        if not round_trip(ground.route(flow), delays).ns:
+            names = listed(link.name for link in ground.route(flow))
+            message = (
+                f"links: {flow.label} from {flow.ends.sender} to {flow.ends.receiver} has no round trip on "
+                f"any of its links ({names}); give one of them an rtt"
+            )
+            raise PlanError(message)
+
+
+def _check_maxrates(ground: _Ground) -> None:
+    """The limit is of the host's own ``fq``, which cannot tell the flows of one group from another's."""
+    first: dict[str, _Assigned] = {}
+    for flow in ground.assigned:
+        other = first.setdefault(flow.ends.sender, flow)
+        if flow.group.maxrate != other.group.maxrate:
+            limits_of = " and ".join(
+                f"{each.label} {each.group.maxrate or 'has none'}" for each in (other, flow)
+            )
+            message = (
+                f"flows: maxrate holds for all that {flow.ends.sender} sends, but {limits_of}; give each "
+                f"group a host of its own (from: h1, from: h2), or limit single connections with pacing"
             )
             raise PlanError(message)
 
@@ -303,6 +332,7 @@ def _flow(ground: _Ground, index: int, flow: _Assigned, delays: dict[str, Durati
         duration=group.duration,
         size=group.size,
         pacing=group.pacing,
+        maxrate=group.maxrate,
         rtt=round_trip(ground.route(flow), delays),
         implementation=None if group.whose == "mainline" else group.whose,
         profile=group.own_profile,
@@ -399,6 +429,11 @@ def _links(ground: _Ground, delays: dict[str, Duration], rates: dict[str, Rate])
         )
 
 
+def _ce_threshold(ground: _Ground) -> Duration | None:
+    asked = ground.setup.path.ce_threshold
+    return asked if asked is not None and asked.ns else None
+
+
 def _bottleneck(ground: _Ground, link: str, delays: dict[str, Duration], rate: Rate) -> Bottleneck:
     path, own = ground.setup.path, ground.setup.links.get(link)
     buffer = own.buffer if own is not None and own.buffer is not None else path.buffer
@@ -411,5 +446,6 @@ def _bottleneck(ground: _Ground, link: str, delays: dict[str, Duration], rate: R
         bdp_bytes=int(bdp_bytes(rate, rtt)),
         aqm=aqm,
         ecn=path.ecn and aqm != "taildrop",
+        ce_threshold=_ce_threshold(ground) if aqm == "fq_codel" else None,
         both_directions=link in ground.backwards,
     )

@@ -32,12 +32,18 @@ FASTEST_RATE = Rate(10**12)
 LONGEST_RTT = Duration(60 * NANOSECONDS_PER_SECOND)
 """A lost packet is not sent again before a round trip; TCP's own timers end at two minutes."""
 
+SHORTEST_CE_THRESHOLD = Duration(10_000)
+"""The kernel keeps it in steps of 1024 ns, and tc in microseconds."""
+
 LONGEST_AGGREGATION = Duration(NANOSECONDS_PER_SECOND)
 """Far beyond any link layer; what waits longer than TCP's least retransmission
 timeout of 200 ms is sent again."""
 
 LONGEST_RUN = Duration(86_400 * NANOSECONDS_PER_SECOND)
 """What ``iperf3 -t`` takes at most."""
+
+FASTEST_MAXRATE = Rate(8 * (2**32 - 2))
+"""fq keeps it in bytes per second, in 32 bits, of which the largest number means none."""
 
 LARGEST_TRANSFER = Size(10**15)
 SHORTEST_SAMPLE_PERIOD = Duration(1_000_000)
@@ -78,13 +84,26 @@ def _path(path: PathSetup, links: dict[str, LinkSetup]) -> Iterator[Mistake]:
         and not any(link.aqm not in (None, "taildrop") for link in links.values())
     ):
         yield ("path", "ecn"), "tail drop cannot mark; set aqm: fq_codel (or cake, red, pie) or remove ecn"
+    yield from _ce_threshold(path, links)
+
+
+def _ce_threshold(path: PathSetup, links: dict[str, LinkSetup]) -> Iterator[Mistake]:
+    loc, threshold = ("path", "ce_threshold"), path.ce_threshold
+    if threshold is None or threshold.ns == 0:
+        return
+    yield from _within(loc, threshold, SHORTEST_CE_THRESHOLD, LONGEST_RTT)
+    if "fq_codel" not in (path.aqm, *(link.aqm for link in links.values())):
+        yield loc, f"is fq_codel's, and aqm is {path.aqm}; set aqm: fq_codel or remove ce_threshold"
+    elif not path.ecn:
+        yield loc, "marks nothing without ECN; add ecn: true or remove ce_threshold"
 
 
 def _link(loc: Loc, link: LinkSetup, mtu: int) -> Iterator[Mistake]:
     if link == LinkSetup():
         yield loc, "changes nothing; give rate, rtt, buffer, loss or aqm, or remove it"
     yield from _rate((*loc, "rate"), link.rate)
-    yield from _rtt((*loc, "rtt"), link.rtt)
+    if link.rtt != Duration(0):
+        yield from _rtt((*loc, "rtt"), link.rtt)
     yield from _buffer((*loc, "buffer"), link.buffer, mtu)
     yield from _loss((*loc, "loss"), link.loss)
 
@@ -167,6 +186,7 @@ def _group(loc: Loc, group: FlowGroup) -> Iterator[Mistake]:
     if group.direction == "reverse" and (group.sender or group.receiver):
         yield (*loc, "direction"), "from and to already say where the data goes; swap them instead"
     yield from _rate((*loc, "pacing"), group.pacing)
+    yield from _within((*loc, "maxrate"), group.maxrate, SLOWEST_RATE, FASTEST_MAXRATE)
 
 
 def _bbr(loc: Loc, group: FlowGroup) -> Iterator[Mistake]:

@@ -127,6 +127,8 @@ class PathSetup(FileRecord):
     """Queue discipline of every bottleneck."""
     ecn: bool = False
     """Whether hosts negotiate ECN and the AQM marks instead of dropping; refused with tail drop."""
+    ce_threshold: Span | None = None
+    """``fq_codel`` marks what has waited longer, in ms or µs; ``0 s`` is none. Default: as CoDel decides."""
     mtu: Annotated[int, Field(ge=576, le=65_500), _WHOLE] = 1500
     """Bytes of an IP packet."""
     offloads: bool = False
@@ -144,7 +146,7 @@ class LinkSetup(FileRecord):
     rate: BitRate | None = None
     """In bit/s; makes the link a bottleneck. Default: as in ``path`` if it is one."""
     rtt: Span | None = None
-    """Propagation round trip of this link, in s, ms or µs. Default: its part of that in ``path``."""
+    """Propagation round trip of this link, in s, ms or µs; ``0 s``: none. Default: its part of ``path``'s."""
     buffer: Buffer | None = None
     """In bytes, packets or BDP. Default: as in ``path``."""
     loss: InjectedLoss | None = None
@@ -176,6 +178,8 @@ class FlowGroup(FileRecord):
     """Bytes that each flow delivers, all its streams together. Default: what ``duration`` allows."""
     pacing: BitRate | None = None
     """The sender's own rate limit, in bit/s for each connection. Default: none."""
+    maxrate: BitRate | None = None
+    """Gives the sending host ``fq``, which lets no connection exceed it, in bit/s. Default: no ``fq``."""
     direction: Literal["forward", "reverse"] = "forward"
     """``reverse``: the receiver of the slice's pair sends."""
     sender: Name | None = Field(None, alias="from")

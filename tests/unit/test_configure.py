@@ -282,3 +282,25 @@ def test_only_hosts_that_talk_know_one_another(planned):
     cell = planned(slice_="{name: dumbbell, hosts: 3}", flows="{cca: cubic, duration: 1 s, count: 3}")
     told = [node for node, line in lines(cell, "ip") if line.startswith("neigh") and not node.startswith("s")]
     assert sorted(told) == ["h1", "h2", "h3", "r1", "r2", "r3"]
+
+
+def test_fq_limits_the_data_of_the_hosts_that_have_a_maxrate_and_nothing_else(planned):
+    cell = planned(
+        flows="{cca: cubic, duration: 9 s, maxrate: 8.5 Mbit/s}, {cca: bbr1, from: h2, duration: 9 s}",
+        slice_="dumbbell",
+    )
+    told = [line for node, line in lines(cell, "tc") if node == "h1"]
+    assert told[1] == "qdisc add dev h1-eth0 parent 1:1 handle 30: fq maxrate 8500000bit"
+    # TCP from a data port: the probes are UDP and ICMP, and iperf3's control connection has another port.
+    assert "match ip protocol 6 0xff match ip sport 0x8000 0x8000 flowid 1:1" in told[2]
+    assert not [line for node, line in lines(cell, "tc") if node in ("h2", "r1", "r2")]
+    asked = [each.name for each in readback_captures(cell, lay_cables(cell, GUEST))]
+    assert "qdisc.h1" in asked
+    assert "qdisc.h2" not in asked
+
+
+def test_fq_codel_is_given_its_threshold(planned):
+    path = "rate: 9 Mbit/s, rtt: 20 ms, aqm: fq_codel, ecn: true, ce_threshold: 242 us"
+    assert any(
+        "fq_codel" in line and "ecn ce_threshold 242us" in line for _, line in lines(planned(path), "tc")
+    )

@@ -7,6 +7,7 @@ from fabbbr import bundled
 from fabbbr.plan import opening
 from fabbbr.plan.estimate import estimate
 from fabbbr.units import Rate, Ratio
+from fabbbr_analysis import references
 from fabbbr_analysis.claims import all_claims
 from fabbbr_analysis.references import published_grid
 
@@ -14,11 +15,12 @@ NAMES = bundled.names("experiments")
 PUBLISHED = {
     "fund2023",
     "cardwell_f4", "cardwell_f5", "cardwell_f6", "cardwell_f8", "cardwell_f10", "cardwell_f12", "hm_figure8",
-    "kfoury_5_2", "kfoury_5_4", "kfoury_5_5a", "kfoury_5_6", "knit6_e1", "knit6_e2", "knit6_e3", "knit6_e5",
-    "knit6_e6",
+    "kfoury_5_1", "kfoury_5_2", "kfoury_5_3", "kfoury_5_4", "kfoury_5_5a", "kfoury_5_5a_100", "kfoury_5_5b",
+    "kfoury_5_5c", "kfoury_5_6", "kfoury_5_7", "kfoury_5_8", "kfoury_5_9",
+    "knit6_cdf", "knit6_e1", "knit6_e2", "knit6_e3", "knit6_e4", "knit6_e5", "knit6_e6",
     "ware_1v1", "ware_1v16", "ware_cap",
 }  # fmt: skip
-FIGURES_OF_THE_SAME_RUNS = {"cardwell_f6": ("cardwell_f7",)}
+FIGURES_OF_THE_SAME_RUNS = {"cardwell_f6": ("cardwell_f7",), "kfoury_5_5a_100": ("kfoury_5_5a",)}
 SHORT_IN_THE_PAPER = {"cardwell_f6", "cardwell_f8", "fund2023"}
 
 
@@ -50,9 +52,12 @@ def test_a_quick_profile_costs_at_most_five_minutes_of_packets_on_one_core(name)
 def test_no_bbr_run_is_shorter_than_its_filters_need(name, profile):
     """ProbeRTT comes every 10 s at any rate: 60 s per run, and 120 s from an RTT of more than 100 ms."""
     for cell in planned(name, profile).cells:
+        sizes = sum(flow.size.bytes for flow in cell.flows if flow.size is not None)
+        all_done_s = 8 * sizes / cell.bottleneck.rate.bps
         for flow in cell.flows:
             if flow.cca.startswith("bbr"):
-                assert flow.duration.seconds >= (120 if flow.rtt.seconds > 0.1 else 60), cell.id
+                lasts_s = flow.duration.seconds if flow.duration is not None else all_done_s
+                assert lasts_s >= (120 if flow.rtt.seconds > 0.1 else 60), cell.id
 
 
 @pytest.mark.parametrize("profile", ["default", "quick"])
@@ -76,6 +81,55 @@ def test_the_buffers_of_kfoury_5_6_are_the_scripts_bdp_of_20_ms_at_every_rate():
         bdps = {link.buffer_bytes / (link.rate.bps * 0.020 / 8) for link in links if link.aqm == "taildrop"}
         assert {0.1, 0.5, 0.8, 1, 2, 3, 10, 100} <= {round(bdp, 9) for bdp in bdps}
         assert {link.buffer_bytes for link in links if link.aqm == "fq_codel"} == {10_240 * 1514}
+
+
+@pytest.mark.parametrize("profile", ["default", "quick", "full"])
+@pytest.mark.parametrize("name", ["kfoury_5_1", "kfoury_5_5a_100", "kfoury_5_7", "kfoury_5_9"])
+def test_a_hundred_flows_keep_their_part_of_the_link_at_every_scale(name, profile):
+    """10 Mbit/s and 20 ms for each: 16 packets of the BDP, of which BBR keeps 4 in flight at least."""
+    for cell in planned(name, profile).cells:
+        assert cell.bottleneck.rate.bps == 10_000_000 * len(cell.flows)
+        assert {flow.rtt.seconds for flow in cell.flows} == {0.020}
+
+
+def test_a_limited_flow_of_kfoury_5_9_has_8_5_mbit_and_any_other_the_link():
+    for profile in ("default", "quick", "full"):
+        for cell in planned("kfoury_5_9", profile).cells:
+            assert {flow.maxrate for flow in cell.flows} <= {Rate.parse("8.5 Mbit/s"), cell.bottleneck.rate}
+
+
+def test_the_full_grid_of_kfoury_5_5c_is_the_published_one():
+    rows = references.load("kfoury2020_fig13_heatmap")
+    drawn = {(row.bw_mbps, row.delay_ms, row.buffer_bdp, row.loss_pct) for row in rows.itertuples()}
+    cells = planned("kfoury_5_5c", "full").cells
+    asked = {
+        (
+            cell.bottleneck.rate.bps / 1e6,
+            cell.flows[0].rtt.ns / 1e6,
+            float(cell.bottleneck.buffer_asked.removesuffix(" BDP")),
+            100 * max((link.loss.rate.value for link in cell.links if link.loss is not None), default=0.0),
+        )
+        for cell in cells
+    }
+    assert asked == drawn
+
+
+def test_knit6_cdf_has_the_same_round_trip_and_buffer_wherever_the_delay_is():
+    cells = planned("knit6_cdf").cells
+    assert {(cell.flows[0].rtt.seconds, cell.bottleneck.buffer_bytes) for cell in cells} == {(0.045, 562_500)}
+    where = {tuple(bool(link.delay and link.delay.ns) for link in cell.links) for cell in cells}
+    assert where == {(True, False), (False, True)}
+
+
+def test_the_scaled_losses_of_knit6_e4_are_those_that_the_talks_cubic_implies():
+    """p of RFC 9438 (5.1) from 0.624 and 2.5 Gbit/s at 26 ms, times (C / C')^(4/3)."""
+    for profile in ("default", "quick"):
+        for cell in planned("knit6_e4", profile).cells:
+            gbps = {1500: 0.624, 9000: 2.5}[cell.mtu_bytes]
+            segments = gbps * 1e9 * 0.026 / 8 / (cell.mtu_bytes - 52)
+            implied = 0.026 / (segments / (0.4 * 3.7 / 1.2) ** 0.25) ** (4 / 3)
+            scaled = implied * (100e9 / cell.bottleneck.rate.bps) ** (4 / 3)
+            assert cell.trunk.loss.rate.value == pytest.approx(scaled, rel=0.01)
 
 
 def test_fund2023_has_every_condition_that_was_measured_on_fabric():

@@ -131,6 +131,21 @@ def test_a_link_may_differ_from_the_path():
     assert (link(one, "trunk").bottleneck.aqm, one.flows[0].rtt.ns // MS) == ("fq_codel", 50)
 
 
+def test_a_delay_can_be_moved_from_the_bottleneck_to_the_sender():
+    one = cell(more="links: {access: {rtt: 30 ms}, trunk: {rtt: 0 s}}")
+    assert [each.delay.ns if each.delay else 0 for each in one.links] == [15 * MS, 0]
+    assert one.flows[0].rtt.ns == 30 * MS
+    assert one.bottleneck.bdp_bytes == 10_000_000 * 0.030 / 8
+
+
+def test_a_threshold_for_marks_is_that_of_fq_codel_alone_and_zero_is_none():
+    marks = "aqm: fq_codel, ecn: true, ce_threshold"
+    one = cell("dumbbell", path=f"{marks}: 242 us", more="links: {out1: {rate: 9 Mbit/s, aqm: cake}}")
+    assert link(one, "trunk").bottleneck.ce_threshold == Duration(242_000)
+    assert link(one, "out1").bottleneck.ce_threshold is None
+    assert cell(path=f"{marks}: 0 s").bottleneck.ce_threshold is None
+
+
 def test_flows_take_the_pairs_in_turn_and_named_hosts_do_not_take_a_turn():
     flows = (
         "{cca: cubic, count: 2, stagger: 3 s, duration: 60 s}, {cca: reno, from: r2, to: h1, duration: 9 s}, "
@@ -172,6 +187,12 @@ def test_from_alone_goes_to_the_partner_of_the_pair():
         ({"flows": "{cca: cubic, from: h2, to: h2, duration: 60 s}"}, "from and to are both h2"),
         ({"slice_": "dumbbell",
           "flows": "{cca: cubic, from: h1, to: h2, duration: 9 s}"}, "from h1 to h2 crosses no bottleneck"),
+        ({"more": "links: {trunk: {rtt: 0 s}}"},
+         "from h1 to h2 has no round trip on any of its links (access, trunk); give one of them an rtt"),
+        (
+            {"flows": f"{ONE_FLOW.replace('}', ', maxrate: 1 Mbit/s}')}, {ONE_FLOW}"},
+            "maxrate holds for all that h1 sends, but cubic.1 1 Mbit/s and cubic.2 has none; give each",
+        ),
         ({"path": "buffer: 0.001 BDP"},
          "a buffer of 0.001 BDP is 50 bytes at 10 Mbit/s and 40 ms, less than one packet"),
         ({"path": "buffer: 1000000 BDP"}, "tc counts to 4294967295; lower the buffer or the rate"),

@@ -29,6 +29,10 @@ _AXES = {
     "buffer_bytes": AxisWords(noun="buffer", scale=1e-3, unit="kB"),
     "counted_bdp": AxisWords(noun="buffer", unit="BDP"),
     "n_flows": AxisWords(noun="flows"),
+    "n_cubic": AxisWords(noun="CUBIC flows"),
+    "n_bbr2": AxisWords(noun="BBRv2 flows"),
+    "streams": AxisWords(noun="streams"),
+    "mtu_bytes": AxisWords(noun="MTU", unit="bytes"),
 }
 
 

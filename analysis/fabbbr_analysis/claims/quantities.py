@@ -56,6 +56,12 @@ def certified(run_set: RunSet) -> pd.DataFrame:
     return runs.assign(cca=names)
 
 
+def certified_with_loss(run_set: RunSet) -> pd.DataFrame:
+    """Certified runs, whose ``loss_ratio`` is 0 where no loss is injected: none is a level of it too."""
+    runs = certified(run_set)
+    return runs.assign(loss_ratio=runs["loss_ratio"].fillna(0.0))
+
+
 RunsOf: TypeAlias = Callable[[RunSet], pd.DataFrame]
 """Chooses the runs in which a quantity is observed, one row per run, and adds the axes that tables lack."""
 

@@ -75,4 +75,27 @@ def _fund_flows(rows: pd.DataFrame, cca: str) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-_GRIDS: Mapping[tuple[str, str], Callable[[], Grid]] = {("fund2023", "goodput_bps"): _fund2023}
+_KFOURY_RUNS = 10
+
+
+def _kfoury_5_5c() -> Grid:
+    """Fig. 13: the index of both shares, which are printed in whole percent; without a spread."""
+    rows = load("kfoury2020_fig13_heatmap")
+    columns = {
+        "cca": "bbr2,cubic",
+        "rtt_s": (rows["delay_ms"] / 1000).round(9),
+        "rate_bps": rows["bw_mbps"] * 1_000_000,
+        "buffer_bdp": rows["buffer_bdp"],
+        "loss_ratio": (rows["loss_pct"] / 100).round(12),
+        "mean": rows["jain_from_shares_pct"] / 100,
+        "sd": float("nan"),
+        "n": _KFOURY_RUNS,
+    }
+    axes = ("rtt_s", "rate_bps", "buffer_bdp", "loss_ratio")
+    return Grid(label="Kfoury et al. 2020, Fig. 13", axes=axes, table=pd.DataFrame(columns))
+
+
+_GRIDS: Mapping[tuple[str, str], Callable[[], Grid]] = {
+    ("fund2023", "goodput_bps"): _fund2023,
+    ("kfoury_5_5c", "jain_flows"): _kfoury_5_5c,
+}

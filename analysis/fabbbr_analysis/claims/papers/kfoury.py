@@ -1,4 +1,7 @@
-"""Kfoury et al. 2020: flows on a bottleneck of 1 Gbit/s (sections 5.2 and 5.4 to 5.6)."""
+"""Kfoury et al. 2020: flows of one kind on a bottleneck of 1 Gbit/s (sections 5.1 to 5.4).
+
+Where flows of several kinds meet, or a queue discipline, is in ``kfoury_mixed``.
+"""
 
 from __future__ import annotations
 
@@ -8,25 +11,71 @@ import pandas as pd
 
 from fabbbr_analysis.claims.expression import Expression
 from fabbbr_analysis.claims.levels import every, one_of
-from fabbbr_analysis.claims.observed import RunSet
 from fabbbr_analysis.claims.quantities import (
     OfFlows,
-    certified,
+    certified_with_loss,
     column,
     over_cubic_model,
     per_rate,
 )
-from fabbbr_analysis.claims.records import Band, Part, claims, if_run
-from fabbbr_analysis.claims.shares import Share, long_flow_share
-from fabbbr_analysis.claims.vocabulary import average, least, most
+from fabbbr_analysis.claims.records import Arithmetic, Band, Part, claims, if_run
+from fabbbr_analysis.claims.vocabulary import least, monotone, most
+from fabbbr_analysis.references import load
 
-_BBR = ("bbr1", "bbr2")
+# Section 5.1: 100 flows of one kind, 20 ms
+
+_BY_BUFFER = ("cca", "buffer_bdp", "loss_ratio")
+_USED = replace(per_rate("kfoury_5_1", _BY_BUFFER), runs_of=certified_with_loss)
+_JAIN = replace(column("Jain's index", "kfoury_5_1", _BY_BUFFER, "jain_flows"), runs_of=certified_with_loss)
+_BBR = one_of("bbr1", "bbr2")
+_ANY_BUFFER = every("buffer_bdp")
+_SMALL = _ANY_BUFFER.at_most(0.1).starting_at(0.01)
+_LARGE = _ANY_BUFFER.at_least(10).ending_at(100)
+
+
+def _farthest_index_from_spread() -> float:
+    """The largest distance [percentage points] of a printed index from 100 / (1 + (sd / mean)²)."""
+    printed = load("kfoury2020_fig4-7_legends").dropna(subset=["jain_pct_published"])
+    index = 100 / (1 + (printed["sd"] / printed["mean"]) ** 2)
+    return float((printed["jain_pct_published"] - index).abs().max())
+
 
 # Section 5.2: 1 to 100 flows of one kind, 100 ms, 0.02 BDP
 
 _BY_FLOWS = column("retransmission ratio", "kfoury_5_2", ("cca", "n_flows"), "retransmit_ratio")
 _FLOWS = every("n_flows")
 _MANY = _FLOWS.at_least(10).where(cca="bbr2")
+
+# Section 5.3: 2 to 50 flows of one kind, 30 ms
+
+
+def _mean_rtt_ms(flows: pd.DataFrame) -> float:
+    """The smoothed RTT that iperf3 reports, over the flows; as the paper took it."""
+    return float(flows["rtt_mean_s"].mean() * 1e3)
+
+
+_RTT = OfFlows(
+    words="smoothed RTT [ms]", experiment="kfoury_5_3", by=("cca", "n_flows", "buffer_bdp"),
+    measure=_mean_rtt_ms,
+)  # fmt: skip
+_DEEP = every("buffer_bdp").at_least(10).ending_at(100)
+_SEVERAL_DEEP = _DEEP.needing(2)
+_NUMBERS = every("n_flows")
+_FALLING = _NUMBERS.needing(3).ending_at(50)
+
+
+def _flat(cca: str, flows: int) -> Part:
+    """Largest over smallest RTT in deep buffers."""
+    rtt = _RTT[cca, flows, _SEVERAL_DEEP]
+    words = f"largest / smallest RTT of {flows} {cca} flows from 10 BDP on"
+    return Part(words, most(rtt) / least(rtt), Band(high=1.3, floor=1.0))
+
+
+def _bloated(buffer_bdp: float, low_ms: float, full_ms: float) -> Part:
+    """CUBIC's RTT with two flows; ``full_ms`` is that of a full buffer."""
+    words = f"RTT of 2 CUBIC flows at {buffer_bdp:g} BDP [ms]"
+    return Part(words, _RTT["cubic", 2, buffer_bdp], Band(low=low_ms, ceiling=full_ms))
+
 
 # Section 5.4: one flow of 100 ms under random loss
 
@@ -45,45 +94,73 @@ def _excess_of_bbr1(buffer_bdp: float) -> Expression:
     return _RETRANSMITTED["bbr1", buffer_bdp, mild] / _RETRANSMITTED["bbr2", buffer_bdp, mild]
 
 
-# Section 5.5, two flows: one CUBIC against one BBR, 20 ms
-
-_BY_BUFFER = ("cca", "buffer_bdp")
-_CUBIC_SHARE = OfFlows(
-    words="CUBIC's share", experiment="kfoury_5_5a", by=_BY_BUFFER, measure=Share(("cubic",))
-)
-_JAIN_BESIDE_CUBIC = column("Jain's index", "kfoury_5_5a", _BY_BUFFER, "jain_flows")
-_SHALLOW = _BUFFER.below(1)
-_FAIRER_BY = average(_JAIN_BESIDE_CUBIC["bbr2+cubic", _SHALLOW]) - average(
-    _JAIN_BESIDE_CUBIC["bbr1+cubic", _SHALLOW]
-)
-
-# Section 5.6: two BBR flows of different RTT
-
-_FIGURES_BDP_RTT_S = 0.020
-"""The RTT of the BDP in Fig. 14, from the released script; the paper does not state it."""
-
-
-def _counted(run_set: RunSet) -> pd.DataFrame:
-    """Add the buffer in BDP of 20 ms, the one by which the figures count."""
-    runs = certified(run_set)
-    return runs.assign(counted_bdp=8 * runs["buffer_bytes"] / (runs["rate_bps"] * _FIGURES_BDP_RTT_S))
-
-
-_BY_AQM = ("cca", "aqm", "counted_bdp")
-_LONG_SHARE = OfFlows(
-    words="share of the longer flow", experiment="kfoury_5_6", by=_BY_AQM, runs_of=_counted,
-    measure=long_flow_share,
-)  # fmt: skip
-_JAIN = replace(column("Jain's index", "kfoury_5_6", _BY_AQM, "jain_flows"), runs_of=_counted)
-_RESENT = replace(column("retransmission ratio", "kfoury_5_6", _BY_AQM, "retransmit_ratio"), runs_of=_counted)
-_COUNTED = every("counted_bdp")
-_REPAIRED = one_of(*_BBR).where(aqm="fq_codel")
-_CUT_BY_FQ_CODEL = most(_RESENT["bbr1", "taildrop", _COUNTED.below(1)]) / most(
-    _RESENT["bbr1", "fq_codel", _COUNTED]
-)
-
 CLAIMS = claims(
     {
+        "F1.1": (
+            Part("least Jain's index of BBR up to 0.1 BDP", least(_JAIN[_BBR, _SMALL, 0]), Band(low=0.95)),
+            Part("least BBR goodput / rate up to 0.1 BDP", least(_USED[_BBR, _SMALL, 0]), Band(low=0.90)),
+        ),
+        "F1.2": (
+            Part("most Jain's index of BBRv1 from 10 BDP on", most(_JAIN["bbr1", _LARGE, 0]), Band(high=0.5)),
+            Part("most Jain's index of BBRv2 from 10 BDP on", most(_JAIN["bbr2", _LARGE, 0]), Band(high=0.8)),
+            Part("least BBR goodput / rate from 10 BDP on", least(_USED[_BBR, _LARGE, 0]), Band(low=0.90)),
+        ),
+        "F1.3": Part("CUBIC goodput / rate at 0.01 BDP", _USED["cubic", 0.01, 0], Band(low=0.50, high=0.75)),
+        "F1.4": (
+            Part(
+                "most CUBIC goodput / rate at 1 % loss",
+                most(_USED["cubic", _ANY_BUFFER, 0.01]),
+                Band(high=0.75),
+            ),
+            Part(
+                "least BBR goodput / rate at 1 % loss", least(_USED[_BBR, _ANY_BUFFER, 0.01]), Band(low=0.90)
+            ),
+        ),
+        "F1.5": Arithmetic(
+            "largest |printed index - 100 / (1 + (sd / mean)²)| [percentage points]",
+            _farthest_index_from_spread(),
+            Band(high=1.5),
+        ),
+        "F2.1": (
+            Part(
+                "least BBRv1 / BBRv2 retransmission ratio from 10 flows on",
+                least(_BY_FLOWS["bbr1", _MANY] / _BY_FLOWS["bbr2", _MANY]),
+                Band(low=3, ceiling=20),
+            ),
+            Part(
+                "least BBRv2 / CUBIC retransmission ratio",
+                least(_BY_FLOWS["bbr2", _FLOWS] / _BY_FLOWS["cubic", _FLOWS]),
+                Band(low=1, ceiling=20, strict=True),
+            ),
+        ),
+        "F2.2": (
+            Part("BBRv1's retransmission ratio with 1 flow", _BY_FLOWS["bbr1", 1], Band(low=0.01, high=0.06)),
+            Part("… with 10 flows", _BY_FLOWS["bbr1", 10], Band(low=0.12, high=0.24)),
+            Part("… with 100 flows", _BY_FLOWS["bbr1", 100], Band(low=0.18, high=0.34)),
+        ),
+        "F3.1": (
+            _flat("bbr1", 2),
+            _flat("bbr2", 2),
+            *(if_run(_flat(cca, flows)) for flows in (10, 25, 50) for cca in ("bbr1", "bbr2")),
+        ),
+        "F3.2": (
+            Part(
+                "least RTT of BBRv1 from 10 BDP on [ms]",
+                least(_RTT["bbr1", _NUMBERS, _DEEP]),
+                Band(low=50, high=80),
+            ),
+            Part(
+                "most RTT of BBRv1 from 10 BDP on [ms]",
+                most(_RTT["bbr1", _NUMBERS, _DEEP]),
+                Band(low=50, high=80),
+            ),
+        ),
+        "F3.3": (_bloated(10, 150, 330), _bloated(50, 500, 1530), _bloated(100, 800, 3030)),
+        "F3.4": Part(
+            "smallest fall of CUBIC's RTT at 100 BDP from one number of flows to the next [ms]",
+            monotone(-1 * _RTT["cubic", _FALLING, 100], over=_FALLING),
+            Band(low=0, ceiling=1000, strict=True),
+        ),
         # 1 % must be there, in one buffer at least.
         "F4.1": Part(
             "least BBRv1 goodput / rate up to 1 % loss",
@@ -153,55 +230,6 @@ CLAIMS = claims(
                 most(_OVER_MODEL["cubic", _BUFFERS, 1e-4]),
                 Band(low=0.6, high=2),
             ),
-        ),
-        "F2.1": (
-            Part(
-                "least BBRv1 / BBRv2 retransmission ratio from 10 flows on",
-                least(_BY_FLOWS["bbr1", _MANY] / _BY_FLOWS["bbr2", _MANY]),
-                Band(low=3, ceiling=20),
-            ),
-            Part(
-                "least BBRv2 / CUBIC retransmission ratio",
-                least(_BY_FLOWS["bbr2", _FLOWS] / _BY_FLOWS["cubic", _FLOWS]),
-                Band(low=1, ceiling=20, strict=True),
-            ),
-        ),
-        "F2.2": (
-            Part("BBRv1's retransmission ratio with 1 flow", _BY_FLOWS["bbr1", 1], Band(low=0.01, high=0.06)),
-            Part("… with 10 flows", _BY_FLOWS["bbr1", 10], Band(low=0.12, high=0.24)),
-            Part("… with 100 flows", _BY_FLOWS["bbr1", 100], Band(low=0.18, high=0.34)),
-        ),
-        "F5.1": Part(
-            "least share of BBRv1 below 1 BDP", 1 - most(_CUBIC_SHARE["bbr1+cubic", _SHALLOW]), Band(low=0.80)
-        ),
-        "F5.2": Part("mean Jain's index below 1 BDP, BBRv2 - BBRv1", _FAIRER_BY, Band(low=0.2, ceiling=0.5)),
-        "F5.3": Part(
-            "least share of CUBIC at 100 BDP",
-            least(_CUBIC_SHARE[one_of("bbr1+cubic", "bbr2+cubic"), 100]),
-            Band(low=0.65),
-        ),
-        "F6.1": (
-            Part(
-                "least Jain's index of BBRv1 below 1 BDP",
-                least(_JAIN["bbr1", "taildrop", _COUNTED.below(1)]),
-                Band(low=0.97),
-            ),
-            Part(
-                "least share of BBRv1's longer flow from 3 BDP on",
-                least(_LONG_SHARE["bbr1", "taildrop", _COUNTED.at_least(3)]),
-                Band(low=0.80),
-            ),
-        ),
-        "F6.2": Part(
-            "least Jain's index of BBRv2", least(_JAIN["bbr2", "taildrop", _COUNTED]), Band(low=0.82)
-        ),
-        "F6.3": Part(
-            "least Jain's index with FQ-CoDel", least(_JAIN[_REPAIRED, "fq_codel", _COUNTED]), Band(low=0.98)
-        ),
-        "F6.4": Part(
-            "most BBRv1 retransmission ratio below 1 BDP, tail drop / FQ-CoDel",
-            _CUT_BY_FQ_CODEL,
-            Band(low=3, ceiling=20),
         ),
     }
 )

@@ -6,27 +6,42 @@ stricter number, divided by the configured rate.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from fabbbr.units import Duration
 from fabbbr_analysis import models
-from fabbbr_analysis.claims.levels import every, one_of
-from fabbbr_analysis.claims.observed import Observed, RunSet
+from fabbbr_analysis.claims.beside import Published
+from fabbbr_analysis.claims.levels import every, every_name, one_of, only
+from fabbbr_analysis.claims.observed import Observed, RunSet, SocketTrace
 from fabbbr_analysis.claims.quantities import (
     OfFlows,
     OfRun,
+    OfTrace,
     Quantity,
     certified,
     column,
     per_rate,
 )
 from fabbbr_analysis.claims.records import Band, Part, claims, if_run
-from fabbbr_analysis.claims.sample import MissingConditionError, Sample
+from fabbbr_analysis.claims.sample import Key, MissingConditionError, Sample, key_of
 from fabbbr_analysis.claims.shares import long_flow_share
 from fabbbr_analysis.claims.steps import QueueOfSteps
-from fabbbr_analysis.claims.vocabulary import average, least, most, rank_correlation, spread
+from fabbbr_analysis.claims.traces import column_of
+from fabbbr_analysis.claims.vocabulary import (
+    average,
+    least,
+    most,
+    rank_correlation,
+    share,
+    spread,
+)
+from fabbbr_analysis.references import load
 
 _BBR = one_of("bbr1", "bbr2")
 _LOSS_BASED = one_of("cubic", "reno", "htcp")
@@ -150,6 +165,98 @@ _DEEP = _BUFFER.above(1)
 _REPAIRED = _BBR.where(aqm="fq_codel")
 
 
+# Experiment 4: parallel streams and packet sizes at 100 Gbit/s
+
+_PATH_RATE_BPS = 100e9
+_BY_STREAMS = ("cca", "streams", "mtu_bytes")
+
+
+def _with_streams(run_set: RunSet) -> pd.DataFrame:
+    """Add how many connections a run has in all its flows."""
+    runs = certified(run_set)
+    return runs.assign(streams=runs["cell_id"].map(run_set.flows.groupby("cell_id")["streams"].sum()))
+
+
+def _on_hosts(run_set: RunSet) -> pd.DataFrame:
+    """Refuse runs in which no host is slow: what limits senders at 100 Gbit/s is their CPUs."""
+    runs = _with_streams(run_set)
+    if float(runs["rate_bps"].max()) < _PATH_RATE_BPS or (runs["clock"] == "virtual").any():
+        message = (
+            "what hosts and cards let through at 100 Gbit/s is not in virtual time and does not scale; "
+            "on a slice: fabbbr slice create streams --slice two_site --sites DALL,SALT, then "
+            "fabbbr slice run streams knit6_e4 --full"
+        )
+        raise MissingConditionError(message)
+    return runs
+
+
+def _gbps(runs: pd.DataFrame) -> pd.Series[float]:
+    return runs["goodput_bps"] / 1e9
+
+
+_STREAMED = OfRun(
+    words="goodput [Gbit/s]", experiment="knit6_e4", by=_BY_STREAMS, runs_of=_on_hosts, value=_gbps
+)
+_ANYWHERE = replace(_STREAMED, runs_of=_with_streams)
+_CCA, _STREAMS, _MTU = every_name("cca"), every("streams"), every("mtu_bytes")
+_BEST_WITH_1500 = most(_STREAMED[_CCA, _STREAMS, 1500])
+_FEW, _ONE_AND_TWO = _STREAMS.below(64).needing(3), only("streams", 1, 2)
+
+
+@cache
+def _table_of_streams() -> Mapping[Key, float]:
+    """The talk's 80 numbers [Gbit/s]."""
+    rows = load("knit6_streams_mtu")[[*_BY_STREAMS, "throughput_gbps"]]
+    return {key_of(*row[:-1]): float(row[-1]) for row in rows.itertuples(index=False)}
+
+
+_TALK = Published(words="the talk's table", by=_BY_STREAMS, numbers=_table_of_streams)
+
+
+# Distribution of the bandwidth estimate, the delay being emulated or the path's own
+
+_BY_DELAY = ("cca", "delay")
+
+
+def _with_delay(run_set: RunSet) -> pd.DataFrame:
+    """Add where the delay is: ``emulated`` at the sender, or that of the path behind the bottleneck."""
+    runs = certified(run_set)
+    if "axis_at_sender" not in runs:
+        message = "this run does not vary where the delay is"
+        raise MissingConditionError(message)
+    emulated = runs["axis_at_sender"].map(lambda text: Duration.parse(str(text)).ns > 0)
+    return runs.assign(delay=np.where(emulated, "emulated", "of the path"))
+
+
+def _estimates(trace: SocketTrace, run: pd.Series) -> NDArray[np.float64]:
+    """BBR's samples over the bottleneck's rate."""
+    estimates = column_of(trace, "bbr_bw_bps") / float(run["rate_bps"])
+    return estimates[~np.isnan(estimates)]
+
+
+def _share_of_low_estimates(trace: SocketTrace, run: pd.Series) -> float:
+    estimates = _estimates(trace, run)
+    return float((estimates < _LOW_ESTIMATE).mean()) if estimates.size else np.nan
+
+
+def _median_estimate(trace: SocketTrace, run: pd.Series) -> float:
+    estimates = _estimates(trace, run)
+    return float(np.median(estimates)) if estimates.size else np.nan
+
+
+_LOW_ESTIMATE = 0.95
+_TOO_LOW = OfTrace(
+    words="samples below 0.95 of the rate", experiment="knit6_cdf", by=_BY_DELAY, runs_of=_with_delay,
+    columns=("bbr_bw_bps",), measure=_share_of_low_estimates,
+)  # fmt: skip
+_MEDIAN_ESTIMATE = replace(_TOO_LOW, words="median estimate / rate", measure=_median_estimate)
+
+
+def _more_often_too_low(cca: str) -> Part:
+    difference = _TOO_LOW[cca, "emulated"] - _TOO_LOW[cca, "of the path"]
+    return Part(f"share of {cca}'s estimates below 0.95 C, emulated - of the path", difference, Band(low=0.3))
+
+
 # Experiment 5: throughput by loss
 
 _E5 = per_rate("knit6_e5", ("cca", "rtt_s", "loss_ratio"))
@@ -229,6 +336,37 @@ CLAIMS = claims(
             _E2_GOODPUT["bbr2", 0.1] / _E2_GOODPUT["bbr1", 0.1],
             Band(low=0.80, high=0.98),
         ),
+        "K4.1": Part(
+            "in how many conditions 9000 bytes are faster than 1500",
+            share(_STREAMED[_CCA, _STREAMS, 1500] - _STREAMED[_CCA, _STREAMS, 9000], at_most=0),
+            Band(low=36 / 40),
+        ),
+        "K4.2": Part(
+            "least BBR goodput with 8 streams and 9000 bytes [Gbit/s]",
+            least(_STREAMED[_BBR, 8, 9000]),
+            Band(low=70, ceiling=100),
+        ),
+        # No smaller number of streams gets there: the first that does, if any, is 64 or more.
+        "K4.3": Part(
+            "most loss-based goodput with less than 64 streams and 9000 bytes [Gbit/s]",
+            most(_STREAMED[_LOSS_BASED, _FEW, 9000]),
+            Band(high=60, strict=True),
+        ),
+        "K4.4": Part(
+            "goodput of 32 BBRv2 streams / best of all with 1500 bytes",
+            _STREAMED["bbr2", 32, 1500] / _BEST_WITH_1500,
+            Band(low=1, ceiling=1.1),
+        ),
+        "K4.5": Part(
+            "rank correlation with the talk's table",
+            rank_correlation(_STREAMED[_CCA, _STREAMS, _MTU], over=_TALK[_CCA, _STREAMS, _MTU]),
+            Band(low=0.80),
+        ),
+        "K4.6": Part(
+            "least BBRv1 / CUBIC goodput with 1 and 2 streams of 1500 bytes",
+            least(_ANYWHERE["bbr1", _ONE_AND_TWO, 1500] / _ANYWHERE["cubic", _ONE_AND_TWO, 1500]),
+            Band(low=5, ceiling=50),
+        ),
         "K5.1": Part("most |BBRv2 / BBRv1 - 1| up to 0.1 % loss", _APART, Band(high=0.15)),
         "K5.2": (
             _lead_at(0.01, 1.5, ceiling=10),
@@ -287,6 +425,19 @@ CLAIMS = claims(
                     _MORE_THAN_BBR2,
                     Band(low=0, strict=True),
                 )
+            ),
+        ),
+        "KM.1": (_more_often_too_low("bbr1"), _more_often_too_low("bbr2")),
+        "KM.2": (
+            Part(
+                "least median estimate / rate, delay of the path",
+                least(_MEDIAN_ESTIMATE[_BBR, "of the path"]),
+                Band(low=0.97, high=1.02),
+            ),
+            Part(
+                "most median estimate / rate, delay of the path",
+                most(_MEDIAN_ESTIMATE[_BBR, "of the path"]),
+                Band(low=0.97, high=1.02),
             ),
         ),
     }

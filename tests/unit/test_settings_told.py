@@ -1,0 +1,84 @@
+"""Settings that the certificate reads back: what tc tells decides, not what was asked of it."""
+
+import json
+
+import pytest
+from places import GUEST
+
+from fabbbr.certify.evidence import Answer
+from fabbbr.certify.settings import settings
+from fabbbr.job.build import prepare
+from fabbbr.plan.opening import open_plan
+
+TEXT = """id: made
+title: made for a test
+slice: two_site
+path: {rate: 9 Mbit/s, rtt: 20 ms, aqm: fq_codel, ecn: true, ce_threshold: $threshold}
+flows: [{cca: cubic, duration: 10 s, maxrate: 8.5 Mbit/s}]
+vary: {threshold: [%s]}
+repeat: 1
+"""
+
+
+@pytest.fixture
+def check(tmp_path):
+    """Checks by name, of a cell whose switch and sender told these options."""
+
+    def make(threshold="242 us", fq_codel=None, fq=None):
+        file = tmp_path / "made.yaml"
+        file.write_text(TEXT % threshold)
+        prepared = prepare(open_plan(str(file), seed=1).cells[0], GUEST)
+        queue, pacing = prepared.expected.queues[0], prepared.expected.pacings[0]
+        own = {"rate": 1_125_000, "limit": queue.buffer_bytes, "burst": queue.burst_bytes}
+        told = {
+            queue.captured: [
+                {"kind": "tbf", "dev": queue.interface.name, "options": own},
+                {"kind": "fq_codel", "dev": queue.interface.name, "options": fq_codel or {}},
+            ],
+            pacing.captured: [{"kind": "prio", "dev": pacing.interface.name, "options": {"bands": 2}}]
+            + ([{"kind": "fq", "dev": pacing.interface.name, "options": fq}] if fq is not None else []),
+        }
+        readback = {
+            each.name: Answer.model_validate(
+                {
+                    "argv": each.command.argv, "node": each.command.node, "exit": 0, "stderr": "",
+                    "stdout": json.dumps(told.get(each.name, [])),
+                }
+            )
+            for each in prepared.job.readback
+        }  # fmt: skip
+        return {each.name: each for each in settings(prepared, readback)}
+
+    return make
+
+
+# CoDel keeps 242 us as 236 steps of 1024 ns, and tells 241.
+@pytest.mark.parametrize(
+    ("asked", "told", "passed"),
+    [
+        ("242 us", {"ce_threshold": 241}, True),
+        ("242 us", {"ce_threshold": 242}, True),
+        ("242 us", {"ce_threshold": 245}, False),
+        ("242 us", {}, False),
+        ("0 s", {}, True),
+        ("0 s", {"ce_threshold": 241}, False),
+    ],
+)
+def test_the_threshold_that_is_in_force_is_the_one_that_was_asked(check, asked, told, passed):
+    found = check(threshold=asked, fq_codel=told)["bottleneck trunk at s1-eth1"]
+    assert found.passed == passed
+    assert ("marks after" in found.measured) == bool(told)
+
+
+@pytest.mark.parametrize(
+    ("told", "passed", "said"),
+    [
+        ({"maxrate": 1_062_500}, True, "maxrate 8500000 bit/s"),
+        ({"maxrate": 1_062_499}, False, "maxrate 8499992 bit/s"),
+        ({}, False, "maxrate 0 bit/s"),
+        (None, False, "no fq"),
+    ],
+)
+def test_the_limit_that_is_in_force_is_the_one_that_was_asked(check, told, passed, said):
+    found = check(fq=told)["fq at h1-eth0"]
+    assert (found.passed, found.measured) == (passed, said)
