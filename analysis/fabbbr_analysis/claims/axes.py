@@ -28,6 +28,7 @@ _AXES = {
     "buffer_bytes": AxisWords(noun="buffer", scale=1e-3, unit="kB"),
     "counted_bdp": AxisWords(noun="buffer", unit="BDP"),
     "n_flows": AxisWords(noun="flows"),
+    "rate_bps": AxisWords(noun="rate", scale=1e-6, unit="Mbit/s"),
 }
 
 
