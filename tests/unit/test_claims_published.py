@@ -328,6 +328,8 @@ def test_a_claim_passes_on_the_published_numbers_when_the_register_says_so(name)
         ("F6.3", 0, 0.9998, 0.00005),
         ("F6.4", 0, 6, 0.05),
         ("W1", 0, 1.2195, 0.00005),
+        ("W7", 0, 0.5, 0.00005),
+        ("W7", 1, 0.440 - 0.491, 0.0005),  # the smallest of the falls
     ],
 )
 def test_a_formula_gives_the_number_that_the_register_quotes(name, part, printed, within):

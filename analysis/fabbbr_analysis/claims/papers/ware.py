@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from fabbbr_analysis import models
-from fabbbr_analysis.claims.quantities import InWindow, Since
+from fabbbr_analysis.claims import traces
+from fabbbr_analysis.claims.quantities import InWindow, OfTrace, Since
 from fabbbr_analysis.claims.records import Arithmetic, Band, Part, claims
 from fabbbr_analysis.claims.shares import Share
 from fabbbr_analysis.claims.vocabulary import most
@@ -30,6 +33,21 @@ _DISTANCE_TO_MODEL = most(
     abs(_CAPPED["v1cap3"] - float(models.ware_share_of_deep_buffer(3.0))),
 )
 
+_PACKETS_OF_BBR = ("bbr_bw_bps", *traces.IN_FLIGHT)
+_WINDOW_USED = OfTrace(
+    words="BBR's packets in flight / window", experiment="ware_1v1", by=("cca",), columns=_PACKETS_OF_BBR,
+    measure=traces.bbr_in_flight_per_window,
+)  # fmt: skip
+_CAP_USED = OfTrace(
+    words="BBR's bytes in flight / (2 × bandwidth × least RTT)", experiment="ware_1v1", by=("cca",),
+    columns=(*_PACKETS_OF_BBR, "bbr_min_rtt_s", "mss_bytes"), measure=traces.bbr_in_flight_per_cap,
+)  # fmt: skip
+
+_DRAWN_BUFFERS_BDP = (2, 4, 8, 16, 32, 64)
+_DRAWN_SHARES = (0.784, 0.629, 0.545, 0.491, 0.440, 0.367)
+_MODEL = models.ware_share(rate_bps=10e6, rtt_s=0.04, buffer_bdp=_DRAWN_BUFFERS_BDP, bbr_flows=1)
+_UNPROBED = models.ware_share_unprobed(rate_bps=10e6, rtt_s=0.04, buffer_bdp=1e6, bbr_flows=1)
+
 CLAIMS = claims(
     {
         "W1": Arithmetic(
@@ -50,6 +68,14 @@ CLAIMS = claims(
                 Band(low=3, ceiling=17),
             ),
         ),
+        "W5": (
+            Part("median of BBR's packets in flight / window", _WINDOW_USED[_MIXED], Band(low=0.9)),
+            Part(
+                "median of BBR's bytes in flight / (2 × bandwidth × least RTT)",
+                _CAP_USED[_MIXED],
+                Band(low=0.8, high=1.1),
+            ),
+        ),
         "W6": (
             Part(
                 "BBR's share with a cap of 3 BDP minus that with 2 BDP",
@@ -57,6 +83,23 @@ CLAIMS = claims(
                 Band(low=0, strict=True),
             ),
             Part("largest |BBR's share - (1 - 1/cap)|", _DISTANCE_TO_MODEL, Band(high=0.15)),
+        ),
+        "W7": (
+            Arithmetic(
+                "BBR's share in an endless buffer, outside ProbeRTT",
+                float(_UNPROBED),
+                Band(low=0.4999, high=0.5001),
+            ),
+            Arithmetic(
+                "largest change of the model's share from one buffer to the next, 2 to 64 BDP",
+                float(np.max(np.diff(_MODEL))),
+                Band(high=0, floor=-1, strict=True),
+            ),
+            Arithmetic(
+                "largest distance of the model's share to the register's",
+                float(np.max(np.abs(_MODEL - _DRAWN_SHARES))),
+                Band(high=0.0005),
+            ),
         ),
     }
 )
