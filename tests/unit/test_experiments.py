@@ -15,7 +15,7 @@ PUBLISHED = {
     "hm_experiment1", "hm_experiment2", "hm_experiment3",
     "kfoury_5_2", "kfoury_5_4", "kfoury_5_5a", "kfoury_5_6", "knit6_e1", "knit6_e2", "knit6_e3", "knit6_e5",
     "knit6_e6",
-    "ware_1v1", "ware_1v16", "ware_cap",
+    "ware_1v1", "ware_1v16", "ware_cap", "ware_model",
 }  # fmt: skip
 FIGURES_OF_THE_SAME_RUNS = {"cardwell_f6": ("cardwell_f7",)}
 SHORT_IN_THE_PAPER = {"cardwell_f6", "cardwell_f8", "hm_experiment1", "hm_experiment2"}

@@ -153,7 +153,8 @@ def bbr_in_flight_per_cap(trace: SocketTrace, run: pd.Series) -> float:  # noqa:
 
 def _competing_bbr(trace: SocketTrace) -> SocketTrace:
     late = trace["t_s"] >= _COMPETES_FROM * trace["t_s"].max()
-    return trace[late & trace["bbr_bw_bps"].notna()]
+    competing: SocketTrace = trace[late & trace["bbr_bw_bps"].notna()]
+    return competing
 
 
 def _packets_in_flight(trace: SocketTrace) -> Array:

@@ -1,4 +1,4 @@
-"""The words in which claims are said: least, most, spread, average, slope, rank correlation, reach.
+"""The words in which claims are said: least, most, spread, average, median, slope, rank correlation, reach.
 
 A ratio, a share, a difference or a distance is arithmetic on expressions (``/``, ``-``, ``abs``). A word
 binds the levels that its operands speak of: ``least(GOODPUT["bbr1", LOSS] / GOODPUT["cubic", LOSS])`` is the
@@ -27,6 +27,7 @@ _OVER_CONDITIONS: dict[str, Callable[[Array], Array]] = {
     "least": lambda values: np.asarray(np.min(values, axis=0), dtype=np.float64),
     "most": lambda values: np.asarray(np.max(values, axis=0), dtype=np.float64),
     "average": lambda values: np.asarray(np.mean(values, axis=0), dtype=np.float64),
+    "median": lambda values: np.asarray(np.median(values, axis=0), dtype=np.float64),
     "spread": _spread,
 }
 
@@ -70,6 +71,28 @@ class OverConditions(Closed):
     def __str__(self) -> str:
         where = f" where {self.positive} > 0" if self.positive is not None else ""
         return f"{self.word}({', '.join(map(str, self.inner))}{where})"
+
+
+@dataclass(frozen=True)
+class Lesser(Closed):
+    """The lesser of two numbers, of which the reader is told both: for a claim that either may keep."""
+
+    first: Expression
+    second: Expression
+
+    def of(self, means: Means, bound: Bound | None = None) -> Array:
+        """Compute both, the first one first."""
+        values = [each.of(means, bound) for each in self.operands()]
+        if all(value.ndim == 0 for value in values):
+            means.remark(f"the two are {values[0]:.3g} and {values[1]:.3g}")
+        return np.asarray(np.minimum(*values), dtype=np.float64)
+
+    def operands(self) -> tuple[Expression, ...]:
+        """Both."""
+        return self.first, self.second
+
+    def __str__(self) -> str:
+        return f"lesser of {self.first} and {self.second}"
 
 
 @dataclass(frozen=True)
@@ -166,6 +189,16 @@ def most(*inner: Expression, positive: Expression | None = None) -> Expression:
 def average(*inner: Expression) -> Expression:
     """Mean over conditions, each counting once."""
     return OverConditions("average", inner)
+
+
+def median(*inner: Expression) -> Expression:
+    """Median over conditions, each counting once."""
+    return OverConditions("median", inner)
+
+
+def lesser(first: Expression, second: Expression) -> Expression:
+    """The lesser of two numbers; a remark names both."""
+    return Lesser(first, second)
 
 
 def spread(*inner: Expression) -> Expression:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 
 from fabbbr_analysis import models
 from fabbbr_analysis.claims import traces
-from fabbbr_analysis.claims.quantities import InWindow, OfTrace, Since
+from fabbbr_analysis.claims.expression import Expression
+from fabbbr_analysis.claims.levels import every
+from fabbbr_analysis.claims.quantities import InWindow, OfRun, OfTrace, Since
 from fabbbr_analysis.claims.records import Arithmetic, Band, Part, claims
 from fabbbr_analysis.claims.shares import Share
-from fabbbr_analysis.claims.vocabulary import most
+from fabbbr_analysis.claims.vocabulary import lesser, median, most
 
 _CUBIC_FLOWS = 16
 _MIXED = "bbr1+cubic"
 
 
-def _bbr_share(experiment: str, axis: str = "cca") -> InWindow:
+def _bbr_share(experiment: str, *by: str) -> InWindow:
     """Share of the bytes received in the last 60 % of a run, in which the competition has settled."""
     return InWindow(
-        words="BBR's share", experiment=experiment, by=(axis,), window=Since(0.4),
+        words="BBR's share", experiment=experiment, by=by or ("cca",), window=Since(0.4),
         measure=Share(("bbr1",), "received"),
     )  # fmt: skip
 
@@ -32,6 +35,29 @@ _DISTANCE_TO_MODEL = most(
     abs(_CAPPED["v1"] - float(models.ware_share_of_deep_buffer(2.0))),
     abs(_CAPPED["v1cap3"] - float(models.ware_share_of_deep_buffer(3.0))),
 )
+
+
+def _modelled(runs: pd.DataFrame) -> pd.Series[float]:
+    """NaN where the buffer is too shallow for the model; one flow is the rival."""
+    share = models.ware_share(
+        rate_bps=runs["rate_bps"], rtt_s=runs["rtt_s"], buffer_bdp=runs["buffer_bdp"],
+        bbr_flows=runs["n_flows"] - 1,
+    )  # fmt: skip
+    return pd.Series(share, index=runs.index)
+
+
+_CONDITION = ("cca", "rate_bps", "buffer_bdp", "n_flows")
+_GRID = (every("rate_bps"), every("buffer_bdp"), every("n_flows"))
+_MODEL_SHARE = OfRun(words="model's share", experiment="ware_model", by=_CONDITION, value=_modelled)
+_GRID_SHARE = _bbr_share("ware_model", *_CONDITION)
+
+
+def _error(cca: str) -> Expression:
+    """Median over the grid of the model's error, absolute or relative: the slides do not say which."""
+    measured = _GRID_SHARE[(cca, *_GRID)]
+    distance = abs(_MODEL_SHARE[(cca, *_GRID)] - measured)
+    return lesser(median(distance), median(distance / measured))
+
 
 _PACKETS_OF_BBR = ("bbr_bw_bps", *traces.IN_FLIGHT)
 _WINDOW_USED = OfTrace(
@@ -67,6 +93,10 @@ CLAIMS = claims(
                 _AGAINST_16[_MIXED] * (_CUBIC_FLOWS + 1),
                 Band(low=3, ceiling=17),
             ),
+        ),
+        "W4": (
+            Part("lesser median error of the model against CUBIC", _error(_MIXED), Band(high=0.10)),
+            Part("lesser median error of the model against Reno", _error("bbr1+reno"), Band(high=0.13)),
         ),
         "W5": (
             Part("median of BBR's packets in flight / window", _WINDOW_USED[_MIXED], Band(low=0.9)),
