@@ -73,10 +73,13 @@ class Trace:
 
     def first_at(self, time_s: float) -> int:
         """Number of the first that is not before ``time_s``."""
-        length_s = self._times_ms[-1] * 1e-3
-        passes = max(int((time_s - self._start_s) / length_s) - 1, 0)
-        within_ms = (time_s - self._start_s - passes * length_s) * 1e3
-        number = passes * len(self._times_ms) + max(bisect.bisect_left(self._times_ms, within_ms) - 1, 0)
+        after_ms = max((time_s - self._start_s) * 1e3, 0.0)
+        passes = int(after_ms // self._times_ms[-1])
+        within = bisect.bisect_left(self._times_ms, after_ms - passes * self._times_ms[-1])
+        number = passes * len(self._times_ms) + within
+        # What was rounded on the way may have led to a neighbour.
+        while number and self.instant_s(number - 1) >= time_s:
+            number -= 1
         while self.instant_s(number) < time_s:
             number += 1
         return number
