@@ -40,8 +40,12 @@ NODES = 2048
 STEPS = 100_000
 """That a trace makes: almost three hours of one that changes every 100 ms."""
 
+OPPORTUNITIES = 1_000_000
+"""Of a trace that is followed packet by packet: 100 Mbit/s for two minutes."""
+
 PARTS = 2_000_000
-"""Hosts, switches, links, flows and steps of all cells together: ``run.json`` holds each of them."""
+"""Hosts, switches, links, flows and steps of all cells together, and traces by the hundred characters:
+``run.json`` holds each of them."""
 
 TRACE_BYTES = 64_000_000
 """Of all traces of an experiment: 10 million opportunities, a gigabit per second for two minutes."""

@@ -73,6 +73,19 @@ class AckAggregation(FileRecord):
     """Longest time that it waits, in ms or µs."""
 
 
+class LinkTrace(Record):
+    """When a link delivers: opportunities of 1500 bytes of IP packets each, over and over."""
+
+    name: str
+    """The file that it was read from."""
+    opportunities: int
+    length_ms: int
+    most_at_once: int
+    """Most opportunities within a second: how fast the link can be."""
+    gaps_ms: str
+    """Milliseconds from one opportunity to the next, the first from 0: ``1 0x3 5`` is 1, 1, 1, 1 and 6 ms."""
+
+
 class Bottleneck(Record):
     """The queue at the head of a link, held by the switch ``a`` of that link."""
 
@@ -88,6 +101,8 @@ class Bottleneck(Record):
     """Of ``fq_codel``: what has waited longer is marked as it leaves, whatever CoDel decides."""
     both_directions: bool = False
     """Shape b → a too: set when some flow sends that way."""
+    trace: LinkTrace | None = None
+    """Delivers by these opportunities, and ``rate`` is their mean; None: at ``rate``."""
 
 
 class CellLink(Record):
@@ -194,6 +209,11 @@ class Cell(Record):
     def trunk(self) -> CellLink:
         """The link of the first bottleneck."""
         return next(link for link in self.links if link.bottleneck is not None)
+
+    @property
+    def served_bytes(self) -> int:
+        """What a full packet takes of the first bottleneck's rate: a trace counts IP packets, tc frames."""
+        return self.mtu_bytes if self.bottleneck.trace is not None else self.frame_bytes
 
     @property
     def frame_bytes(self) -> int:

@@ -22,6 +22,19 @@ def burst_bytes(rate: Rate, *, timer_hz: int, frame_bytes: int) -> int:
     return max(-(-rate.bps // (8 * timer_hz)), frame_bytes)
 
 
+OPPORTUNITY_BYTES = 1500
+"""What passes at one opportunity of a link trace, of IP packets."""
+
+
+def opportunity_s(rate: Rate) -> float:
+    """Seconds from one opportunity to the next where they are even and make up ``rate``.
+
+    >>> opportunity_s(Rate.parse("12 Mbit/s"))
+    0.001
+    """
+    return OPPORTUNITY_BYTES * 8 / rate.bps
+
+
 def stationary_loss(loss: Loss) -> float:
     """Long-run loss of the model: the rate itself, or Gilbert–Elliott's mixture of its two states."""
     if loss.model == "random":

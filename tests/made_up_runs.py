@@ -26,7 +26,7 @@ class Runs:
 
     def sockets(self, columns=None, cell_ids=None):
         rows = self.all_sockets
-        return rows.loc[rows.cell_id.isin(cell_ids), columns]
+        return rows.loc[rows.cell_id.isin(cell_ids), columns] if len(rows) else pd.DataFrame(columns=columns)
 
 
 def run_rows(conditions, repeat=5, spread=0.01, **columns):

@@ -75,7 +75,7 @@ def utilisation(goodput_bps: float | None, cell: Cell) -> float | None:
     """
     if goodput_bps is None or cell.bottleneck.both_directions:
         return None
-    if any(step.rate is not None for step in cell.steps):
+    if any(step.rate is not None for step in cell.steps) or cell.bottleneck.trace is not None:
         return None
     capacity_bps = cell.bottleneck.rate.bps * goodput_ceiling(cell.mtu_bytes)
     return float(goodput_bps / capacity_bps)

@@ -91,15 +91,23 @@ def ware_share(
     rtt = _positive(rtt_s, "rtt_s")
     rate = _positive(rate_bps, "rate_bps") / (8 * WARE_PACKET_BYTES)
     queue = _positive(buffer_bdp, "buffer_bdp") * rate * rtt
-    loss_based = _ware_loss_based_share(queue, np.asarray(buffer_bdp, dtype=np.float64), bbr_flows)
+    unprobed = ware_share_unprobed(rate_bps=rate_bps, rtt_s=rtt, buffer_bdp=buffer_bdp, bbr_flows=bbr_flows)
     probing = (queue / rate + PROBE_RTT_DWELL_S + rtt) / PROBE_RTT_PERIOD_S
-    share = (1 - loss_based) * (1 - probing)
-    return np.where(loss_based >= 0, share, np.nan)
+    return np.asarray(unprobed * (1 - probing), dtype=np.float64)
 
 
-def _ware_loss_based_share(queue_packets: Array, buffer_bdp: Array, bbr_flows: ArrayLike) -> Array:
-    flows = _positive(bbr_flows, "bbr_flows")
-    return np.asarray(0.5 - 0.5 / buffer_bdp - PROBE_RTT_PACKETS * flows / queue_packets, dtype=np.float64)
+def ware_share_unprobed(
+    *, rate_bps: ArrayLike, rtt_s: ArrayLike, buffer_bdp: ArrayLike, bbr_flows: ArrayLike
+) -> Array:
+    """The same while no flow is in ProbeRTT: 1 - p; NaN where p is negative.
+
+    >>> float(ware_share_unprobed(rate_bps=10e6, rtt_s=0.04, buffer_bdp=32, bbr_flows=1).round(3))
+    0.519
+    """
+    bdp_packets = _positive(rate_bps, "rate_bps") * _positive(rtt_s, "rtt_s") / (8 * WARE_PACKET_BYTES)
+    buffer, flows = _positive(buffer_bdp, "buffer_bdp"), _positive(bbr_flows, "bbr_flows")
+    loss_based = 0.5 - 0.5 / buffer - PROBE_RTT_PACKETS * flows / (buffer * bdp_packets)
+    return np.asarray(np.where(loss_based >= 0, 1 - loss_based, np.nan), dtype=np.float64)
 
 
 def ware_share_of_deep_buffer(cwnd_gain: ArrayLike) -> Array:

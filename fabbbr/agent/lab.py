@@ -4,6 +4,7 @@ RESULTS gets the raw files, ``heartbeat`` (seconds on the experiment's clock) wh
 ``{"ok": true}`` or ``{"ok": false, "stage": …, "error": …}``. Nothing is decided here; see ``fabbbr.job.records.Job``.
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -15,7 +16,7 @@ import traceback
 from functools import partial
 from typing import Any, Callable, ContextManager, Dict, List
 
-from . import probe
+from . import gate, probe
 from .namespace import Namespaces
 from .sampling import counters
 from .timeline import Barrier, Timeline
@@ -76,14 +77,29 @@ def carry_out(
 def _run(
     job: Dict[str, Any], namespaces: Namespaces, results: str, stage: List[str], barrier: Barrier
 ) -> None:
-    raw = os.path.join(results, "raw")
-    names = [node["name"] for node in job["nodes"]]
     stage[0] = "congestion controls"
     for wanted in job["requires"]:
         _require(namespaces, wanted)
     stage[0] = "configure"
     barrier.wait("configure")
     _configure(namespaces, job)
+    with contextlib.ExitStack() as stack:
+        gates = gate.opened(namespaces, job)
+        for each in gates:
+            stack.callback(each.close)
+        _measure(job, namespaces, results, stage, barrier, gates)
+
+
+def _measure(
+    job: Dict[str, Any],
+    namespaces: Namespaces,
+    results: str,
+    stage: List[str],
+    barrier: Barrier,
+    gates: List[gate.Gate],
+) -> None:
+    raw = os.path.join(results, "raw")
+    names = [node["name"] for node in job["nodes"]]
     stage[0] = "read back"
     _write(os.path.join(raw, "readback.json"), _captures(namespaces, job["readback"]))
     stage[0] = "probe"
@@ -96,14 +112,16 @@ def _run(
     stage[0] = "flows"
 
     def at_zero() -> None:
-        _write(os.path.join(raw, "counters.before.json"), counters(namespaces, names))
+        _write(os.path.join(raw, "counters.before.json"), counters(namespaces, names, gates))
 
     heartbeat = partial(_beat, os.path.join(results, "heartbeat"))
-    flows, steps = Timeline(namespaces, job, raw, heartbeat, barrier, at_zero).run()
+    timeline = Timeline(namespaces, job, raw, heartbeat, barrier, at_zero)
+    timeline.gates = gates
+    flows, steps = timeline.run()
     stage[0] = "collect"
     barrier.wait("collect")
     time.sleep(job["settle_ns"] * 1e-9)
-    _write(os.path.join(raw, "counters.after.json"), counters(namespaces, names))
+    _write(os.path.join(raw, "counters.after.json"), counters(namespaces, names, gates))
     _write(os.path.join(raw, "flows.json"), flows)
     if steps:
         _write(os.path.join(raw, "steps.json"), steps)

@@ -13,6 +13,7 @@ import struct
 import subprocess
 from typing import IO, Any, Dict, List
 
+from .gate import Gate, shown_by_node
 from .namespace import Namespaces
 
 _NETLINK_SOCK_DIAG = 4
@@ -127,9 +128,10 @@ def samplers(namespaces: Namespaces, job: Dict[str, Any], folder: str) -> List[A
     ]
 
 
-def counters(namespaces: Namespaces, nodes: List[str]) -> Dict[str, Any]:
-    """Counters of every node: interfaces and qdiscs as ip and tc print them, TCP as /proc/net/netstat does."""
+def counters(namespaces: Namespaces, nodes: List[str], gates: List[Gate]) -> Dict[str, Any]:
+    """Counters of every node: interfaces and qdiscs as ip and tc print them, TCP as /proc/net/netstat does, gates as they do."""
     found = {}
+    shown = shown_by_node(gates)
     for node in nodes:
         with namespaces.inside(node), open("/proc/thread-self/net/netstat") as netstat:
             answers: Dict[str, Any] = {"netstat": netstat.read()}
@@ -141,5 +143,7 @@ def counters(namespaces: Namespaces, nodes: List[str]) -> Dict[str, Any]:
             if answer["exit"] != 0:
                 raise OSError(errno.EIO, "%s on %s: %s" % (argv[0], node, answer["stderr"].strip()))
             answers[key] = json.loads(answer["stdout"])
+        if node in shown:
+            answers["gates"] = shown[node]
         found[node] = answers
     return found

@@ -7,8 +7,9 @@ import signal
 import subprocess
 import time
 from functools import partial
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
+from .gate import Gate
 from .instants import sleep_until
 from .namespace import Namespaces
 from .sampling import samplers
@@ -57,6 +58,8 @@ class Timeline:
         self._heartbeat = heartbeat
         self._barrier = barrier
         self._at_zero = at_zero
+        self.gates: Sequence[Gate] = ()
+        """Whose traces begin with the flows' time; to be set before ``run``."""
         self._iperf3_environment = dict(os.environ, **job.get("environment", {}))
         self._events: List[Tuple[float, int, Callable[[], None]]] = []
         self._serial = 0
@@ -80,7 +83,10 @@ class Timeline:
         for flow in received:
             self._await_listening(flow)
         sampling = samplers(self._namespaces, self._job, self._folder)
+        sampling += [gate.sampler(self._folder) for gate in self.gates]
         self._epoch = self._begin() + _LEAD_S
+        for gate in self.gates:
+            gate.begin(self._epoch)
         self._schedule(sampling)
         try:
             self._loop()

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from fabbbr.certify import carried, controls
+from fabbbr.certify import carried, controls, gates
 from fabbbr.certify.evidence import Counters, Evidence, Preflight, answer_to
 from fabbbr.certify.hosts import kept_by_receivers, unlimited
 from fabbbr.certify.settings import settings
-from fabbbr.job.expected import BurstProbe, Prepared, RoundTrip
+from fabbbr.job.expected import BurstProbe, Prepared, Queue, RoundTrip
 from fabbbr.job.records import Cable, Interface, placed
 from fabbbr.model import Certificate, Check, Loss
 from fabbbr.physics import correlated_spread, stationary_loss
@@ -44,6 +44,7 @@ def certify(prepared: Prepared, evidence: Evidence, *, lossy_cells: int) -> Cert
             *controls.checks(expected.controls, evidence.readback),
             *(_rtt(one, evidence.preflight, allowed) for one in expected.round_trips),
             *_burst(expected.burst, evidence.preflight, allowed),
+            *gates.checks(expected.queues, evidence, allowed),
             *_conservation(prepared, evidence),
             *_loss(prepared, evidence, lossy_cells),
             *unlimited(cell, evidence),
@@ -68,7 +69,7 @@ def _rtt(trip: RoundTrip, preflight: Preflight, allowed: Tolerances) -> Check:
         name=f"RTT {trip.sender}–{trip.receiver}",
         passed=match is not None and low >= trip.propagation_s + least_s - allowed.rtt_s and high <= latest,
         asked=f"{trip.propagation_s * 1e3:g} ms"
-        + (f" and {least_s * 1e3:g} to {most_s * 1e3:g} ms for the aggregate" if most_s else ""),
+        + (f" and {least_s * 1e3:g} to {most_s * 1e3:g} ms of being held" if most_s else ""),
         measured=f"{low * 1e3:.3f} to {high * 1e3:.3f} ms" if match else "no answer",
         detail=f"{' to '.join(trip.addresses)}, tolerance {allowed.rtt_s * 1e6:g} us",
     )
@@ -227,6 +228,7 @@ def _conservation(prepared: Prepared, evidence: Evidence) -> Iterator[Check]:
 
 def _conserved(node: str, interfaces: Sequence[Interface], evidence: Evidence) -> Check:
     grown = [_grown(evidence, interface) for interface in interfaces]
+    grown += [_Grown(0, 0, *of_gate) for of_gate in gates.held(node, evidence)]
     entered, left, dropped, standing = map(sum, zip(*grown, strict=True))
     unexplained = entered - left - dropped - standing
     return Check(
@@ -263,7 +265,7 @@ def _loss(prepared: Prepared, evidence: Evidence, lossy_cells: int) -> Iterator[
                 name=f"congestion drops at {queue.interface.name}",
                 passed=True,
                 asked="counted apart from injected loss",
-                measured=f"{_grown(evidence, queue.interface).dropped} packets",
+                measured=f"{_congestion_drops(queue, evidence)} packets",
             )
     for wire in prepared.expected.wires:
         if wire.loss is None:
@@ -274,6 +276,12 @@ def _loss(prepared: Prepared, evidence: Evidence, lossy_cells: int) -> Iterator[
         offered = dropped + late.packets - early.packets + late.qlen - early.qlen
         check = _loss_check(wire.loss, wire.link, dropped, offered, lossy_cells)
         yield _in_super_packets(check) if prepared.cell.offloads else check
+
+
+def _congestion_drops(queue: Queue, evidence: Evidence) -> int:
+    if queue.gate_node is None:
+        return _grown(evidence, queue.interface).dropped
+    return sum(dropped for dropped, _ in gates.held(queue.gate_node, evidence))
 
 
 def _in_super_packets(check: Check) -> Check:

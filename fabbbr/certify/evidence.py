@@ -28,6 +28,7 @@ _TOOLS = {
     "qdiscs": "tc -s -j qdisc show",
     "queues_at_peak": "tc -s -j qdisc show",
     "netstat": "/proc/net/netstat",
+    "gates": "the gate",
     "pings": "ping",
     "arrivals": "the burst",
 }
@@ -83,12 +84,32 @@ class QdiscCounters(Told):
     """Packets."""
 
 
+class GateCounters(QdiscCounters):
+    """Of a queue that delivers by a trace, as its gate counts."""
+
+    limit_bytes: _Count
+    trace_opportunities: _Count
+    trace_ms: _Count
+    followed_s: float | None
+    """How long it has followed the trace; None while opportunities come evenly."""
+    offered: _Count
+    """Opportunities since it follows the trace."""
+    used: _Count
+    bytes: _Count
+    """Sent since it was started, in frames."""
+    late_s: float
+    """The most that it was late for an opportunity that it used."""
+    unheard: _Count
+    """Frames that came and that it could not take in."""
+
+
 class NodeCounters(Told):
     """Of one node."""
 
     links: tuple[LinkCounters, ...]
     qdiscs: tuple[QdiscCounters, ...]
     netstat: str
+    gates: tuple[GateCounters, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -112,6 +133,15 @@ class Counters:
         """The counters of one of the queueing disciplines of an interface."""
         found = (qdisc for qdisc in self._of(node).qdiscs if (qdisc.dev, qdisc.handle) == (device, handle))
         return self._first(found, "qdiscs", node, f"{device} {handle}")
+
+    def gates(self, node: str) -> tuple[GateCounters, ...]:
+        """The counters of the gates of a node."""
+        return self._of(node).gates
+
+    def gate(self, node: str, device: str) -> GateCounters:
+        """The counters of the gate that queues for ``device``."""
+        found = (gate for gate in self.gates(node) if gate.dev == device)
+        return self._first(found, "gates", node, device)
 
     def tcp(self, node: str, name: str) -> int:
         """One of TcpExt of /proc/net/netstat: a line of names, then a line of values."""

@@ -122,7 +122,8 @@ def settings(prepared: Prepared, readback: Mapping[str, Answer]) -> Iterator[Che
         asked="windows, ports, ECN and offloads as configured",
         measured="all in force" if not wrong else "; ".join(wrong),
     )
-    yield from (_queue_settings(queue, answers) for queue in prepared.expected.queues)
+    queues = (queue for queue in prepared.expected.queues if queue.trace is None)
+    yield from (_queue_settings(queue, answers) for queue in queues)
     yield from (_pacing_settings(pacing, answers) for pacing in prepared.expected.pacings)
     yield from (_wire_settings(wire, answers) for wire in prepared.expected.wires)
 

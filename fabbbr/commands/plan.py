@@ -114,6 +114,11 @@ def command_lines(planned_job: Job) -> list[str]:
     """Every command of a job in order, each with the node it runs on."""
     lines = [_line(command) for command in planned_job.configure]
     lines += [_line(capture.command) for capture in (*planned_job.readback, *planned_job.pings)]
+    for gate in planned_job.gates:
+        lines.append(
+            f"{gate.node}$ python3 -S -m agent.gate  # from {gate.into} to {gate.out}, by a trace, "
+            f"limit {gate.limit_bytes} B"
+        )
     for flow in planned_job.flows:
         lines.append(f"{flow.server_node}$ {shlex.join(flow.server_argv)}")
     for flow in planned_job.flows:

@@ -11,6 +11,7 @@ from fabbbr.job.configure import (
     expected_pacings,
     expected_queues,
     expected_wires,
+    gate_tasks,
     interface_roles,
     readback_captures,
     step_commands,
@@ -67,6 +68,7 @@ def _job(cell: Cell, testbed: Testbed, cabling: Cabling) -> Job:
             StepTask(at_ns=step.at.ns, commands=commands)
             for step, commands in zip(cell.steps, steps, strict=True)
         ),
+        gates=tuple(gate_tasks(cabling)),
         socket_nodes=tuple(hosts),
         queue_nodes=tuple(node.name for node in cabling.nodes if node.kind != "host"),
         sample_period_ns=cell.sample_period.ns,

@@ -7,6 +7,8 @@ Rules, each with its reason:
 * Switches route, and do not bridge. A veth passes a frame on, sending socket and all, where a network card
   would have freed it; through a bridge it stays charged to the sender even in the bottleneck, and TCP small
   queues keep the queue at a few packets. IP forwarding lets go of the socket.
+* No qdisc follows a trace of single opportunities: the queue of such a link is a program of the agent, in the
+  link's wire.
 * netem holds delay, loss and aggregation on a wire node. Its packet limit is set so high that it cannot bind.
 * Injected loss hits data only: iperf3's control connection shares the path and would end the test early,
   which is a property of the tool and not of the path. Data has the top bit of its source port set.
@@ -26,11 +28,11 @@ from fabbbr.job import congestion
 from fabbbr.job.cabling import Cabling, LinkEnds
 from fabbbr.job.expected import HostPacing, HostSettings, Offloads, Queue, Wire, slots_s
 from fabbbr.job.headroom import Extremes, window_bytes
-from fabbbr.job.records import Capture, Command, Interface, Node
+from fabbbr.job.records import Capture, Command, GateTask, Interface, Node
 from fabbbr.model import AckAggregation, Bottleneck, Cell, CellLink, Loss, Step
-from fabbbr.physics import burst_bytes
+from fabbbr.physics import burst_bytes, opportunity_s
 from fabbbr.testbed import Testbed
-from fabbbr.units import Duration, Rate
+from fabbbr.units import NANOSECONDS_PER_SECOND, Duration, Rate
 
 _OFFLOADS = ("tso", "gso", "gro", "lro")
 _HOST_OFFLOADS = ("tso", "gro", "lro")
@@ -79,6 +81,26 @@ def step_commands(cell: Cell, testbed: Testbed, cabling: Cabling) -> Iterator[tu
         if step.rtt is not None:
             commands += _netem_commands("change", most, _with_wire(ends, step.link), link)
         yield tuple(commands)
+
+
+def gate_tasks(cabling: Cabling) -> Iterator[GateTask]:
+    """The gates of the links that deliver by a trace, each in the wire of its link."""
+    for ends in cabling.ends:
+        queue = ends.link.bottleneck
+        if queue is None or queue.trace is None:
+            continue
+        assert ends.wire_forward is not None, f"link {ends.link.name} has no wire to hold its gate"
+        assert ends.wire_backward is not None, f"link {ends.link.name} has no wire to hold its gate"
+        yield GateTask(
+            node=ends.wire_forward.node,
+            into=ends.wire_backward.name,
+            out=ends.wire_forward.name,
+            queue_node=ends.queue.node,
+            interface=ends.queue.name,
+            limit_bytes=queue.buffer_bytes,
+            every_ns=opportunity_s(queue.rate) * NANOSECONDS_PER_SECOND,
+            gaps_ms=queue.trace.gaps_ms,
+        )
 
 
 def readback_captures(cell: Cell, cabling: Cabling) -> tuple[Capture, ...]:
@@ -148,6 +170,8 @@ def expected_queues(cell: Cell, testbed: Testbed, cabling: Cabling) -> Iterator[
                 aqm=queue.aqm,
                 ce_threshold_s=queue.ce_threshold.seconds if queue.ce_threshold is not None else None,
                 reverse=interface != ends.queue,
+                trace=queue.trace,
+                gate_node=ends.wire_forward.node if queue.trace and ends.wire_forward else None,
             )
 
 
@@ -220,6 +244,7 @@ def _offload_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
 
 
 def _wire_commands(cabling: Cabling) -> Iterator[Command]:
+    gated = {gate.into for gate in gate_tasks(cabling)}
     for node in cabling.nodes:
         if node.kind != "wire":
             continue
@@ -227,7 +252,9 @@ def _wire_commands(cabling: Cabling) -> Iterator[Command]:
         lines = []
         for here, there in ((one, two), (two, one)):
             lines.append(f"qdisc add dev {here} clsact")
-            lines.append(f"filter add dev {here} ingress matchall action mirred egress redirect dev {there}")
+            # A gate has seen the frame by then, and puts it out itself.
+            action = "drop" if here in gated else f"mirred egress redirect dev {there}"
+            lines.append(f"filter add dev {here} ingress matchall action {action}")
         yield _tc(node.name, *lines)
 
 
@@ -235,7 +262,7 @@ def _queue_commands(cell: Cell, testbed: Testbed, cabling: Cabling) -> Iterator[
     most = Extremes.of(cell)
     for ends in cabling.ends:
         queue = ends.link.bottleneck
-        if queue is not None:
+        if queue is not None and queue.trace is None:
             for interface in (ends.queue, *ends.reverse_queues):
                 yield _tc(
                     interface.node,

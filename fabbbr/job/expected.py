@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fabbbr.job.records import Cable, Capture, Interface, Job
-from fabbbr.model import AckAggregation, Aqm, Cell, Loss
+from fabbbr.model import AckAggregation, Aqm, Cell, LinkTrace, Loss
 from fabbbr.testbed import Testbed
 from fabbbr.units import Rate
 
@@ -57,6 +57,10 @@ class Queue:
     ce_threshold_s: float | None
     reverse: bool
     """Whether it queues what goes against the direction of the data."""
+    trace: LinkTrace | None = None
+    """By which it delivers; ``rate`` is then the mean."""
+    gate_node: str | None = None
+    """The wire whose gate holds it; None where tc does."""
 
 
 @dataclass(frozen=True, kw_only=True)

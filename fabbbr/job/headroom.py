@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from math import ceil, log
 
 from fabbbr.model import Bottleneck, Cell, CellLink
-from fabbbr.physics import stationary_loss
-from fabbbr.units import Duration, Rate, bdp_bytes
+from fabbbr.physics import OPPORTUNITY_BYTES, stationary_loss
+from fabbbr.units import NANOSECONDS_PER_SECOND, Duration, Rate, bdp_bytes
 
 _SMALLEST_FRAME_BYTES = 60
 _MINIMUM_WINDOW_BYTES = 4 << 20
@@ -34,7 +34,7 @@ class Extremes:
         held = (one.ack_aggregation for one in cell.links)
         return cls(
             step_rate=max((step.rate for step in cell.steps if step.rate is not None), default=Rate(0)),
-            link_rate=max(queue.rate for queue in cell.bottlenecks.values()),
+            link_rate=max(_fastest(queue) for queue in cell.bottlenecks.values()),
             step_rtt=max((step.rtt for step in cell.steps if step.rtt is not None), default=Duration(0)),
             flow_rtt=max(flow.rtt for flow in cell.flows),
             step_buffer_bytes=max((step.buffer_bytes or 0 for step in cell.steps), default=0),
@@ -49,9 +49,17 @@ class Extremes:
         """
         fastest = max(self.link_rate, self.step_rate)
         longest = max(link.delay or Duration(0), self.step_rtt)
+        if link.bottleneck is not None and link.bottleneck.trace is not None:
+            # What its fastest second brings may come at once.
+            longest = max(longest, Duration(NANOSECONDS_PER_SECOND))
         held_ns = link.ack_aggregation.most.ns if link.ack_aggregation is not None else 0
         standing = bdp_bytes(fastest, Duration(longest.ns + held_ns)) / _SMALLEST_FRAME_BYTES
         return 1000 + ceil(standing + self.link_buffers_bytes / _SMALLEST_FRAME_BYTES)
+
+
+def _fastest(queue: Bottleneck) -> Rate:
+    """Its rate, or that of the fastest second of its trace."""
+    return queue.rate if queue.trace is None else Rate(queue.trace.most_at_once * OPPORTUNITY_BYTES * 8)
 
 
 def window_bytes(cell: Cell) -> int:
@@ -67,7 +75,7 @@ def window_bytes(cell: Cell) -> int:
 
 
 def _in_flight_and_waiting_bytes(cell: Cell, queue: Bottleneck, most: Extremes) -> float:
-    rate = max(queue.rate, most.step_rate)
+    rate = max(_fastest(queue), most.step_rate)
     rtt = max(most.flow_rtt, most.step_rtt)
     bdp = bdp_bytes(rate, Duration(rtt.ns + most.held_ns))
     in_flight = 2 * bdp + max(queue.buffer_bytes, most.step_buffer_bytes)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from math import ceil
 
 from fabbbr.job.cabling import Cabling
-from fabbbr.job.expected import BurstProbe, Queue, RoundTrip, slots_s
+from fabbbr.job.expected import BurstProbe, Queue, RoundTrip, Slots, slots_s
 from fabbbr.job.records import Burst, Capture, Command
-from fabbbr.model import Cell
-from fabbbr.physics import burst_bytes, stationary_loss
+from fabbbr.model import Cell, CellLink
+from fabbbr.physics import burst_bytes, opportunity_s, stationary_loss
 from fabbbr.testbed import Testbed
 from fabbbr.units import NANOSECONDS_PER_SECOND
 
@@ -49,10 +49,10 @@ def round_trips(cell: Cell, cabling: Cabling) -> Iterator[RoundTrip]:
     """What each of the :func:`pings` must measure."""
     propagation_s = {(flow.sender, flow.receiver): flow.rtt.seconds for flow in reversed(cell.flows)}
     serialisation_s = sum(_PING_FRAME_BYTES * 8 / queue.rate.bps for queue in cell.bottlenecks.values())
-    holding = {link.name: link.ack_aggregation for link in cell.links if link.ack_aggregation is not None}
+    waits = {link.name: list(_waits_s(link)) for link in cell.links}
     for capture, (sender, receiver) in zip(pings(cell, cabling), _pairs(cell), strict=True):
-        crossed = cabling.links_between(sender, receiver) if holding else ()
-        slots = [slots_s(holding[name]) for name in crossed if name in holding]
+        crossed = cabling.links_between(sender, receiver) if any(waits.values()) else ()
+        slots = [slot for name in crossed for slot in waits[name]]
         yield RoundTrip(
             sender=sender,
             receiver=receiver,
@@ -62,6 +62,14 @@ def round_trips(cell: Cell, cabling: Cabling) -> Iterator[RoundTrip]:
             held_s=(sum(least for least, _ in slots), sum(most for _, most in slots)),
             serialisation_s=serialisation_s,
         )
+
+
+def _waits_s(link: CellLink) -> Iterator[Slots]:
+    """How long a lone packet is held, at least and at most: for its aggregate, for an opportunity."""
+    if link.ack_aggregation is not None:
+        yield slots_s(link.ack_aggregation)
+    if link.bottleneck is not None and link.bottleneck.trace is not None:
+        yield 0.0, opportunity_s(link.bottleneck.rate)
 
 
 def _pairs(cell: Cell) -> tuple[tuple[str, str], ...]:
@@ -84,8 +92,8 @@ class _Standing:
         held = burst_bytes(rate, timer_hz=testbed.kernel_of(cell.trunk.a).timer_hz, frame_bytes=frame)
         return cls(
             fits=cell.bottleneck.buffer_bytes // frame,
-            tokens=held // frame,
-            frame_ns=frame * 8 * NANOSECONDS_PER_SECOND / rate.bps,
+            tokens=held // frame if cell.bottleneck.trace is None else 0,
+            frame_ns=cell.served_bytes * 8 * NANOSECONDS_PER_SECOND / rate.bps,
         )
 
 
@@ -95,7 +103,7 @@ def burst_probe(cell: Cell, testbed: Testbed, queues: Sequence[Queue]) -> BurstP
     fills = _fills_buffer(cell, standing)
     return BurstProbe(
         queue=next(queue for queue in queues if queue.link == cell.trunk.name and not queue.reverse),
-        frame_bytes=cell.frame_bytes,
+        frame_bytes=cell.served_bytes,
         tokens=standing.tokens,
         fills_buffer=fills,
         departs_whole=cell.bottleneck.aqm == "taildrop" and not fills and not _loss_ahead(cell),
@@ -103,7 +111,8 @@ def burst_probe(cell: Cell, testbed: Testbed, queues: Sequence[Queue]) -> BurstP
 
 
 def _fills_buffer(cell: Cell, standing: _Standing) -> bool:
-    return cell.bottleneck.aqm == "taildrop" and standing.fits <= _FILL_PACKETS
+    held_by_tc = cell.bottleneck.aqm == "taildrop" and cell.bottleneck.trace is None
+    return held_by_tc and standing.fits <= _FILL_PACKETS
 
 
 def burst(cell: Cell, testbed: Testbed, cabling: Cabling) -> Burst:

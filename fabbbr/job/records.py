@@ -106,6 +106,24 @@ class StepTask(Record):
     commands: tuple[Command, ...]
 
 
+class GateTask(Record):
+    """A link that delivers by the opportunities of a trace: see :mod:`fabbbr.agent.gate`."""
+
+    node: str
+    """The wire of the link, which takes frames in at ``into`` and puts them out at ``out``."""
+    into: str
+    out: str
+    queue_node: str
+    """The switch at the head of the link, for which the gate queues."""
+    interface: str
+    """Of that switch, towards the link."""
+    limit_bytes: int
+    every_ns: float
+    """From one opportunity to the next until the flows begin."""
+    gaps_ms: str
+    """As in :class:`fabbbr.model.LinkTrace`."""
+
+
 class Burst(Record):
     """Pre-flight probe: ``packets`` UDP datagrams at one instant, received with kernel time stamps.
 
@@ -154,6 +172,7 @@ class Job(Record):
     """What to set again at that instant, so that it starts from fresh randomness."""
     flows: tuple[FlowTask, ...]
     steps: tuple[StepTask, ...]
+    gates: tuple[GateTask, ...] = ()
     socket_nodes: tuple[str, ...]
     queue_nodes: tuple[str, ...]
     sample_period_ns: int

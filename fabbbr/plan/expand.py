@@ -24,6 +24,10 @@ LONGEST_ID = 200
 """Bytes: file systems hold 255, and a partial name is a little longer than the final one."""
 
 
+_CHARACTERS_PER_PART = 100
+"""Of a trace: as much of ``run.json`` as a step takes."""
+
+
 def cells(
     experiment: Experiment,
     topology_of: Callable[[SliceChoice], Topology],
@@ -47,7 +51,7 @@ def cells(
         if parts > limits.PARTS:
             message = (
                 f"{experiment.id}: more than {limits.PARTS} hosts, switches, links, "
-                f"flows and steps in all cells ({parts} in the first {len(conditions)} of "
+                f"flows, steps and traces in all cells ({parts} in the first {len(conditions)} of "
                 f"{len(experiment.conditions)} conditions with "
                 f"{experiment.repeat} repetitions); lower one of them or split the experiment"
             )
@@ -99,7 +103,9 @@ def _in_condition(
 
 
 def _parts(cell: Cell) -> int:
-    return sum(map(len, (cell.hosts, cell.switches, cell.links, cell.flows, cell.steps)))
+    traces = (queue.trace for queue in cell.bottlenecks.values() if queue.trace is not None)
+    traced = sum(len(trace.gaps_ms) // _CHARACTERS_PER_PART for trace in traces)
+    return traced + sum(map(len, (cell.hosts, cell.switches, cell.links, cell.flows, cell.steps)))
 
 
 def cell_id(condition: str, repetition: int) -> str:

@@ -1,21 +1,25 @@
-"""Mahimahi link traces: a rate that varies in time.
+"""Mahimahi link traces: a link that delivers now and then.
 
 A trace has one whole number of milliseconds per line, each an opportunity to deliver 1500 bytes; it repeats
-when it ends, its last line being its length. TBF cannot follow single opportunities, so a trace becomes
-rates over bins; that keeps the bytes of a bin and loses what is shorter than it.
+when it ends, its last line being its length. Where a queue of tc is asked for (an AQM, shaping both ways, a
+buffer that changes), which cannot follow single opportunities, a trace becomes rates over bins; that keeps
+the bytes of a bin and loses what is shorter than it.
 """
 
 from __future__ import annotations
 
 import io
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby, pairwise
 
 from fabbbr.errors import SpecError
 from fabbbr.foreign import shown
+from fabbbr.model import LinkTrace
+from fabbbr.physics import OPPORTUNITY_BYTES
 from fabbbr.units import NANOSECONDS_PER_SECOND, Duration, Rate
 
-OPPORTUNITY_BYTES = 1500
 BIN = Duration(100_000_000)
 """100 ms: several round trips of a cellular path, and 15 kB at 1.2 Mbit/s."""
 
@@ -38,6 +42,35 @@ class Trace:
         """Over one pass, in whole bit/s; a remainder is cut, as a link cannot send part of a bit."""
         bits = len(self.opportunities_ms) * OPPORTUNITY_BYTES * 8
         return Rate(bits * 1000 // self.opportunities_ms[-1])
+
+    def link(self, name: str) -> LinkTrace:
+        """The trace as a link has it."""
+        return LinkTrace(
+            name=name,
+            opportunities=len(self.opportunities_ms),
+            length_ms=self.opportunities_ms[-1],
+            most_at_once=self._most_within_a_second(),
+            gaps_ms=" ".join(self._gaps()),
+        )
+
+    def _gaps(self) -> Iterator[str]:
+        """Milliseconds from each opportunity to the next, ``x`` and a count where several are alike."""
+        gaps = (later - earlier for earlier, later in pairwise((0, *self.opportunities_ms)))
+        for gap, alike in groupby(gaps):
+            count = sum(1 for _ in alike)
+            yield f"{gap}x{count}" if count > 1 else f"{gap}"
+
+    def _most_within_a_second(self) -> int:
+        """Over any second, also one that goes on into the next pass."""
+        length = self.opportunities_ms[-1]
+        again = -(-1000 // length)
+        times = [number * length + time for number in range(again + 1) for time in self.opportunities_ms]
+        first, most = 0, 0
+        for number, time in enumerate(times):
+            while time - times[first] >= 1000:
+                first += 1
+            most = max(most, number - first + 1)
+        return most
 
     def _count_until(self, time_ns: int) -> int:
         """Opportunities up to and at ``time_ns``, over as many passes as it takes."""

@@ -16,7 +16,7 @@ from functools import cached_property
 from fabbbr import limits
 from fabbbr.errors import PlanError
 from fabbbr.foreign import listed, shown
-from fabbbr.model import AckAggregation, Bottleneck, CellLink, Flow, Loss, Step
+from fabbbr.model import AckAggregation, Bottleneck, CellLink, Flow, LinkTrace, Loss, Step
 from fabbbr.plan.link_traces import Trace
 from fabbbr.spec.contradictions import FASTEST_RATE, SLOWEST_RATE
 from fabbbr.spec.experiment import FlowGroup, Setup, StepSetup
@@ -123,7 +123,7 @@ def wire(setup: Setup, topology: Topology, *, trace: Trace | None = None) -> Wir
     _check_maxrates(ground)
     flows = tuple(_flow(ground, index, flow, delays) for index, flow in enumerate(ground.assigned))
     steps = tuple(_steps(ground, dict(delays), dict(rates), trace))
-    links = tuple(_links(ground, delays, rates))
+    links = tuple(_links(ground, delays, rates, trace))
     return Wiring(links=links, flows=flows, steps=steps)
 
 
@@ -388,7 +388,7 @@ def _step(
 
 def _trace_steps(ground: _Ground, trace: Trace | None) -> list[Step]:
     end = ground.setup.end
-    if trace is None or end is None:
+    if trace is None or end is None or _delivers(ground, ground.topology.trunk):
         return []
     trunk, rates = ground.topology.trunk, trace.rates(until=end)
     if len(rates) > limits.STEPS:
@@ -400,7 +400,17 @@ def _trace_steps(ground: _Ground, trace: Trace | None) -> list[Step]:
     return [Step(at=at, link=trunk, rate=rate) for at, rate in rates]
 
 
-def _links(ground: _Ground, delays: dict[str, Duration], rates: dict[str, Rate]) -> Iterator[CellLink]:
+def _delivers(ground: _Ground, link: str) -> bool:
+    """Whether a trace of ``link`` is followed by single opportunities: no queue of tc is asked for."""
+    path, own, trunk = ground.setup.path, ground.setup.links.get(link), ground.topology.trunk
+    aqm = own.aqm if own is not None and own.aqm is not None else path.aqm
+    resized = any(step.buffer is not None and (step.link or trunk) == link for step in ground.setup.steps)
+    return path.trace is not None and aqm == "taildrop" and not resized and link not in ground.backwards
+
+
+def _links(
+    ground: _Ground, delays: dict[str, Duration], rates: dict[str, Rate], trace: Trace | None
+) -> Iterator[CellLink]:
     losses, backwards = _losses(ground), ground.backwards
     for link in ground.topology.links:
         if link.name in losses and link.name in backwards:
@@ -423,7 +433,7 @@ def _links(ground: _Ground, delays: dict[str, Duration], rates: dict[str, Rate])
             delay=delays.get(link.name),
             loss=losses.get(link.name),
             ack_aggregation=aggregation,
-            bottleneck=_bottleneck(ground, link.name, delays, rates[link.name])
+            bottleneck=_bottleneck(ground, link.name, delays, rates[link.name], trace)
             if link.name in rates
             else None,
         )
@@ -434,7 +444,9 @@ def _ce_threshold(ground: _Ground) -> Duration | None:
     return asked if asked is not None and asked.ns else None
 
 
-def _bottleneck(ground: _Ground, link: str, delays: dict[str, Duration], rate: Rate) -> Bottleneck:
+def _bottleneck(
+    ground: _Ground, link: str, delays: dict[str, Duration], rate: Rate, trace: Trace | None
+) -> Bottleneck:
     path, own = ground.setup.path, ground.setup.links.get(link)
     buffer = own.buffer if own is not None and own.buffer is not None else path.buffer
     aqm = own.aqm if own is not None and own.aqm is not None else path.aqm
@@ -448,4 +460,18 @@ def _bottleneck(ground: _Ground, link: str, delays: dict[str, Duration], rate: R
         ecn=path.ecn and aqm != "taildrop",
         ce_threshold=_ce_threshold(ground) if aqm == "fq_codel" else None,
         both_directions=link in ground.backwards,
+        trace=_followed(ground, link, trace),
     )
+
+
+def _followed(ground: _Ground, link: str, trace: Trace | None) -> LinkTrace | None:
+    """The trace, where this link delivers by it."""
+    if trace is None or link != ground.topology.trunk or not _delivers(ground, link):
+        return None
+    if len(trace.opportunities_ms) > limits.OPPORTUNITIES:
+        message = (
+            f"path.trace: {shown(ground.setup.path.trace)} has {len(trace.opportunities_ms)} opportunities; "
+            f"at most {limits.OPPORTUNITIES}, cut it"
+        )
+        raise PlanError(message)
+    return trace.link(ground.setup.path.trace or "")

@@ -41,6 +41,28 @@ def figure8(column="published_goodput_mbps_(pre-loss link departures)"):
     )
 
 
+def hsiao(experiment, by):
+    """Official rows of an experiment by congestion control, ``by`` (column, scale) and loss."""
+    rows = references.load("hsiao_muindi_data").query("experiment == @experiment")
+    rows = rows[rows.run.str.startswith("official")]
+    axes = [rows.cca.replace("bbr", "bbr1"), *(rows[name] * scale for _, name, scale in by)]
+    names = ("cca", *(axis for axis, _, _ in by), "loss_ratio")
+    rate = rows["published_goodput_mbps_(pre-loss link departures)"]
+    return sample(names, zip(*axes, rows.loss_pct / 100, rate, strict=True))
+
+
+def hsiao_by_rate():
+    return hsiao("experiment1", [("rate_bps", "specified_bw_mbps", 1e6)])
+
+
+def hsiao_by_cca():
+    return hsiao("experiment2", [])
+
+
+def hsiao_by_rtt():
+    return hsiao("experiment3", [("rtt_s", "rtt_ms", 1e-3)])
+
+
 def every_hsiao_row():
     """All official rows over (1 - loss) × capacity, each a condition of its own.
 
@@ -273,6 +295,12 @@ PUBLISHED = {
     "C6.2": [drawn("bbr1", 1.0), drawn("cubic", 150 / 130)],
     "C7.1": [drawn("bbr1", 1.0)],
     "C7.2": [drawn("cubic", 0.695), drawn("cubic", 1.0)],
+    "H1.1": [hsiao_by_rate()],
+    "H1.2": [hsiao_by_rate()],
+    "H2.1": [hsiao_by_cca()] * 4,
+    "H2.2": [hsiao_by_cca()],
+    "H3.1": [hsiao_by_rtt()],
+    "H3.2": [hsiao_by_rtt()],
     "H8.1": [figure8()],
     "H8.2": [figure8()],
     "H8.3": [every_hsiao_row()],
@@ -393,6 +421,15 @@ def test_a_claim_passes_on_the_published_numbers_when_the_register_says_so(name)
         ("C10.7", 2, 0.80, 0.005),
         ("CA.1", 0, 335.5, 0.05),
         ("CA.2", 0, 33.9, 0.05),
+        ("H1.1", 0, 1.03, 0.005),
+        ("H1.2", 0, 7.8 - 1.03, 0.05),
+        ("H2.1", 0, 6.7, 0.05),
+        ("H2.1", 1, 34, 0.5),
+        ("H2.1", 2, 45, 0.5),
+        ("H2.1", 3, 82, 0.5),
+        ("H2.2", 0, 14.11 / 10.69, 0.0005),
+        ("H3.1", 0, 1.2, 0.05),
+        ("H3.2", 0, 0.30, 0.005),
         ("H8.1", 0, 1.036, 0.0005),
         ("H8.2", 0, 0.40, 0),
         ("H8.4", 0, 73.0 / 0.95 / 95.36, 0.001),
@@ -497,6 +534,8 @@ def test_a_claim_passes_on_the_published_numbers_when_the_register_says_so(name)
         *(("D3", part, 1.0, 0) for part in range(6)),
         ("D4", 0, 0.03, 0.0005),
         ("W1", 0, 1.2195, 0.00005),
+        ("W7", 0, 0.5, 0.00005),
+        ("W7", 1, 0.440 - 0.491, 0.0005),  # the smallest of the falls
     ],
 )
 def test_a_formula_gives_the_number_that_the_register_quotes(name, part, printed, within):

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 from made_up_runs import Runs, run_rows, verdicts
 
-from fabbbr_analysis.claims import traces
+from fabbbr_analysis import models
+from fabbbr_analysis.claims import cycle, traces
 from fabbbr_analysis.claims.shares import long_flow_share
 
 RUN = pd.Series({"rtt_s": 0.04})
@@ -124,3 +125,96 @@ def test_a_cubic_that_fills_every_buffer_is_linear_with_slope_one():
 def test_a_cubic_that_does_not_care_for_the_buffer_is_not_linear():
     found = verdicts(slow_link(lambda cca, size: 1.0 + 0.1 * (size in (60_000, 200_000))))
     assert found["C12.2"].verdict == "not reproduced"
+
+
+def probing(starts_by_flow, until=50.0, period=0.1):
+    """Samples of BBRv1 flows, each in ProbeRTT for 0.3 s from its starts on."""
+    times = np.arange(0, until, period)
+    rows = []
+    for flow, starts in enumerate(starts_by_flow):
+        inside = np.any([(times >= start - 1e-9) & (times < start + 0.3 - 1e-9) for start in starts], axis=0)
+        gains = np.where(inside, 1.0, 2.0)
+        rows.append(pd.DataFrame({"t_s": times, "flow": flow, "bbr_cwnd_gain": gains}))
+    return pd.concat(rows).sort_values("t_s", kind="stable")
+
+
+@pytest.mark.parametrize(
+    ("starts", "share"),
+    [
+        ([[10.0], [10.5], [10.9]], 1.0),  # the first and the last are within 1 s too
+        ([[10.0], [10.5], [11.4]], 1 / 3),  # the one in the middle alone has two others near
+        ([[10.0, 20.0], [10.5, 25.0], [10.9, 30.0]], 0.5),
+        ([[10.0, 10.5, 20.0], [30.0], [40.0]], 0.0),  # twice the same flow is one flow
+    ],
+)
+def test_probe_rtts_are_together_when_two_other_flows_begin_one_within_a_second(starts, share):
+    found = cycle.synchronised_probe_rtts(probing(starts), RUN, flows=3, within_s=1.0)
+    assert found == pytest.approx(share)
+
+
+def test_flows_that_never_probe_for_the_rtt_have_no_share():
+    assert np.isnan(cycle.synchronised_probe_rtts(probing([[90.0]] * 3), RUN, flows=3, within_s=1.0))
+
+
+def competing(in_flight, cap_packets, window):
+    """A BBR and a CUBIC socket over 100 s: 40 s alone with nothing in flight, then as given."""
+    times = np.arange(0, 100, 0.5)
+    late = times >= 40
+    common = {"t_s": times, "cwnd_segments": window, "mss_bytes": 1448}
+    sent = {"sacked_segments": np.where(late, 5.0, np.nan), "lost_segments": np.where(late, 3.0, np.nan)}
+    again = {"retrans_in_flight_segments": np.where(late, 2.0, np.nan)}
+    unacked = {"unacked_segments": np.where(late, in_flight + 6.0, np.nan)}
+    model = {"bbr_bw_bps": cap_packets / 2 * 1448 * 8 / 0.05, "bbr_min_rtt_s": 0.05}
+    bbr = pd.DataFrame({**common, **unacked, **sent, **again, **model})
+    cubic = pd.DataFrame({**common, "unacked_segments": 1.0}).assign(cwnd_segments=1000)
+    return pd.concat([bbr, cubic]).sort_values("t_s", kind="stable")
+
+
+def test_what_bbr_has_in_flight_is_compared_with_its_window_and_with_its_model():
+    rows = competing(in_flight=95.0, cap_packets=100.0, window=190.0)
+    assert traces.bbr_in_flight_per_window(rows, RUN) == pytest.approx(0.5)
+    assert traces.bbr_in_flight_per_cap(rows, RUN) == pytest.approx(0.95)
+
+
+def test_a_run_without_bbr_has_nothing_in_flight_to_compare():
+    rows = competing(in_flight=95.0, cap_packets=100.0, window=190.0)
+    rows = rows.assign(bbr_bw_bps=np.nan)
+    assert np.isnan(traces.bbr_in_flight_per_window(rows, RUN))
+    assert np.isnan(traces.bbr_in_flight_per_cap(rows, RUN))
+
+
+def ware_grid(share_of):
+    """Two runs of each condition in which BBR got ``share_of(model's share)`` of the link."""
+    conditions = [
+        {"ccas": f"bbr1,{rival}", "rate_bps": 10e6, "rtt_s": 0.04, "buffer_bdp": x, "n_flows": bbrs + 1}
+        for rival in ("cubic", "reno")
+        for x, bbrs in ((2, 1), (4, 1), (16, 1), (16, 4), (64, 1))
+    ]
+    certified = run_rows(conditions, repeat=2)
+    flows, intervals = [], []
+    for run in certified.itertuples():
+        modelled = models.ware_share(
+            rate_bps=10e6, rtt_s=0.04, buffer_bdp=run.buffer_bdp, bbr_flows=run.n_flows - 1
+        )
+        for flow, (cca, part) in enumerate((("bbr1", share_of(modelled)), ("cubic", 1 - share_of(modelled)))):
+            common = {"cell_id": run.cell_id, "flow": flow}
+            flows.append({**common, "cca": cca, "start_s": 0.0, "receiver_zero_s": 0.0})
+            times = {"start_s": 0.0, "end_s": 400.0}
+            intervals.append({**common, **times, "stream": 1, "side": "receiver", "bytes": 1e8 * part})
+    return Runs("ware_model", certified, pd.DataFrame(flows), pd.DataFrame(intervals))
+
+
+@pytest.mark.parametrize(
+    ("share_of", "value", "verdict"),
+    [
+        (lambda modelled: modelled, 0.0, "reproduced"),
+        # The median of the model's shares is 0.512: 0.102 off in shares, and a quarter of what was measured.
+        (lambda modelled: 0.8 * modelled, 0.2 * 0.5119, "not reproduced"),
+        (lambda modelled: modelled - 0.08, 0.08, "reproduced"),
+    ],
+)
+def test_the_model_of_a_grid_is_judged_by_the_lesser_of_its_two_errors(share_of, value, verdict):
+    found = verdicts(ware_grid(share_of))["W4"]
+    assert found.details[0].value == pytest.approx(value, abs=1e-4)
+    assert found.details[0].verdict == verdict
+    assert "the two are" in found.reason

@@ -20,6 +20,7 @@ from fabbbr_analysis.claims.sample import MissingConditionError, Sample, key_of
 from fabbbr_analysis.claims.vocabulary import (
     average,
     least,
+    lesser,
     linearity,
     log,
     median,
@@ -59,6 +60,10 @@ def value(formula, values=FAST | SLOW):
         (most(SPEED["bbr1", LOSS.above(0.01)]), 6.0),
         (spread(SPEED["bbr1", LOSS.at_most(0.1)], SPEED["cubic", LOSS]), 7.0),
         (average(SPEED["bbr1", LOSS.below(0.2)]), 7.0),
+        (median(SPEED["bbr1", LOSS]), 6.0),
+        (median(SPEED["cubic", LOSS]), 2.5),
+        (lesser(SPEED["bbr1", 0.1], SPEED["cubic", 0.01]), 4.0),
+        (lesser(SPEED["cubic", 0.01], SPEED["bbr1", 0.1]), 4.0),
         (least(SPEED[every_name("cca"), LOSS]), 1.0),
         (most(SPEED["bbr1", LOSS.where(cca="cubic")] / SPEED["cubic", LOSS.where(cca="cubic")]), 6.0),
         (most(SPEED["bbr1", LOSS] / (1 - LOSS)), 8.0 / 0.99),
@@ -280,3 +285,9 @@ def test_a_number_of_a_claim_takes_at_most_five_lines():
         long = [ast.unparse(call) for call in numbers if call.end_lineno - call.lineno >= 5]
         assert (module.name, long) == (module.name, [])
         assert numbers or module.name == "__init__.py"
+
+
+def test_of_two_numbers_the_reader_is_told_both():
+    read = means(FAST | SLOW)
+    lesser(most(SPEED["bbr1", LOSS]), median(SPEED["cubic", LOSS])).of(read)
+    assert read.remarks == ["the two are 8 and 2.5"]

@@ -15,13 +15,14 @@ NAMES = bundled.names("experiments")
 PUBLISHED = {
     "fund2023",
     "cardwell_f4", "cardwell_f5", "cardwell_f6", "cardwell_f8", "cardwell_f10", "cardwell_f12", "hm_figure8",
+    "hm_experiment1", "hm_experiment2", "hm_experiment3",
     "kfoury_5_1", "kfoury_5_2", "kfoury_5_3", "kfoury_5_4", "kfoury_5_5a", "kfoury_5_5a_100", "kfoury_5_5b",
     "kfoury_5_5c", "kfoury_5_6", "kfoury_5_7", "kfoury_5_8", "kfoury_5_9",
     "knit6_cdf", "knit6_e1", "knit6_e2", "knit6_e3", "knit6_e4", "knit6_e5", "knit6_e6",
-    "ware_1v1", "ware_1v16", "ware_cap",
+    "ware_1v1", "ware_1v16", "ware_cap", "ware_model",
 }  # fmt: skip
 FIGURES_OF_THE_SAME_RUNS = {"cardwell_f6": ("cardwell_f7",), "kfoury_5_5a_100": ("kfoury_5_5a",)}
-SHORT_IN_THE_PAPER = {"cardwell_f6", "cardwell_f8", "fund2023"}
+SHORT_IN_THE_PAPER = {"cardwell_f6", "cardwell_f8", "fund2023", "hm_experiment1", "hm_experiment2"}
 
 
 def planned(name, profile="default"):

@@ -20,6 +20,7 @@ COLUMNS = ("bbr_cwnd_gain", "bbr_pacing_gain", "unacked_segments", "rtt_s")
 """Columns of table ``sockets`` that the measures read."""
 
 _PROBE_RTT_CWND_GAIN, _UP_PACING_GAIN = 0.5, 1.25
+_BBR1_PROBE_RTT_CWND_GAIN = 1.0
 _FRAME_OVERHEAD_BYTES = 14
 
 Phases: TypeAlias = list[tuple[float, float]]
@@ -70,6 +71,24 @@ def inflight_in_probe_rtt(trace: SocketTrace, run: pd.Series) -> float:
     frame_bytes = float(run["mtu_bytes"]) + _FRAME_OVERHEAD_BYTES
     known = packets[inside & ~np.isnan(packets)]
     return float(np.median(known)) * frame_bytes / float(run["bdp_bytes"]) if len(known) else np.nan
+
+
+def synchronised_probe_rtts(trace: SocketTrace, _run: pd.Series, *, flows: int, within_s: float) -> float:
+    """Share of BBRv1's ProbeRTTs that begin within ``within_s`` of others', ``flows`` with its own."""
+    starts = {
+        flow: np.array([start for start, _ in _bbr1_probe_rtts(rows)]) for flow, rows in trace.groupby("flow")
+    }
+    together = [
+        sum(bool(np.any(np.abs(other - start) <= within_s)) for other in starts.values()) >= flows
+        for own in starts.values()
+        for start in own
+    ]
+    return float(np.mean(together)) if together else np.nan
+
+
+def _bbr1_probe_rtts(trace: SocketTrace) -> Phases:
+    """Version 1 has a window gain of 1 there and nowhere else."""
+    return phases(column_of(trace, "t_s"), column_of(trace, "bbr_cwnd_gain") == _BBR1_PROBE_RTT_CWND_GAIN)
 
 
 def _waits_of(trace: SocketTrace) -> Phases:

@@ -15,6 +15,18 @@ _CLOCK_S = 1e-6
 _NEAREST_S = 0.1
 """A value "at" an instant is the last sample before it, and at most this old."""
 
+_COMPETES_FROM = 0.4
+"""Share of a run after which long flows compete, as in the window of their shares of the link."""
+
+IN_FLIGHT = (
+    "cwnd_segments",
+    "unacked_segments",
+    "sacked_segments",
+    "lost_segments",
+    "retrans_in_flight_segments",
+)
+"""Columns of table ``sockets`` that say what is in flight, and what may be."""
+
 
 def column_of(trace: SocketTrace, column: str) -> Array:
     """Give the column as floats, absent ones as NaN."""
@@ -120,3 +132,40 @@ def rtt_period(trace: SocketTrace, run: pd.Series) -> float:
     if not plausible.any():
         return np.nan
     return float(lags[plausible][np.argmax(correlation[peaks[plausible]])])
+
+
+def bbr_in_flight_per_window(trace: SocketTrace, run: pd.Series) -> float:  # noqa: ARG001
+    """Median of packets in flight over the congestion window, of the flows that have BBR's model.
+
+    Over the last 60 % of the trace, in which the flows compete.
+    """
+    competing = _competing_bbr(trace)
+    return _median(_packets_in_flight(competing) / column_of(competing, "cwnd_segments"))
+
+
+def bbr_in_flight_per_cap(trace: SocketTrace, run: pd.Series) -> float:  # noqa: ARG001
+    """Median of bytes in flight over twice the product of BBR's own bandwidth and least RTT; as above."""
+    competing = _competing_bbr(trace)
+    in_flight_bits = 8 * _packets_in_flight(competing) * column_of(competing, "mss_bytes")
+    cap_bits = 2 * column_of(competing, "bbr_bw_bps") * column_of(competing, "bbr_min_rtt_s")
+    return _median(in_flight_bits / cap_bits)
+
+
+def _competing_bbr(trace: SocketTrace) -> SocketTrace:
+    late = trace["t_s"] >= _COMPETES_FROM * trace["t_s"].max()
+    competing: SocketTrace = trace[late & trace["bbr_bw_bps"].notna()]
+    return competing
+
+
+def _packets_in_flight(trace: SocketTrace) -> Array:
+    """As the kernel counts them: not acknowledged, and not known to have arrived or to be lost.
+
+    ss leaves out what is zero.
+    """
+    unacked, sacked, lost, again = (np.nan_to_num(column_of(trace, name)) for name in IN_FLIGHT[1:])
+    return np.asarray(unacked - sacked - lost + again, dtype=np.float64)
+
+
+def _median(values: Array) -> float:
+    known = values[np.isfinite(values)]
+    return float(np.median(known)) if known.size else np.nan

@@ -74,6 +74,28 @@ class OverConditions(Closed):
 
 
 @dataclass(frozen=True)
+class Lesser(Closed):
+    """The lesser of two numbers, of which the reader is told both: for a claim that either may keep."""
+
+    first: Expression
+    second: Expression
+
+    def of(self, means: Means, bound: Bound | None = None) -> Array:
+        """Compute both, the first one first."""
+        values = [each.of(means, bound) for each in self.operands()]
+        if all(value.ndim == 0 for value in values):
+            means.remark(f"the two are {values[0]:.3g} and {values[1]:.3g}")
+        return np.asarray(np.minimum(*values), dtype=np.float64)
+
+    def operands(self) -> tuple[Expression, ...]:
+        """Both."""
+        return self.first, self.second
+
+    def __str__(self) -> str:
+        return f"lesser of {self.first} and {self.second}"
+
+
+@dataclass(frozen=True)
 class AlongLevels(Closed):
     """One number of how a quantity goes with the levels of one axis."""
 
@@ -190,14 +212,19 @@ def average(*inner: Expression) -> Expression:
     return OverConditions("average", inner)
 
 
+def median(*inner: Expression) -> Expression:
+    """Median over conditions, each counting once."""
+    return OverConditions("median", inner)
+
+
+def lesser(first: Expression, second: Expression) -> Expression:
+    """The lesser of two numbers; a remark names both."""
+    return Lesser(first, second)
+
+
 def spread(*inner: Expression) -> Expression:
     """Largest minus smallest over all conditions."""
     return OverConditions("spread", inner)
-
-
-def median(*inner: Expression) -> Expression:
-    """Middle of all conditions, each counting once."""
-    return OverConditions("median", inner)
 
 
 def share(of: Expression, *, at_most: float) -> Expression:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from fabbbr.units import goodput_ceiling
 from fabbbr_analysis import models
-from fabbbr_analysis.claims import traces
+from fabbbr_analysis.claims import cycle, traces
 from fabbbr_analysis.claims.levels import every
 from fabbbr_analysis.claims.observed import SocketTrace
 from fabbbr_analysis.claims.quantities import (
@@ -74,6 +74,10 @@ _JAIN = InWindow(
     words="Jain's index of the final 10 s", experiment="cardwell_f8", by=("cca",),
     window=Last(10), measure=jain_of_received,
 )  # fmt: skip
+_SYNCHRONISED = _trace(
+    "share of ProbeRTTs within 1 s of two other flows'", "cardwell_f8",
+    partial(cycle.synchronised_probe_rtts, flows=3, within_s=1.0), "flow", "bbr_cwnd_gain",
+)  # fmt: skip
 
 _GOODPUT = per_rate("cardwell_f10", BY_LOSS)
 _OVER_MODEL = over_cubic_model("cardwell_f10", BY_LOSS)
@@ -115,6 +119,11 @@ CLAIMS = claims(
             ),
         ),
         "C8.1": Part("Jain's index of the final 10 s", _JAIN["bbr1"], Band(low=0.90)),
+        "C8.2": Part(
+            "share of ProbeRTTs that begin within 1 s of two other flows'",
+            _SYNCHRONISED["bbr1"],
+            Band(low=0.7),
+        ),
         "C12.1": Part(
             "BBR's median RTT, largest buffer / smallest",
             _DELAY["bbr1", _ENDS.largest()] / _DELAY["bbr1", _ENDS.smallest()],

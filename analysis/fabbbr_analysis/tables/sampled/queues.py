@@ -48,7 +48,8 @@ def read(stored: StoredCell) -> pa.Table:
 
 
 def _of_node(stored: StoredCell, path: Path) -> list[dict[str, Any]]:
-    node = path.name.removeprefix("queues.").removesuffix(".json")
+    # A gate's queue, ``queues.s1.gate.json``, is one of the switch at the head of its link.
+    node = path.name.removeprefix("queues.").removesuffix(".json").removesuffix(".gate")
     times_name = path.with_suffix(".times").name
     text = read_raw(stored, times_name).decode("utf-8", errors="replace")
     times = parse_times(text, counted=False, source=source_of(stored, times_name))
@@ -111,6 +112,8 @@ def _deciding_kind(role: str, queue: Bottleneck | None, kinds: set[str]) -> str:
     """Pick the qdisc that holds the packets: an AQM stands below the TBF that shapes and has the backlog."""
     if not role.startswith("bottleneck"):
         return "netem"
+    if queue is not None and queue.trace is not None:
+        return "opportunities"
     return queue.aqm if queue is not None and queue.aqm in kinds else "tbf"
 
 
