@@ -77,7 +77,6 @@ def _run(
     job: Dict[str, Any], namespaces: Namespaces, results: str, stage: List[str], barrier: Barrier
 ) -> None:
     raw = os.path.join(results, "raw")
-    names = [node["name"] for node in job["nodes"]]
     stage[0] = "congestion controls"
     for wanted in job["requires"]:
         _require(namespaces, wanted)
@@ -96,14 +95,14 @@ def _run(
     stage[0] = "flows"
 
     def at_zero() -> None:
-        _write(os.path.join(raw, "counters.before.json"), counters(namespaces, names))
+        _write(os.path.join(raw, "counters.before.json"), counters(namespaces, job))
 
     heartbeat = partial(_beat, os.path.join(results, "heartbeat"))
     flows, steps = Timeline(namespaces, job, raw, heartbeat, barrier, at_zero).run()
     stage[0] = "collect"
     barrier.wait("collect")
     time.sleep(job["settle_ns"] * 1e-9)
-    _write(os.path.join(raw, "counters.after.json"), counters(namespaces, names))
+    _write(os.path.join(raw, "counters.after.json"), counters(namespaces, job))
     _write(os.path.join(raw, "flows.json"), flows)
     if steps:
         _write(os.path.join(raw, "steps.json"), steps)

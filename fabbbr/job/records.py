@@ -154,6 +154,9 @@ class Job(Record):
     """What to set again at that instant, so that it starts from fresh randomness."""
     flows: tuple[FlowTask, ...]
     steps: tuple[StepTask, ...]
+    counted: tuple[Capture, ...] = ()
+    """What prints further counters as JSON: asked when those of interfaces and queues are, before the flows
+    and after them."""
     socket_nodes: tuple[str, ...]
     queue_nodes: tuple[str, ...]
     sample_period_ns: int
