@@ -13,7 +13,7 @@ SIZE_BYTES = 30_000_000
 
 @pytest.fixture(scope="module")
 def lossy(tmp_path_factory):
-    """One flow of given bytes, at a rate whose burst holds every super-packet and at one where it does not."""
+    """A flow of given bytes, at a rate whose burst holds every super-packet and at one where it does not."""
     text = experiment(
         "offloads",
         path="rate: $rate, rtt: 10 ms, buffer: 64 kB, loss: 1 %, offloads: true",
