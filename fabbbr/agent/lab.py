@@ -99,7 +99,6 @@ def _measure(
     gates: List[gate.Gate],
 ) -> None:
     raw = os.path.join(results, "raw")
-    names = [node["name"] for node in job["nodes"]]
     stage[0] = "read back"
     _write(os.path.join(raw, "readback.json"), _captures(namespaces, job["readback"]))
     stage[0] = "probe"
@@ -112,7 +111,7 @@ def _measure(
     stage[0] = "flows"
 
     def at_zero() -> None:
-        _write(os.path.join(raw, "counters.before.json"), counters(namespaces, names, gates))
+        _write(os.path.join(raw, "counters.before.json"), counters(namespaces, job, gates))
 
     heartbeat = partial(_beat, os.path.join(results, "heartbeat"))
     timeline = Timeline(namespaces, job, raw, heartbeat, barrier, at_zero)
@@ -121,7 +120,7 @@ def _measure(
     stage[0] = "collect"
     barrier.wait("collect")
     time.sleep(job["settle_ns"] * 1e-9)
-    _write(os.path.join(raw, "counters.after.json"), counters(namespaces, names, gates))
+    _write(os.path.join(raw, "counters.after.json"), counters(namespaces, job, gates))
     _write(os.path.join(raw, "flows.json"), flows)
     if steps:
         _write(os.path.join(raw, "steps.json"), steps)

@@ -128,22 +128,30 @@ def samplers(namespaces: Namespaces, job: Dict[str, Any], folder: str) -> List[A
     ]
 
 
-def counters(namespaces: Namespaces, nodes: List[str], gates: List[Gate]) -> Dict[str, Any]:
-    """Counters of every node: interfaces and qdiscs as ip and tc print them, TCP as /proc/net/netstat does, gates as they do."""
+def counters(namespaces: Namespaces, job: Dict[str, Any], gates: List[Gate]) -> Dict[str, Any]:
+    """Counters of every node: interfaces and qdiscs as ip and tc print them, TCP as /proc/net/netstat does.
+
+    Gates as they tell. Where the job has more of them counted they are there too, by the name of the capture.
+    """
     found = {}
     shown = shown_by_node(gates)
-    for node in nodes:
+    for node in (each["name"] for each in job["nodes"]):
         with namespaces.inside(node), open("/proc/thread-self/net/netstat") as netstat:
             answers: Dict[str, Any] = {"netstat": netstat.read()}
-        for key, argv in (
-            ("links", ["ip", "-s", "-j", "link"]),
-            ("qdiscs", ["tc", "-s", "-j", "qdisc", "show"]),
-        ):
-            answer = namespaces.run({"node": node, "argv": argv})
-            if answer["exit"] != 0:
-                raise OSError(errno.EIO, "%s on %s: %s" % (argv[0], node, answer["stderr"].strip()))
-            answers[key] = json.loads(answer["stdout"])
+        answers["links"] = _json_of(namespaces, {"node": node, "argv": ["ip", "-s", "-j", "link"]})
+        answers["qdiscs"] = _json_of(namespaces, {"node": node, "argv": ["tc", "-s", "-j", "qdisc", "show"]})
         if node in shown:
             answers["gates"] = shown[node]
         found[node] = answers
+    for capture in job["counted"]:
+        counted = found[capture["command"]["node"]].setdefault("filters", {})
+        counted[capture["name"]] = _json_of(namespaces, capture["command"])
     return found
+
+
+def _json_of(namespaces: Namespaces, command: Dict[str, Any]) -> Any:
+    answer = namespaces.run(command)
+    if answer["exit"] != 0:
+        said = answer["stderr"].strip()
+        raise OSError(errno.EIO, "%s on %s: %s" % (command["argv"][0], command["node"], said))
+    return json.loads(answer["stdout"])

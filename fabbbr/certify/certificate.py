@@ -1,29 +1,26 @@
 """Does the emulated path do what was asked? Measured against asked, before and after the flows.
 
 Every check compares raw files of one cell with the cell itself, and none is a matter of taste: settings read
-back, physics (propagation, serialisation, conservation of packets) and the statistics of injected loss.
+back, physics (propagation, serialisation, conservation of packets) and the statistics of injected loss. Where
+segmentation offloads are on, what is counted are super-packets and their segments.
 """
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
-from fabbbr.certify import carried, controls, gates
-from fabbbr.certify.evidence import Counters, Evidence, Preflight, answer_to
+from fabbbr.certify import carried, controls, gates, packets, superpackets
+from fabbbr.certify.evidence import Evidence, Preflight, answer_to
 from fabbbr.certify.hosts import kept_by_receivers, unlimited
 from fabbbr.certify.settings import settings
-from fabbbr.job.expected import BurstProbe, Prepared, Queue, RoundTrip
-from fabbbr.job.records import Cable, Interface, placed
-from fabbbr.model import Certificate, Check, Loss
-from fabbbr.physics import correlated_spread, stationary_loss
+from fabbbr.job.expected import BurstProbe, Prepared, RoundTrip
+from fabbbr.job.records import placed
+from fabbbr.model import Certificate, Check
 from fabbbr.testbed import Tolerances
 from fabbbr.units import NANOSECONDS_PER_SECOND
 
-LOSS_CONFIDENCE = 0.99
 _NUMBER = r"(\d+(?:\.\d+)?)"
 _PING_SUMMARY = re.compile(rf"= {_NUMBER}/{_NUMBER}/{_NUMBER}/")
 _FEWEST_GAPS = 5
@@ -45,8 +42,7 @@ def certify(prepared: Prepared, evidence: Evidence, *, lossy_cells: int) -> Cert
             *(_rtt(one, evidence.preflight, allowed) for one in expected.round_trips),
             *_burst(expected.burst, evidence.preflight, allowed),
             *gates.checks(expected.queues, evidence, allowed),
-            *_conservation(prepared, evidence),
-            *_loss(prepared, evidence, lossy_cells),
+            *_conserved_and_lost(prepared, evidence, lossy_cells),
             *unlimited(cell, evidence),
             kept_by_receivers(cell, evidence.before, evidence.after),
             *_clocks(prepared, evidence),
@@ -54,6 +50,14 @@ def certify(prepared: Prepared, evidence: Evidence, *, lossy_cells: int) -> Cert
             ran,
         )
     )
+
+
+def _conserved_and_lost(prepared: Prepared, evidence: Evidence, lossy_cells: int) -> Iterator[Check]:
+    counted = prepared.expected.super_packets
+    if counted is not None:
+        yield from superpackets.checks(prepared, counted, evidence, lossy_cells=lossy_cells)
+    else:
+        yield from packets.checks(prepared, evidence, lossy_cells=lossy_cells)
 
 
 # Probes
@@ -173,137 +177,4 @@ def _clocks(prepared: Prepared, evidence: Evidence) -> Iterator[Check]:
         asked=f"of {len(machines)} machines, each known to {testbed.tolerances.clock_s * 1e3:g} ms",
         measured=f"not measured: {', '.join(unknown)}" if unknown else f"known to {worst_s * 1e3:.6g} ms",
         detail="bounds before and after the flows, and the drift between",
-    )
-
-
-# Conservation and loss
-
-
-class _Grown(NamedTuple):
-    """What the counters of one interface grew by, in packets."""
-
-    entered: int
-    left: int
-    dropped: int
-    """By the root queueing discipline, like what stands in it."""
-    standing: int
-
-
-def _grown(evidence: Evidence, interface: Interface) -> _Grown:
-    node, device = interface.node, interface.name
-    early, late = (_counted(counters, node, device) for counters in (evidence.before, evidence.after))
-    return _Grown(*(last - first for first, last in zip(early, late, strict=True)))
-
-
-def _counted(counters: Counters, node: str, device: str) -> _Grown:
-    link, root = counters.link(node, device).stats64, counters.root(node, device)
-    return _Grown(link.rx.packets + link.rx.dropped, link.tx.packets, root.drops, root.qlen)
-
-
-def _conservation(prepared: Prepared, evidence: Evidence) -> Iterator[Check]:
-    job, network = prepared.job, prepared.expected.network_cables
-    interfaces_of: dict[str, list[Interface]] = defaultdict(list)
-    for cable in job.cables:
-        for side in (cable.a, cable.b):
-            interfaces_of[side.node].append(side)
-    for node in job.nodes:
-        if node.kind != "host":
-            yield _conserved(node.name, interfaces_of[node.name], evidence)
-    lost = [
-        f"{way}: {sent - received}"
-        for cable in job.cables
-        if cable not in network
-        for way, sent, received in _both_ways(evidence, cable)
-        if sent != received
-    ]
-    yield Check(
-        name="packets on cables",
-        passed=not lost,
-        asked="received = sent",
-        measured="; ".join(lost) if lost else "equal on every cable",
-    )
-    for cable in network:
-        yield _carried_by_network(cable, evidence, prepared.testbed.tolerances)
-
-
-def _conserved(node: str, interfaces: Sequence[Interface], evidence: Evidence) -> Check:
-    grown = [_grown(evidence, interface) for interface in interfaces]
-    grown += [_Grown(0, 0, *of_gate) for of_gate in gates.held(node, evidence)]
-    entered, left, dropped, standing = map(sum, zip(*grown, strict=True))
-    unexplained = entered - left - dropped - standing
-    return Check(
-        name=f"packets of {node}",
-        passed=unexplained == 0,
-        asked="entered = left + dropped + standing",
-        measured=f"{entered} = {left} + {dropped} + {standing}"
-        + (f", {unexplained} unexplained" if unexplained else ""),
-    )
-
-
-def _carried_by_network(cable: Cable, evidence: Evidence, allowed: Tolerances) -> Check:
-    """What a cable that is not ours lost is the network's; it must not make packets, nor lose too many."""
-    ways = list(_both_ways(evidence, cable))
-    return Check(
-        name=f"network between {cable.a.name} and {cable.b.name}",
-        passed=all(0 <= sent - received <= allowed.network_loss * sent for _, sent, received in ways),
-        asked=f"at most {allowed.network_loss:.6%} lost each way",
-        measured="; ".join(f"{way}: {sent - received} of {sent} lost" for way, sent, received in ways),
-    )
-
-
-def _both_ways(evidence: Evidence, cable: Cable) -> Iterator[tuple[str, int, int]]:
-    """Which way, and how many packets were sent and received."""
-    one, other = _grown(evidence, cable.a), _grown(evidence, cable.b)
-    yield f"{cable.a.name}→{cable.b.name}", one.left, other.entered
-    yield f"{cable.b.name}→{cable.a.name}", other.left, one.entered
-
-
-def _loss(prepared: Prepared, evidence: Evidence, lossy_cells: int) -> Iterator[Check]:
-    for queue in prepared.expected.queues:
-        if not queue.reverse:
-            yield Check(
-                name=f"congestion drops at {queue.interface.name}",
-                passed=True,
-                asked="counted apart from injected loss",
-                measured=f"{_congestion_drops(queue, evidence)} packets",
-            )
-    for wire in prepared.expected.wires:
-        if wire.loss is None:
-            continue
-        node, device = wire.interface.node, wire.interface.name
-        early, late = (counters.qdisc(node, device, "10:") for counters in (evidence.before, evidence.after))
-        dropped = late.drops - early.drops
-        offered = dropped + late.packets - early.packets + late.qlen - early.qlen
-        check = _loss_check(wire.loss, wire.link, dropped, offered, lossy_cells)
-        yield _in_super_packets(check) if prepared.cell.offloads else check
-
-
-def _congestion_drops(queue: Queue, evidence: Evidence) -> int:
-    if queue.gate_node is None:
-        return _grown(evidence, queue.interface).dropped
-    return sum(dropped for dropped, _ in gates.held(queue.gate_node, evidence))
-
-
-def _in_super_packets(check: Check) -> Check:
-    said = "offloads are on: netem drops, and counts as one, super-packets of up to 44 segments"
-    return check.model_copy(update={"detail": f"{check.detail}; {said}"})
-
-
-def _loss_check(loss: Loss, link: str, dropped: int, offered: int, lossy_cells: int) -> Check:
-    from scipy.stats import binom
-
-    asked = stationary_loss(loss)
-    offered = max(offered, 0)
-    confidence = 1 - (1 - LOSS_CONFIDENCE) / max(lossy_cells, 1)
-    low, high = (int(bound) for bound in binom.interval(confidence, offered, asked))
-    if loss.model == "gilbert_elliott":
-        # Bursts are correlated: the count spreads as if there were fewer independent packets.
-        middle, spread = offered * asked, correlated_spread(loss)
-        low, high = (int(middle - (middle - low) * spread), int(middle + (high - middle) * spread) + 1)
-    return Check(
-        name=f"injected loss on {link}",
-        passed=offered > 0 and low <= dropped <= high,
-        asked=f"{asked:.6%} of {offered} packets: {low} to {high}",
-        measured=f"{dropped} ({dropped / offered:.6%})" if offered else "no packets",
-        detail=f"binomial interval, {LOSS_CONFIDENCE:.0%} over the {lossy_cells} cells with loss",
     )

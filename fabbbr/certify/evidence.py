@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -27,6 +27,7 @@ _TOOLS = {
     "links": "ip -s -j link",
     "qdiscs": "tc -s -j qdisc show",
     "queues_at_peak": "tc -s -j qdisc show",
+    "filters": "tc -s -j filter show",
     "netstat": "/proc/net/netstat",
     "gates": "the gate",
     "pings": "ping",
@@ -103,6 +104,33 @@ class GateCounters(QdiscCounters):
     """Frames that came and that it could not take in."""
 
 
+class FilterCounters(Told):
+    """Of one filter, as tc counts; of those that are no matchall nothing is of interest."""
+
+    class _Options(Told):
+        class _Action(Told):
+            class _Stats(Told):
+                packets: _Count
+
+            stats: _Stats
+
+        rule_hit: _Count | None = None
+        actions: tuple[_Action, ...] = ()
+
+    kind: str
+    chain: _Count
+    options: _Options | None = None
+    """tc lists each kind once more, without."""
+
+
+class Counted(NamedTuple):
+    """What a matchall filter has seen."""
+
+    packets: int
+    """Super-packets, where segmentation offloads are on."""
+    segments: int
+
+
 class NodeCounters(Told):
     """Of one node."""
 
@@ -110,6 +138,8 @@ class NodeCounters(Told):
     qdiscs: tuple[QdiscCounters, ...]
     netstat: str
     gates: tuple[GateCounters, ...] = ()
+    filters: dict[str, tuple[FilterCounters, ...]] = Field(default_factory=dict)
+    """By the name of the capture; only where segmentation offloads are on."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +172,18 @@ class Counters:
         """The counters of the gate that queues for ``device``."""
         found = (gate for gate in self.gates(node) if gate.dev == device)
         return self._first(found, "gates", node, device)
+
+    def filtered(self, node: str, captured: str, chain: int = 0) -> Counted:
+        """What the matchall filter of one chain counted."""
+        found = (
+            Counted(each.options.rule_hit, each.options.actions[0].stats.packets)
+            for each in self._of(node).filters.get(captured, ())
+            if (each.kind, each.chain) == ("matchall", chain)
+            and each.options is not None
+            and each.options.rule_hit is not None
+            and each.options.actions
+        )
+        return self._first(found, "filters", node, f"{captured} chain {chain}")
 
     def tcp(self, node: str, name: str) -> int:
         """One of TcpExt of /proc/net/netstat: a line of names, then a line of values."""

@@ -137,10 +137,11 @@ def _wrong_host_settings(expected: Expected, answers: _Answers) -> Iterator[str]
                 yield f"{host.node}: {key} is {told.get(key)!r}, not {asked!r}"
     for at in expected.offloads:
         features = answers.text(at.captured)
-        for feature in at.off:
+        for feature, wanted in (*((each, "off") for each in at.off), *((each, "on") for each in at.on)):
             state = re.search(rf"^{_ETHTOOL_NAMES[feature]}: (\w+)", features, re.MULTILINE)
-            if state is None or state[1] != "off":
-                yield f"{at.interface.name}: {feature} is {state[1] if state is not None else 'not told'}"
+            if state is None or state[1] != wanted:
+                found = state[1] if state is not None else "not told"
+                yield f"{at.interface.name}: {feature} is {found}, not {wanted}"
 
 
 _ETHTOOL_NAMES = {

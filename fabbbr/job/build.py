@@ -22,7 +22,8 @@ from fabbbr.job.flows import flow_task, reports_bytes
 from fabbbr.job.geography import left_to_emulate
 from fabbbr.job.headroom import window_bytes
 from fabbbr.job.probes import burst, burst_probe, pings, round_trips
-from fabbbr.job.records import Job, StepTask, placed
+from fabbbr.job.records import Cable, Job, StepTask, placed
+from fabbbr.job.superpackets import counting_captures, counting_commands, super_packets
 from fabbbr.job.zero import flows_at_ns
 from fabbbr.model import Cell
 from fabbbr.testbed import Testbed
@@ -33,16 +34,17 @@ def prepare(cell: Cell, testbed: Testbed) -> Prepared:
     """Decide all of ``cell`` on ``testbed``."""
     emulated = left_to_emulate(cell, testbed)
     cabling = lay_cables(emulated, testbed)
+    expected = _expected(emulated, testbed, cabling)
     return Prepared(
         cell=cell,
         testbed=testbed,
-        job=_job(emulated, testbed, cabling),
-        expected=_expected(emulated, testbed, cabling),
+        job=_job(emulated, testbed, cabling, expected),
+        expected=expected,
         roles=interface_roles(cabling),
     )
 
 
-def _job(cell: Cell, testbed: Testbed, cabling: Cabling) -> Job:
+def _job(cell: Cell, testbed: Testbed, cabling: Cabling, expected: Expected) -> Job:
     flows = tuple(flow_task(cell, testbed, cabling, flow) for flow in cell.flows)
     hosts = dict.fromkeys(name for flow in cell.flows for name in (flow.sender, flow.receiver))
     steps = step_commands(cell, testbed, cabling)
@@ -56,7 +58,10 @@ def _job(cell: Cell, testbed: Testbed, cabling: Cabling) -> Job:
         window_bytes=window_bytes(cell),
         reports_bytes=sum(reports_bytes(flow) for flow in cell.flows),
         requires=requirements(cell),
-        configure=configure_commands(cell, testbed, cabling),
+        configure=(
+            *configure_commands(cell, testbed, cabling, expected.network_cables),
+            *counting_commands(expected.super_packets, cabling),
+        ),
         readback=readback_captures(cell, cabling),
         pings=probes,
         burst=probe,
@@ -69,6 +74,7 @@ def _job(cell: Cell, testbed: Testbed, cabling: Cabling) -> Job:
             for step, commands in zip(cell.steps, steps, strict=True)
         ),
         gates=tuple(gate_tasks(cabling)),
+        counted=tuple(counting_captures(expected.super_packets)),
         socket_nodes=tuple(hosts),
         queue_nodes=tuple(node.name for node in cabling.nodes if node.kind != "host"),
         sample_period_ns=cell.sample_period.ns,
@@ -78,20 +84,25 @@ def _job(cell: Cell, testbed: Testbed, cabling: Cabling) -> Job:
 
 def _expected(cell: Cell, testbed: Testbed, cabling: Cabling) -> Expected:
     queues = tuple(expected_queues(cell, testbed, cabling))
-    machines = placed(cabling.nodes, cabling.cables, testbed)
+    network = _network_cables(cabling, testbed)
     return Expected(
         hosts=tuple(expected_host_settings(cell, cabling)),
-        offloads=tuple(expected_offloads(cell, cabling)),
+        offloads=tuple(expected_offloads(cell, cabling, network)),
         queues=queues,
         pacings=tuple(expected_pacings(cell, cabling)),
         wires=tuple(expected_wires(cell, cabling)),
         round_trips=tuple(round_trips(cell, cabling)),
         burst=burst_probe(cell, testbed, queues),
         controls=controls(cell),
-        network_cables=tuple(
-            cable for cable in cabling.cables if machines[cable.a.node] != machines[cable.b.node]
-        ),
+        network_cables=network,
+        super_packets=super_packets(cell, testbed, cabling, queues),
     )
+
+
+def _network_cables(cabling: Cabling, testbed: Testbed) -> tuple[Cable, ...]:
+    """Those whose ends are on different machines."""
+    machines = placed(cabling.nodes, cabling.cables, testbed)
+    return tuple(cable for cable in cabling.cables if machines[cable.a.node] != machines[cable.b.node])
 
 
 def _settle_ns(cell: Cell) -> int:

@@ -15,20 +15,22 @@ Rules, each with its reason:
 * Hosts get windows of at least 2 BDP + buffer, so that the path and not the host limits a flow.
 * A host whose flows have a ``maxrate`` has ``fq`` for their data alone, so that the probes before them, and
   iperf3's control connection, pass beside it.
-* Segmentation offloads are off wherever a packet can be dropped or counted: one loss is one packet.
+* Segmentation offloads are off wherever a packet can be dropped or counted: one loss is one packet. A cell
+  that wants them has them on everywhere: a cable of ours carries super-packets as they are, and what comes
+  from a network card is put together again (GRO).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from fabbbr.job import congestion
 from fabbbr.job.cabling import Cabling, LinkEnds
 from fabbbr.job.expected import HostPacing, HostSettings, Offloads, Queue, Wire, slots_s
 from fabbbr.job.headroom import Extremes, window_bytes
-from fabbbr.job.records import Capture, Command, GateTask, Interface, Node
+from fabbbr.job.records import Cable, Capture, Command, GateTask, Interface, Node
 from fabbbr.model import AckAggregation, Bottleneck, Cell, CellLink, Loss, Step
 from fabbbr.physics import burst_bytes, opportunity_s
 from fabbbr.testbed import Testbed
@@ -36,13 +38,18 @@ from fabbbr.units import NANOSECONDS_PER_SECOND, Duration, Rate
 
 _OFFLOADS = ("tso", "gso", "gro", "lro")
 _HOST_OFFLOADS = ("tso", "gro", "lro")
+_WANTED = ("tso", "gso")
+_WANTED_OF_CARDS = ("gso", "gro")
+"""A card that cannot cut segments itself is handed those of GSO."""
 _EPHEMERAL_PORTS = "10000 29999"
 
 
-def configure_commands(cell: Cell, testbed: Testbed, cabling: Cabling) -> tuple[Command, ...]:
-    """Everything to do before the first packet, in order."""
+def configure_commands(
+    cell: Cell, testbed: Testbed, cabling: Cabling, network: Sequence[Cable] = ()
+) -> tuple[Command, ...]:
+    """Everything to do before the first packet, in order; ``network`` are the cables between machines."""
     return (
-        *_offload_commands(cell, cabling),
+        *_offload_commands(cell, cabling, network),
         *_wire_commands(cabling),
         *_queue_commands(cell, testbed, cabling),
         *_host_commands(cell, cabling),
@@ -139,12 +146,23 @@ def expected_host_settings(cell: Cell, cabling: Cabling) -> Iterator[HostSetting
             yield HostSettings(node=node.name, captured=_sysctls_of(node.name), sysctls=sysctls)
 
 
-def expected_offloads(cell: Cell, cabling: Cabling) -> Iterator[Offloads]:
-    """What must be off at every interface, unless the cell wants offloads."""
+def expected_offloads(cell: Cell, cabling: Cabling, network: Sequence[Cable]) -> Iterator[Offloads]:
+    """What must be off at every interface; on where the cell wants offloads."""
+    cards = _ends_of(network)
     for node in cabling.nodes:
         off = _offloads_off(cell, node)
         for interface in cabling.interfaces(node.name):
-            yield Offloads(interface=interface, captured=_features_of(interface), off=off)
+            wanted = _WANTED_OF_CARDS if interface in cards else _WANTED
+            yield Offloads(
+                interface=interface,
+                captured=_features_of(interface),
+                off=off,
+                on=wanted if cell.offloads else (),
+            )
+
+
+def _ends_of(cables: Sequence[Cable]) -> tuple[Interface, ...]:
+    return tuple(side for cable in cables for side in (cable.a, cable.b))
 
 
 def _offloads_off(cell: Cell, node: Node) -> tuple[str, ...]:
@@ -231,16 +249,21 @@ def interface_roles(cabling: Cabling) -> dict[str, dict[str, str]]:
     return roles
 
 
-def _offload_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
+def _offload_commands(cell: Cell, cabling: Cabling, network: Sequence[Cable]) -> Iterator[Command]:
+    if cell.offloads:
+        # A veth is made with them on. On a card some may have been switched off.
+        for interface in _ends_of(network):
+            yield _switched(interface, ("tso", *_WANTED_OF_CARDS), "on")
+        return
     for node in cabling.nodes:
-        off = _offloads_off(cell, node)
-        if not off:
-            continue
         for interface in cabling.interfaces(node.name):
-            # One that cannot be switched (lro on veth) is "fixed": the read-back decides, not the exit
-            # status.
-            flags = tuple(word for feature in off for word in (feature, "off"))
-            yield Command(node=node.name, argv=("ethtool", "-K", interface.name, *flags), may_fail=True)
+            yield _switched(interface, _offloads_off(cell, node), "off")
+
+
+def _switched(interface: Interface, features: tuple[str, ...], state: str) -> Command:
+    """One that cannot be switched (lro on veth) is "fixed": the read-back decides, not the exit status."""
+    flags = tuple(word for feature in features for word in (feature, state))
+    return Command(node=interface.node, argv=("ethtool", "-K", interface.name, *flags), may_fail=True)
 
 
 def _wire_commands(cabling: Cabling) -> Iterator[Command]:

@@ -36,11 +36,12 @@ class HostSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Offloads:
-    """The features of ethtool that must be off at one interface."""
+    """The features of ethtool that must be off at one interface, or on."""
 
     interface: Interface
     captured: str
     off: tuple[str, ...]
+    on: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +116,53 @@ class BurstProbe:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Entrance:
+    """An interface at whose ingress a matchall filter counts super-packets and segments."""
+
+    interface: Interface
+    captured: str
+    """Name of the capture among those that count."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeClass:
+    """Super-packets of one range of sizes; the matchall filter of chain ``chain`` counts them."""
+
+    chain: int
+    least_bytes: int
+    """As the IP header says."""
+    least_segments: int
+    most_segments: int
+    may_be_cut: bool
+    """Into segments, by the queue; with steps of the rate the burst that decides is not always the same."""
+    is_cut: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """Filters in front of a bottleneck queue, which sort super-packets by size."""
+
+    interface: Interface
+    captured: str
+    classes: tuple[SizeClass, ...]
+    """From the smallest to the largest."""
+    whole_segments: int
+    """The most segments that can be dropped at once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuperPackets:
+    """Where super-packets and their segments are counted, in a cell with segmentation offloads."""
+
+    entrances: tuple[Entrance, ...]
+    """Of all interfaces."""
+    sizes: tuple[Sizes, ...]
+    """In the order of the queues."""
+    most_segments: int
+    """That a super-packet can have."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Control:
     """What stands behind the name of a flow's congestion control."""
 
@@ -146,6 +194,8 @@ class Expected:
     """In the order of the flows."""
     network_cables: tuple[Cable, ...]
     """Between two machines: what is lost there is the network's."""
+    super_packets: SuperPackets | None
+    """None without segmentation offloads: then each packet is one."""
 
 
 @dataclass(frozen=True, kw_only=True)

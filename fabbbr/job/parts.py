@@ -43,6 +43,7 @@ def _part(job: Job, here: AbstractSet[str]) -> Job:
             "configure": _commands(job.configure, here),
             "readback": _captures(job.readback, here),
             "anew": _commands(job.anew, here),
+            "counted": _captures(job.counted, here),
             "pings": _captures(job.pings, here),
             "flows": tuple(flow for flow in job.flows if {flow.client_node, flow.server_node} & here),
             "steps": tuple(_steps(job.steps, here)),
@@ -69,7 +70,7 @@ def _steps(steps: Iterable[StepTask], here: AbstractSet[str]) -> Iterable[StepTa
 
 
 def _require_nodes(job: Job) -> None:
-    captured = (capture.command for capture in (*job.readback, *job.pings))
+    captured = (capture.command for capture in (*job.readback, *job.pings, *job.counted))
     stepped = (command for step in job.steps for command in step.commands)
     for command in (*job.configure, *job.anew, *captured, *stepped):
         if command.node is None:

@@ -173,6 +173,9 @@ class Job(Record):
     flows: tuple[FlowTask, ...]
     steps: tuple[StepTask, ...]
     gates: tuple[GateTask, ...] = ()
+    counted: tuple[Capture, ...] = ()
+    """What prints further counters as JSON: asked when those of interfaces and queues are, before the flows
+    and after them."""
     socket_nodes: tuple[str, ...]
     queue_nodes: tuple[str, ...]
     sample_period_ns: int

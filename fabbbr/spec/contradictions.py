@@ -67,6 +67,8 @@ def _path(path: PathSetup, links: dict[str, LinkSetup]) -> Iterator[Mistake]:
             "needs a rate, e.g. rate: 100 Mbit/s" if path.rate is None else "give a rate or a trace, not both"
         )
         yield ("path",), said
+    if path.trace is not None and path.offloads:
+        yield ("path", "offloads"), "a trace delivers packets of 1500 bytes one by one, so leave offloads off"
     yield from _rate(("path", "rate"), path.rate)
     if isinstance(path.rtt, dict):
         if not path.rtt:

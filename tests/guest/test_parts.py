@@ -38,6 +38,14 @@ TEXT = experiment(
     flows="{cca: cubic, duration: 4 s}, {cca: bbr1, duration: 3 s, start: 1 s}, {cca: cubic, size: 300 kB}",
     more="steps: [{at: 2 s, rate: 10 Mbit/s}]",
 )
+WITH_OFFLOADS = experiment(
+    "parts",
+    slice_="dumbbell",
+    path="rate: 100 Mbit/s, rtt: 20 ms, buffer: 64 kB, loss: 1 %, offloads: true",
+    flows="{cca: cubic, duration: 3 s}, {cca: bbr1, duration: 3 s}",
+)
+TEXTS = {"offloads": WITH_OFFLOADS}
+"""Of the scenarios whose experiment is another."""
 HOSTS = dict.fromkeys(("h1", "h2", "r1", "r2"), "ma")
 LEFT = dict.fromkeys(("h1", "h2", "s1"), "ma")
 THREE = LEFT | dict.fromkeys(("s2", "r1", "r2"), "mc") | {"s1": "mb"}
@@ -51,6 +59,7 @@ SCENARIOS = {
     "killed": ("agent_killed", HOSTS),
     "missing": ("interface_missing", HOSTS),
     "silent": ("coordinator_silent", HOSTS),
+    "offloads": ("whole", THREE),
 }
 
 
@@ -65,7 +74,13 @@ def testbed(kernel, tmp_path_factory):
     work = tmp_path_factory.mktemp("testbed")
     (work / "raw").mkdir()
     asked = [
-        {"name": name, "what": what, "placement": placement, "rest": "mb", "experiment": TEXT}
+        {
+            "name": name,
+            "what": what,
+            "placement": placement,
+            "rest": "mb",
+            "experiment": TEXTS.get(name, TEXT),
+        }
         for name, (what, placement) in SCENARIOS.items()
     ]
     (work / "scenarios.json").write_text(json.dumps(asked), encoding="utf-8")
@@ -129,6 +144,19 @@ def test_every_check_of_the_certificate_holds_for_a_job_in_parts_the_cables_of_t
     # No packet on them that was not counted at both ends, and many were.
     assert all(check["measured"].count(": 0 of ") == 2 for check in network)
     assert ("clocks" in checks) == (name != "single")
+
+
+def test_super_packets_on_cables_of_the_network_are_compared_in_segments(told):
+    """What a network card sends it has cut; what the other receives is put together otherwise."""
+    checks = {check["name"]: check for check in told["offloads"]["told"]["checks"]}
+    assert {check["name"]: check["measured"] for check in checks.values() if not check["passed"]} == {}
+    assert {"segments of s1", "segments of w1", "segments of s2"} <= checks.keys()
+    # None of the nodes has cables of ours alone.
+    assert not [name for name in checks if name.startswith("super-packets of")]
+    assert "super-packets" in checks["injected loss on trunk"]["measured"]
+    network = [check for name, check in checks.items() if name.startswith("network between ")]
+    assert len(network) == CABLES_OF_THE_NETWORK["three"]
+    assert all("of the segments" in check["asked"] for check in network)
 
 
 @pytest.mark.parametrize("name", WHOLE)

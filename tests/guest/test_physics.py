@@ -346,18 +346,6 @@ def test_acknowledgements_arrive_in_aggregates_that_are_as_far_apart_as_asked(
     assert gaps_ms.quantile(0.99) < most_ms
 
 
-def test_segmentation_offloads_break_the_count_of_packets_and_the_certificate_says_so(tmp_path):
-    text = experiment(
-        "offloads",
-        path="rate: 100 Mbit/s, rtt: 20 ms, offloads: true",
-        flows="{cca: cubic, duration: 2 s}",
-    )
-    ran = run(tmp_path, text)
-    (wrong,) = ran.wrong().values()
-    assert [line for line in wrong if line.startswith("packets of s1") and "unexplained" in line]
-    assert not [line for line in wrong if line.startswith("host settings")]
-
-
 def test_a_flow_paced_below_the_rate_of_the_link_keeps_its_pace(tmp_path):
     text = experiment(
         "paced",

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from places import GUEST, several
 
-from fabbbr.certify.certificate import _burst, _carried_by_network, _clocks, _departure_rate_bps, _loss_check
+from fabbbr.certify.certificate import _burst, _clocks, _departure_rate_bps
 from fabbbr.certify.evidence import BurstTold, Counters, NodeCounters, Preflight, QdiscCounters
 from fabbbr.certify.hosts import kept_by_receivers
+from fabbbr.certify.packets import carried_by_network, loss_check
 from fabbbr.job.build import prepare
 from fabbbr.job.records import Cable, Interface
 from fabbbr.model import Loss
@@ -71,7 +72,7 @@ def test_arrivals_without_neighbours_are_no_rate():
 )
 def test_loss_far_from_what_was_asked_is_not_believed(dropped, passed):
     """10 000 packets at 1 %: 100, give or take 10 (one standard deviation)."""
-    assert _loss_check(Loss(rate=Ratio.parse("1 %")), "trunk", dropped, 10_000, 1).passed is passed
+    assert loss_check(Loss(rate=Ratio.parse("1 %")), "trunk", dropped, 10_000, 1).passed is passed
 
 
 def test_the_more_cells_are_judged_the_more_a_single_one_may_stray():
@@ -79,8 +80,8 @@ def test_the_more_cells_are_judged_the_more_a_single_one_may_stray():
     strays = [
         dropped
         for dropped in range(100, 160)
-        if _loss_check(loss, "trunk", dropped, 10_000, 100).passed
-        and not _loss_check(loss, "trunk", dropped, 10_000, 1).passed
+        if loss_check(loss, "trunk", dropped, 10_000, 100).passed
+        and not loss_check(loss, "trunk", dropped, 10_000, 1).passed
     ]
     assert strays
 
@@ -175,7 +176,7 @@ def test_a_cable_of_the_network_may_lose_a_share_and_never_make_packets(arrived,
         for s1, h2 in (((5, 7), (7, 5)), ((1005, 107), (107, 5 + arrived)))
     )
     tolerances = REAL_TIME.model_copy(update={"network_loss": allowed})
-    check = _carried_by_network(cable, SimpleNamespace(before=before, after=after), tolerances)
+    check = carried_by_network(cable, SimpleNamespace(before=before, after=after), tolerances)
     assert check.passed is passed
     assert f"s1-eth0→h2-eth0: {1000 - arrived} of 1000 lost" in check.measured
     assert "h2-eth0→s1-eth0: 0 of 100 lost" in check.measured

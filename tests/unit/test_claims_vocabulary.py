@@ -73,7 +73,6 @@ def value(formula, values=FAST | SLOW):
         (reach(SPEED["bbr1", LOSS], keeps=9.0, over=LOSS), 0.0),
         (monotone(SPEED["bbr1", LOSS], over=LOSS), -4.0),
         (least(SPEED["bbr1", 0.2], SPEED["cubic", 0.1]), 1.0),
-        (median(SPEED["bbr1", LOSS]), 6.0),
         (median(SPEED["bbr1", LOSS], SPEED["cubic", LOSS]), 4.0),
         (median(abs(SPEED["bbr1", LOSS] - PAPER["bbr1", LOSS])), 0.5),
         (share(SPEED["bbr1", LOSS], at_most=6.0), 2 / 3),
