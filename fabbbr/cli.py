@@ -165,6 +165,14 @@ def _add_guest_commands(guest: argparse.ArgumentParser) -> None:
     run.add_argument(
         "--mount", action="append", default=[], type=Path, metavar="DIR", help="may be written too"
     )
+    repeat = actions.add_parser(
+        "repeat", help="run the finished cells of a run from a testbed in the guest too, and report on both"
+    )
+    repeat.set_defaults(module="repeat")
+    repeat.add_argument("run", type=Path, metavar="DIR", help="run folder; the guest's is made within it")
+    repeat.add_argument("--jobs", type=int, metavar="N", help="cells at a time (default: one per CPU)")
+    repeat.add_argument("--no-report", action="store_true", help="keep raw files only; report later")
+    _json(repeat)
 
 
 def _add_sandbox(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -405,6 +413,12 @@ def _add_slice_run(actions: argparse._SubParsersAction[argparse.ArgumentParser])
         "--emulate",
         choices=("rtt",),
         help="rtt: netem adds what the slice's round trips lack; else cells must ask for what is there",
+    )
+    run.add_argument(
+        "--no-guest",
+        dest="compares",
+        action="store_false",
+        help="do not run the same cells in the guest too, which shows what the testbed adds",
     )
     run.add_argument("--out", type=Path, metavar="DIR", help="run folder (default: runs/EXP-NAME)")
     run.add_argument("--no-report", action="store_true", help="keep raw files only; report later")

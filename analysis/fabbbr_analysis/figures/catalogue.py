@@ -11,7 +11,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from fabbbr.errors import AnalysisError
-from fabbbr_analysis.figures import distribution, overview, published, sweep, timeline
+from fabbbr_analysis.figures import added, distribution, overview, published, sweep, timeline
 from fabbbr_analysis.figures.conditions import Axis, varied
 from fabbbr_analysis.figures.measures import ADDITIVE, BY_COLUMN, Measure, in_a_sentence
 from fabbbr_analysis.figures.sampling import POINTS_PER_TRACE
@@ -153,6 +153,7 @@ def figure_names(run_set: RunSet) -> list[str]:
     over = overview.axis_of(run_set)
     return [
         *([_overview(over)] if over else []),
+        *([added.NAME] if added.shared(run_set) else []),
         *(entry.name for entry in entries(run_set)),
         *(_timed("over_time", point) for point in here),
         *(_timed("bandwidth_estimate", point) for point in here),
@@ -173,6 +174,8 @@ def figure(run_set: RunSet, name: str, *, points_per_trace: int = POINTS_PER_TRA
     over = overview.axis_of(run_set)
     if over is not None and name == _overview(over):
         return overview.draw(run_set, over, palette=palette)
+    if name == added.NAME and added.shared(run_set):
+        return added.draw(run_set)
     for entry in entries(run_set):
         if entry.name == name:
             return sweep.draw(run_set, entry.sweep, palette=palette, published=entry.published)
