@@ -376,7 +376,10 @@ def _add_slice_create(actions: argparse._SubParsersAction[argparse.ArgumentParse
         help="default: NIC_Basic, a share of a card; or NIC_ConnectX_5, _6, _7_100, _7_400",
     )
     create.add_argument(
-        "--network", choices=("L2STS", "L2PTP"), default="L2STS", help="between sites (default: L2STS)"
+        "--network",
+        choices=("L2STS", "L2PTP", "FABNetv4"),
+        default="L2STS",
+        help="between sites (default: L2STS, the only one whose frames can be a job's)",
     )
     create.add_argument(
         "--size", metavar="SIZE", default="default", help="default (2x8x10), knit6 (16x32x10), or CORESxGBxGB"

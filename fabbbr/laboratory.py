@@ -161,8 +161,8 @@ def _open_or_create_beside(folder: RunFolder, cells: Sequence[Cell], clock: Cloc
     other = [cell.id for cell in cells if planned_before.get(cell.id, cell) != cell]
     if other:
         message = (
-            f"{folder.path / BESIDE} holds another cell {other[0]} than {folder.path}; remove it, and the same "
-            "command makes it anew"
+            f"{folder.path / BESIDE} holds another cell {other[0]} than {folder.path}; remove it, and the "
+            "same command makes it anew"
         )
         raise StoreError(message)
     text = read_own(folder.path / EXPERIMENT, limit=LARGEST_RECORD_BYTES).decode()

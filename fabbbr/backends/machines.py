@@ -89,6 +89,7 @@ class _Coordinator:
 
     def hold(self) -> dict[str, MachineClock]:
         """See all parts through; return how their clocks differ from ours."""
+        self._clear()
         for machine in self._machines:
             machine.start(_PATIENCE_S)
         without = () if self._task.job.burst is not None else _WITHOUT_BURST
@@ -98,6 +99,19 @@ class _Coordinator:
         self._await("outcome.json", self._machines)
         self._compare_clocks("after")
         return {machine.name: _clock_of(machine) for machine in self._machines}
+
+    def _clear(self) -> None:
+        """Where a part is left of a try that failed, no part of that try is joined."""
+        there = {machine: told for machine in self._machines if (told := machine.left(_PATIENCE_S))}
+        failed = [machine.name for machine, told in there.items() if told == "failed"]
+        if not failed:
+            return
+        for machine in there:
+            machine.tell("abort", f"an earlier try failed on machine {failed[0]}")
+        until = time.monotonic() + _ABORT_S
+        for machine in there:
+            _ends(machine, until)
+            machine.forget()
 
     def fetched(self) -> float:
         """Merge the raw files; return the seconds that the longest part took."""

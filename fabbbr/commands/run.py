@@ -86,7 +86,9 @@ def _in_guest_too(
             f"; so the report does not say what the testbed adds. Later: fabbbr guest repeat {folder.path}",
         )
         return None
-    console.say("now the same cells in the guest, which shows what the testbed adds; --no-guest leaves that out")
+    console.say(
+        "now the same cells in the guest, which shows what the testbed adds; --no-guest leaves that out"
+    )
     return run_in_guest_too(console, folder)
 
 

@@ -31,8 +31,12 @@ class Double(Machine):
         self.fails_at = None
         self.killed = False
 
+    def left(self, patience_s):
+        return self.files.get("left", "")
+
     def start(self, patience_s):
         self.files.setdefault("coordinator", "0")
+        self.files.setdefault("ready.configure", "1")
 
     def tell(self, name, line):
         self.files[name] = line
@@ -161,10 +165,27 @@ def test_nothing_of_an_agent_that_was_killed_stays_to_be_joined_by_the_next_try(
     assert (one.files, other.files) == ({}, {})
 
 
+def test_where_a_part_is_left_that_failed_all_are_put_anew_and_none_of_that_try_is_joined(task):
+    stale = {f"ready.{stage}": "1" for stage in STAGES[:3]} | {"go.burst": "17.5"}
+    one, other, third = (
+        Double("a", said=stale | {"left": "running"}), Double("b", said={"left": "failed"}), Double("c"),
+    )  # fmt: skip
+    coordinator(task, one, other, third).hold()
+    assert one.order[0][0] == "abort"
+    assert "abort" not in dict(third.order)
+    assert one.goes()["burst"] == other.goes()["burst"] != 17.5
+
+
+def test_what_runs_and_has_not_failed_is_joined(task):
+    one, other = Double("a", said={"left": "running"}), Double("b", said={"left": "running"})
+    coordinator(task, one, other).hold()
+    assert "abort" not in dict(one.order) | dict(other.order)
+
+
 def test_an_interrupt_stops_all_parts(task, monkeypatch):
     task.cancelled.set()
     one, other = Double("a"), Double("b")
-    del one.files["ready.configure"]
+    one.start = lambda _: one.files.pop("ready.configure")
     with pytest.raises(CancelledError):
         carry_out(task, monkeypatch, one, other)
     assert "abort" in dict(one.order)
@@ -199,6 +220,33 @@ def test_a_failed_part_is_an_error_that_names_machine_and_stage(machine):
     )
     with pytest.raises(BackendError, match="machine far: the agent failed at stage 'flows': late"):
         machine.told("ready.over")
+
+
+@pytest.mark.parametrize(
+    ("files", "left"),
+    [
+        ({}, ""),
+        ({"outcome.json": '{"ok": false, "stage": "x", "error": "y", "elapsed_s": 1.0}'}, ""),
+        ({"job.json": "{}", "outcome.json": '{"ok": true, "elapsed_s": 1.0}'}, "running"),
+        ({"job.json": "{}", "outcome.json": '{"ok": false, "error": "y", "elapsed_s": 1.0}'}, "failed"),
+        ({"job.json": "{}", "outcome.json": "half"}, "failed"),
+    ],
+)
+def test_what_an_earlier_try_left_is_told_from_what_runs(machine, files, left):
+    for name, line in files.items():
+        machine.tell(name, line)
+    assert machine.left(300.0) == left
+
+
+@pytest.mark.parametrize(("file", "left"), [("alive", "running"), ("outcome.json", "failed")])
+def test_a_part_without_an_outcome_is_woken_and_lives_or_says_that_it_was_killed(
+    machine, monkeypatch, file, left
+):
+    machine.tell("job.json", "{}")
+    machine.tell("alive", "1.0")
+    line = {"alive": "1.5", "outcome.json": '{"ok": false, "error": "killed", "elapsed_s": 0.0}'}[file]
+    monkeypatch.setattr(machine, "wake", lambda _: machine.tell(file, line))
+    assert machine.left(300.0) == left
 
 
 def test_an_agent_that_no_longer_says_that_it_lives_is_an_error_that_names_the_machine(machine, monkeypatch):

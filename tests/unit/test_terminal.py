@@ -14,8 +14,8 @@ from rich.progress import Progress, TextColumn
 from rich.table import Table
 
 from fabbbr import cli, commands
-from fabbbr.commands import doctor, results
 from fabbbr.commands import display as run_display
+from fabbbr.commands import doctor, results
 from fabbbr.commands.doctor import Finding
 from fabbbr.commands.terminal import Terminal
 from fabbbr.execute import Event, Summary

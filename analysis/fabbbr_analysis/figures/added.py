@@ -52,12 +52,13 @@ def draw(run_set: RunSet) -> go.Figure:
         for column, metric in enumerate(COLUMNS, start=1):
             rows = means.loc[metric].loc[conditions]
             trace = _marks(rows, BY_COLUMN[metric].factor, shift)
+            says = f"{name}: %{{x:.4g}} {BY_COLUMN[metric].unit}"
             trace.update(
                 name=name,
                 legendgroup=name,
                 showlegend=column == 1,
                 marker={"color": _COLOURS[number], "symbol": _SYMBOLS[number], "size": 9},
-                hovertemplate=f"<b>%{{customdata}}</b><br>{name}: %{{x:.4g}} {BY_COLUMN[metric].unit}<extra></extra>",
+                hovertemplate=f"<b>%{{customdata}}</b><br>{says}<extra></extra>",
             )
             figure.add_trace(trace, row=1, col=column)
     for column, metric in enumerate(COLUMNS, start=1):

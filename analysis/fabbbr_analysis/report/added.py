@@ -64,7 +64,7 @@ def what_is_added(run_set: RunSet, slot_id: str) -> Added | None:
 
 
 def comparison(run_set: RunSet) -> pd.DataFrame | None:
-    """The columns of :func:`fabbbr_analysis.summary.compare`, a the testbed and b the guest; None without one."""
+    """As :func:`fabbbr_analysis.summary.compare`, a the testbed and b the guest; None without a guest."""
     if run_set.beside is None or not added.shared(run_set):
         return None
     table = compare(run_set, run_set.beside, metrics=added.COLUMNS)
@@ -84,10 +84,13 @@ def _slot(run_set: RunSet, place: str, slot_id: str) -> Slot:
         id=slot_id,
         title="What the testbed adds",
         caption=(
-            f"Means on {place} and of the same cells in the guest, which has the path and nothing else, with 95 % "
-            "intervals."
+            f"Means on {place} and of the same cells in the guest, which has the path and nothing else, "
+            "with 95 % intervals."
         ),
-        alt=f"Chart of goodput, retransmissions and RTT on {place} and in the guest. The table below has the numbers.",
+        alt=(
+            f"Chart of goodput, retransmissions and RTT on {place} and in the guest. "
+            "The table below has the numbers."
+        ),
         height=int(figure.layout.height),
         options=(Option(label="", data=embed(figure)),),
         selector="At",
