@@ -18,10 +18,10 @@ from pathlib import Path
 
 from fabbbr.backends.agent import agent_hash
 from fabbbr.backends.base import CancelledError, Report, Task
-from fabbbr.backends.channel import Channel
+from fabbbr.backends.channel import Channel, ChannelError
 from fabbbr.backends.machine import Machine
 from fabbbr.backends.merging import merge, write_console
-from fabbbr.errors import BackendError
+from fabbbr.errors import BackendError, PlaceLostError
 from fabbbr.job.parts import split
 from fabbbr.job.records import placed
 from fabbbr.testbed import ClockOffset, MachineClock, Testbed
@@ -63,6 +63,8 @@ def carry_out(task: Task, testbed: Testbed, channels: Mapping[str, Channel]) -> 
         clock_s = coordinator.fetched()
     except BaseException as error:
         coordinator.abort(str(error) or "interrupted")
+        if isinstance(error, ChannelError):
+            raise PlaceLostError(str(error)) from error
         raise
     for machine in machines:
         machine.forget()

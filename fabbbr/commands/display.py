@@ -33,6 +33,7 @@ def as_json(folder: RunFolder, summary: Summary, report: str | None) -> dict[str
         "uncertified": summary.uncertified,
         "failed": summary.failed,
         "skipped": sorted(summary.skipped),
+        "untried": sorted(summary.untried),
     }
 
 
@@ -42,6 +43,7 @@ def print_outcome(console: Terminal, summary: Summary) -> None:
     for count, word, style in (
         (len(summary.uncertified), "not certified", "yellow"),
         (len(summary.failed), "failed", "red"),
+        (len(summary.untried), "not tried", "yellow"),
         (len(summary.skipped), "there already", ""),
     ):
         if count:
@@ -53,8 +55,9 @@ def raise_for(summary: Summary, folder: RunFolder) -> None:
     """Raise CellsFailedError, which names the first, when a cell failed or is not certified."""
     if summary.failed:
         cell, reason = next(iter(summary.failed.items()))
+        untried = f"; {len(summary.untried)} were not tried" if summary.untried else ""
         message = (
-            f"{len(summary.failed)} cells failed, the first: {cell}: {reason}; "
+            f"{len(summary.failed)} cells failed, the first: {cell}: {reason}{untried}; "
             f"what they left is in {folder.path / 'failed'}, and the same command tries them again"
         )
         raise CellsFailedError(message)

@@ -12,7 +12,7 @@ from fabbbr.backends import machines
 from fabbbr.backends.base import CancelledError, Task
 from fabbbr.backends.channel import ChannelError, CommandChannel
 from fabbbr.backends.machine import Machine
-from fabbbr.errors import BackendError
+from fabbbr.errors import BackendError, PlaceLostError
 from fabbbr.job.build import prepare
 from fabbbr.testbed import ClockOffset
 
@@ -180,6 +180,19 @@ def test_what_runs_and_has_not_failed_is_joined(task):
     one, other = Double("a", said={"left": "running"}), Double("b", said={"left": "running"})
     coordinator(task, one, other).hold()
     assert "abort" not in dict(one.order) | dict(other.order)
+
+
+def test_a_machine_that_is_out_of_reach_for_long_is_the_place_lost(task, monkeypatch):
+    one, other = Double("a"), Double("b")
+
+    def lost(*_):
+        message = "machine b: no route"
+        raise ChannelError(message)
+
+    other.told = lost
+    with pytest.raises(PlaceLostError, match="machine b: no route"):
+        carry_out(task, monkeypatch, one, other)
+    assert "abort" in dict(one.order)
 
 
 def test_an_interrupt_stops_all_parts(task, monkeypatch):
