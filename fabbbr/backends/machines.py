@@ -33,7 +33,9 @@ _COMMON = ("burst", "flows")
 """Those that begin on all machines at one instant."""
 _WITHOUT_BURST = ("burst", "drain")
 _LEAD_S = 2.0
-"""A common instant lies so far ahead: all must have been told by then."""
+"""A common instant lies so far ahead, and more: all must have been told by then."""
+_TELLINGS = 4.0
+"""The more, in times that telling all of something else has just taken: machines and ways may be slow."""
 _POLL_S = 0.2
 _BEAT_S = 5.0
 _PATIENCE_S = 300.0
@@ -88,6 +90,7 @@ class _Coordinator:
         self._task = task
         self._machines = machines
         self._started = self._beat = time.monotonic()
+        self._telling_s = 0.0
 
     def hold(self) -> dict[str, MachineClock]:
         """See all parts through; return how their clocks differ from ours."""
@@ -171,13 +174,15 @@ class _Coordinator:
             return {machine.name: 0.0 for machine in self._machines}
         offsets = self._compare_clocks(stage)
         ours = [instant - offsets[name].offset_s for name, instant in already.items()]
-        instant = ours[0] if ours else time.monotonic() + _LEAD_S
+        instant = ours[0] if ours else time.monotonic() + _LEAD_S + _TELLINGS * self._telling_s
         return {name: instant + offset.offset_s for name, offset in offsets.items()}
 
     def _compare_clocks(self, when: str) -> dict[str, ClockOffset]:
         offsets = {machine.name: machine.clock() for machine in self._machines}
+        began = time.monotonic()
         for machine in self._machines:
             machine.tell(f"clock.{when}", offsets[machine.name].model_dump_json())
+        self._telling_s = time.monotonic() - began
         return offsets
 
     def _await(self, file: str, of: Collection[Machine]) -> None:

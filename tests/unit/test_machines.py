@@ -113,6 +113,21 @@ def test_an_instant_lies_ahead_when_the_last_machine_is_told(task):
     assert told_at < other.goes()["flows"]
 
 
+def test_where_telling_takes_long_an_instant_lies_further_ahead(task, monkeypatch):
+    monkeypatch.setattr(machines, "_LEAD_S", 0.02)
+    one, other = Double("a"), Double("b")
+    for double in (one, other):
+
+        def slowly(name, line, double=double):
+            time.sleep(0.05)
+            Double.tell(double, name, line)
+
+        double.tell = slowly
+    coordinator(task, one, other).hold()
+    for double in (one, other):
+        assert dict(double.order)["go.flows"] < double.goes()["flows"]
+
+
 def test_machines_ping_one_after_the_other(task):
     one, other = Double("a"), Double("b")
     one.tell = lambda name, line: Double.tell(one, name, line) if name != "go.pings" else held(name, line)
