@@ -27,6 +27,8 @@ cannot be read; 9 analysis impossible; 10 some cells failed or were not certifie
 """  # noqa: E501
 UNEXPECTED = 1
 INTERRUPTED = 130
+_RUNS = ("run", "repeat")
+"""Modules whose commands run cells."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -44,11 +46,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _status(argv: Sequence[str] | None, output: Stream | None) -> int:
+    kept = "what was reached is remembered"
     try:
         arguments = _parsed(argv)
         if output is not None:
             # Nobody reads what a run says: no reason to stop it. What only prints has nothing else to do.
-            output.quit_early = arguments.module != "run"
+            output.quit_early = arguments.module not in _RUNS
+        if arguments.module in _RUNS:
+            kept = "finished cells are kept"
         signal.signal(signal.SIGTERM, _as_interrupt)
         module = importlib.import_module(f"fabbbr.commands.{arguments.module}")
         return int(module.main(arguments))
@@ -58,7 +63,7 @@ def _status(argv: Sequence[str] | None, output: Stream | None) -> int:
         print(visible(f"fabbbr: {error}"), file=sys.stderr)  # noqa: T201
         return error.exit_status
     except KeyboardInterrupt:
-        print("\nfabbbr: interrupted; finished cells are kept, the same command continues", file=sys.stderr)  # noqa: T201
+        print(f"\nfabbbr: interrupted; {kept}, the same command continues", file=sys.stderr)  # noqa: T201
         return INTERRUPTED
     except ReaderGoneError:
         return 0

@@ -48,9 +48,9 @@ def draw(run_set: RunSet) -> go.Figure:
     )
     places = [(run_set.manifest.backend, run_set, -_APART), (beside.manifest.backend, beside, _APART)]
     for number, (name, runs, shift) in enumerate(places):
-        means = summarise(runs.runs, COLUMNS).set_index(["metric", "condition"])
+        means = summarise(runs.runs, COLUMNS)
         for column, metric in enumerate(COLUMNS, start=1):
-            rows = means.loc[metric].loc[conditions]
+            rows = means[means["metric"] == metric].set_index("condition").loc[conditions]
             trace = _marks(rows, BY_COLUMN[metric].factor, shift)
             says = f"{name}: %{{x:.4g}} {BY_COLUMN[metric].unit}"
             trace.update(

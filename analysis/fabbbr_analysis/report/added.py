@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pandas as pd
 
@@ -18,6 +18,8 @@ from fabbbr_analysis.summary import compare, summarise
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
 
+_Means: TypeAlias = Mapping[tuple[str, str], Mapping[Hashable, Any]]
+"""Metric and condition → the row of the summary."""
 VERDICTS = ("changed", "unclear", "unchanged")
 
 
@@ -53,14 +55,18 @@ def what_is_added(run_set: RunSet, slot_id: str) -> Added | None:
     if table is None or run_set.beside is None:
         return None
     place = run_set.manifest.backend
-    there = summarise(run_set.runs, added.COLUMNS).set_index(["metric", "condition"])
-    emulated = summarise(run_set.beside.runs, added.COLUMNS).set_index(["metric", "condition"])
+    there, emulated = _means(run_set), _means(run_set.beside)
     return Added(
         place=place,
         result=_result(table, place),
         figure=_slot(run_set, place, slot_id),
         rows=tuple(_row(row, there, emulated) for row in table.to_dict("records")),
     )
+
+
+def _means(run_set: RunSet) -> _Means:
+    records = summarise(run_set.runs, added.COLUMNS).to_dict("records")
+    return {(str(record["metric"]), str(record["condition"])): record for record in records}
 
 
 def comparison(run_set: RunSet) -> pd.DataFrame | None:
@@ -99,12 +105,12 @@ def _slot(run_set: RunSet, place: str, slot_id: str) -> Slot:
     )
 
 
-def _row(row: Mapping[Hashable, Any], there: pd.DataFrame, emulated: pd.DataFrame) -> AddedRow:
+def _row(row: Mapping[Hashable, Any], there: _Means, emulated: _Means) -> AddedRow:
     metric, condition = str(row["metric"]), str(row["condition"])
     measure = BY_COLUMN[metric]
 
-    def mean(side: pd.DataFrame) -> str:
-        record = side.loc[(metric, condition)]
+    def mean(side: _Means) -> str:
+        record = side[metric, condition]
         return interval(*(_scaled(record[each], measure.factor) for each in ("mean", "low", "high")))
 
     difference = (row[each] for each in ("difference", "difference_low", "difference_high"))
