@@ -37,7 +37,11 @@ _LEAD_S = 2.0
 _TELLINGS = 4.0
 """The more, in times that telling all of something else has just taken: machines and ways may be slow."""
 _POLL_S = 0.2
-_BEAT_S = 5.0
+_POLL_SHARE, _LONGEST_POLL_S = 0.1, 2.0
+"""Of the time waited so far: whoever asks often, while flows run for minutes, disturbs what is measured."""
+_BEAT_S = 20.0
+_WOKEN_S = 5.0
+"""How long an agent that is started only to say that it was killed may take."""
 _PATIENCE_S = 300.0
 """How long the parts wait for a coordinator that was killed to be started again."""
 _ABORT_S = 30.0
@@ -146,7 +150,7 @@ class _Coordinator:
                 if not _ends(machine, until):
                     # One that was killed could not say so.
                     machine.wake(_PATIENCE_S)
-                    _ends(machine, time.monotonic() + _BEAT_S)
+                    _ends(machine, time.monotonic() + _WOKEN_S)
                 folder = self._task.work / "parts" / machine.name
                 folder.mkdir(parents=True, exist_ok=True)
                 machine.fetch_log(folder)
@@ -187,14 +191,16 @@ class _Coordinator:
 
     def _await(self, file: str, of: Collection[Machine]) -> None:
         """Return when all ``of`` these have made the file; whichever machine fails meanwhile is an error."""
+        began = time.monotonic()
         while True:
             there = [machine for machine in self._machines if machine.told(file)]
             if all(machine in there for machine in of):
                 return
-            self._pause()
+            waited_s = time.monotonic() - began
+            self._pause(min(max(_POLL_S, _POLL_SHARE * waited_s), _LONGEST_POLL_S))
 
-    def _pause(self) -> None:
-        if self._task.cancelled.wait(_POLL_S):
+    def _pause(self, seconds: float) -> None:
+        if self._task.cancelled.wait(seconds):
             raise CancelledError
         now = time.monotonic()
         if now - self._started > self._task.wall_limit_s:

@@ -78,6 +78,7 @@ class Lab:
     def left(self, machine):
         """What is below the folder of fabbbr's on the machine."""
         done = self.fabbbr("ssh", "study", machine, "--", "find", "/var/lib/fabbbr", "-mindepth", "1")
+        assert done.returncode == 0, done.stderr
         return sorted(done.stdout.split())
 
 
