@@ -12,7 +12,7 @@ QEMU_PACKAGES := qemu-system-x86 qemu-utils mmdebstrap dpkg-dev e2fsprogs openss
 DEMO := runs/demo
 N ?= 20
 
-.PHONY: help setup image demo test test-fast test-again test-fabric ci-dry-run test-qemu sweep fuzz check format guest wheels study benchmark clean
+.PHONY: help setup image demo test test-fast test-again test-fabric test-wheel ci-dry-run test-qemu sweep fuzz check format guest wheels study benchmark clean
 
 help:
 	@echo "make demo       install, build the guest image, rerun two papers quickly, show what came of each"
@@ -23,6 +23,7 @@ help:
 	@echo "make test-fast  the tests that need no guest, no browser and no root"
 	@echo "make test-again the tests with guests N times in a row (N=20) while two processes spin"
 	@echo "make test-fabric  the real fablib against the double of FABRIC (root)"
+	@echo "make test-wheel the wheel in an empty environment, with and without the extra for FABRIC"
 	@echo "make ci-dry-run  a slice of name spaces in a guest: create, prepare by Ansible, run, report, teardown"
 	@echo "make test-qemu  the role bbr on whole distributions under qemu (hours without hardware virtualisation)"
 	@echo "make sweep      every system call of a run fails in turn (ten minutes); what came of it, as a table"
@@ -85,10 +86,10 @@ format: setup
 # Without check: what type checkers say depends on the releases of numpy and scipy that a machine's Python can have.
 test: guest
 	@scripts/install-packages $(TEST_PACKAGES)
-	@$(BIN)/pytest -n 2 --dist loadgroup -m "not fabric$$(tests/bpf/able || echo ' and not bpf')"
+	@$(BIN)/pytest -n 2 --dist loadgroup -m "not fabric and not wheel$$(tests/bpf/able || echo ' and not bpf')"
 
 test-fast: setup
-	@$(BIN)/pytest -n 2 -m 'not guest and not browser and not bpf and not fabric'
+	@$(BIN)/pytest -n 2 -m 'not guest and not browser and not bpf and not fabric and not wheel'
 
 # In a place of its own: fablib pins releases that the other tests do not want.
 .venv-fabric/.installed: pyproject.toml scripts/install-packages
@@ -102,6 +103,11 @@ test-fast: setup
 test-fabric: .venv-fabric/.installed
 	@.venv-fabric/bin/pytest -n 3 tests/fabric tests/unit/test_sandbox_*.py \
 		tests/notebooks/test_notebooks.py::test_the_study_goes_from_create_to_teardown_beside_the_double
+
+# Asks the package registry for all that the wheel wants, fablib too.
+test-wheel: guest
+	@scripts/install-packages $(FABRIC_PACKAGES)
+	@$(BIN)/pytest tests/wheel
 
 ci-dry-run: guest
 	@scripts/install-packages $(TEST_PACKAGES)

@@ -27,6 +27,8 @@ cannot be read; 9 analysis impossible; 10 some cells failed or were not certifie
 """  # noqa: E501
 UNEXPECTED = 1
 INTERRUPTED = 130
+_RUNS = ("run", "repeat")
+"""Modules whose commands run cells."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -44,11 +46,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _status(argv: Sequence[str] | None, output: Stream | None) -> int:
+    kept = "what was reached is remembered"
     try:
         arguments = _parsed(argv)
         if output is not None:
             # Nobody reads what a run says: no reason to stop it. What only prints has nothing else to do.
-            output.quit_early = arguments.module != "run"
+            output.quit_early = arguments.module not in _RUNS
+        if arguments.module in _RUNS:
+            kept = "finished cells are kept"
         signal.signal(signal.SIGTERM, _as_interrupt)
         module = importlib.import_module(f"fabbbr.commands.{arguments.module}")
         return int(module.main(arguments))
@@ -58,7 +63,7 @@ def _status(argv: Sequence[str] | None, output: Stream | None) -> int:
         print(visible(f"fabbbr: {error}"), file=sys.stderr)  # noqa: T201
         return error.exit_status
     except KeyboardInterrupt:
-        print("\nfabbbr: interrupted; finished cells are kept, the same command continues", file=sys.stderr)  # noqa: T201
+        print(f"\nfabbbr: interrupted; {kept}, the same command continues", file=sys.stderr)  # noqa: T201
         return INTERRUPTED
     except ReaderGoneError:
         return 0
@@ -165,6 +170,14 @@ def _add_guest_commands(guest: argparse.ArgumentParser) -> None:
     run.add_argument(
         "--mount", action="append", default=[], type=Path, metavar="DIR", help="may be written too"
     )
+    repeat = actions.add_parser(
+        "repeat", help="run the finished cells of a run from a testbed in the guest too, and report on both"
+    )
+    repeat.set_defaults(module="repeat")
+    repeat.add_argument("run", type=Path, metavar="DIR", help="run folder; the guest's is made within it")
+    repeat.add_argument("--jobs", type=int, metavar="N", help="cells at a time (default: one per CPU)")
+    repeat.add_argument("--no-report", action="store_true", help="keep raw files only; report later")
+    _json(repeat)
 
 
 def _add_sandbox(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -401,7 +414,10 @@ def _add_slice_create(actions: argparse._SubParsersAction[argparse.ArgumentParse
         help="default: NIC_Basic, a share of a card; or NIC_ConnectX_5, _6, _7_100, _7_400",
     )
     create.add_argument(
-        "--network", choices=("L2STS", "L2PTP"), default="L2STS", help="between sites (default: L2STS)"
+        "--network",
+        choices=("L2STS", "L2PTP", "FABNetv4"),
+        default="L2STS",
+        help="between sites (default: L2STS, the only one whose frames can be a job's)",
     )
     create.add_argument(
         "--size", metavar="SIZE", default="default", help="default (2x8x10), knit6 (16x32x10), or CORESxGBxGB"
@@ -440,6 +456,12 @@ def _add_slice_run(actions: argparse._SubParsersAction[argparse.ArgumentParser])
         help="rtt: netem adds what the slice's round trips lack; else cells must ask for what is there",
     )
     _add_until_decided(run)
+    run.add_argument(
+        "--no-guest",
+        dest="compares",
+        action="store_false",
+        help="do not run the same cells in the guest too, which shows what the testbed adds",
+    )
     run.add_argument("--out", type=Path, metavar="DIR", help="run folder (default: runs/EXP-NAME)")
     run.add_argument("--no-report", action="store_true", help="keep raw files only; report later")
     _json(run)

@@ -63,6 +63,10 @@ class GuestError(BackendError):
     """The guest died, hung, or let its clock run away."""
 
 
+class PlaceLostError(BackendError):
+    """The place where cells run is out of reach: no other cell would fare better there."""
+
+
 class StoreError(FabbbrError):
     """A run folder is damaged, belongs to another experiment, or cannot be written."""
 

@@ -20,7 +20,14 @@ from fabbbr.backends.base import Backend, CancelledError, Report, Task
 from fabbbr.certify.certificate import certify
 from fabbbr.certify.controls import identified
 from fabbbr.certify.evidence import Evidence
-from fabbbr.errors import BackendError, EnvironmentUnfitError, FabbbrError, StoreError, refusal
+from fabbbr.errors import (
+    BackendError,
+    EnvironmentUnfitError,
+    FabbbrError,
+    PlaceLostError,
+    StoreError,
+    refusal,
+)
 from fabbbr.files import write_atomically
 from fabbbr.job.build import prepare
 from fabbbr.job.expected import Prepared
@@ -33,7 +40,7 @@ from fabbbr.version import __version__
 _LEAST_WALL_S = 180.0
 _WALL_FACTOR = 20.0
 
-EventKind = Literal["started", "progress", "certified", "uncertified", "failed"]
+EventKind = Literal["started", "progress", "certified", "uncertified", "failed", "untried"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,12 +64,15 @@ class Summary:
     failed: dict[str, str] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
     """Found whole in the run folder."""
+    untried: list[str] = field(default_factory=list)
+    """Not begun, because the place was lost before."""
 
     def add(self, later: Summary) -> None:
         """What became of the same run when it went on: what the first call made is not found again."""
         self.certified += later.certified
         self.uncertified |= later.uncertified
         self.failed = later.failed
+        self.untried = later.untried
         known = {*self.certified, *self.uncertified, *self.skipped}
         self.skipped += [cell for cell in later.skipped if cell not in known]
 
@@ -109,6 +119,7 @@ class _Run:
         self._lossy_cells = lossy_cells
         self._listen = listen
         self._cancelled = threading.Event()
+        self._lost = threading.Event()
         self._slots: queue.SimpleQueue[int] = queue.SimpleQueue()
 
     def all(self, cells: Sequence[Cell], jobs: int, summary: Summary) -> None:
@@ -138,11 +149,16 @@ class _Run:
             summary.certified.append(event.cell.id)
         elif event.kind == "uncertified":
             summary.uncertified[event.cell.id] = event.reason or ""
+        elif event.kind == "untried":
+            summary.untried.append(event.cell.id)
         else:
             summary.failed[event.cell.id] = event.reason or ""
 
     def _one(self, cell: Cell) -> Event:
         slot = self._slots.get()
+        if self._lost.is_set():
+            self._slots.put(slot)
+            return Event(kind="untried", cell=cell, slot=slot)
         try:
             event = self._carry_out(cell, slot)
         finally:
@@ -161,6 +177,8 @@ class _Run:
             report = self._backend.execute(self._task(prepared, slot, work))
             manifest = self._manifest(prepared, Evidence.read(work / "raw"), report)
         except BackendError as error:
+            if isinstance(error, PlaceLostError):
+                self._lost.set()
             return self._put_aside(cell, slot, str(error))
         except (OSError, MemoryError) as error:
             raise _stopped(cell, error) from error

@@ -14,6 +14,7 @@ from fabbbr.backends.base import Backend
 from fabbbr.backends.registry import BACKENDS, DEFAULT, clock_of, described, open_backend
 from fabbbr.errors import EnvironmentUnfitError, PlanError, StoreError, UsageError
 from fabbbr.execute import Event, Summary, execute
+from fabbbr.files import LARGEST_RECORD_BYTES, read_own
 from fabbbr.inspection import require_whole_cells
 from fabbbr.job.geography import misfit
 from fabbbr.model import Cell, RunManifest
@@ -21,7 +22,7 @@ from fabbbr.plan.opening import Planned, open_plan
 from fabbbr.plan.selector import select
 from fabbbr.spec.experiment import Profile
 from fabbbr.spec.read import describe
-from fabbbr.store import RunFolder, only_writer
+from fabbbr.store import BESIDE, EXPERIMENT, RunFolder, only_writer
 from fabbbr.testbed import ClockKind, Testbed
 from fabbbr.trust import Trust
 from fabbbr.version import __version__
@@ -115,12 +116,70 @@ def carry_out(
     plan = planned(request)
     cells = selected(request, plan.cells)
     with _opened(request, cells) as backend:
-        jobs = _jobs(request, backend)
+        jobs = _at_once(request.jobs, backend)
         cells = _to_be_had(cells, backend.testbed)
         with only_writer(run_folder_path(request, plan.experiment.id)):
             folder = open_or_create(request, plan)
             announce(folder, cells, jobs, backend.testbed)
             return folder, execute(folder, cells, backend, jobs=jobs, listen=listen)
+
+
+def carry_out_in_guest(
+    folder: RunFolder,
+    *,
+    jobs: int | None = None,
+    announce: Callable[[RunFolder, Sequence[Cell], int, Testbed], None],
+    listen: Callable[[Event], None],
+) -> tuple[RunFolder, Summary]:
+    """Run the finished cells of a run from elsewhere in the guest too, into a run folder within its own.
+
+    What is there already stays. Raises UsageError for a run of the guest's own or one without a finished
+    cell, StoreError when what is there is damaged or of other cells.
+    """
+    _require_rights_to_own_files()
+    manifest = folder.manifest
+    if manifest.backend == DEFAULT:
+        message = f"{folder.path} was run in the guest; name a run from elsewhere"
+        raise UsageError(message)
+    cells = tuple(cell for cell in manifest.cells if folder.has(cell.id))
+    if not cells:
+        message = f"{folder.path} has no finished cell to run in the guest; finish it first"
+        raise UsageError(message)
+    with closing(open_backend(DEFAULT, None)) as backend:
+        at_once = _at_once(jobs, backend)
+        with only_writer(folder.path / BESIDE):
+            beside = _open_or_create_beside(folder, cells, backend.testbed.clock)
+            announce(beside, cells, at_once, backend.testbed)
+            return beside, execute(beside, cells, backend, jobs=at_once, listen=listen)
+
+
+def _open_or_create_beside(folder: RunFolder, cells: Sequence[Cell], clock: ClockKind) -> RunFolder:
+    """The run in the guest with these cells in its plan, and those that it had."""
+    there = folder.beside()
+    if there is not None:
+        require_whole_cells(there)
+    planned_before = {} if there is None else there.planned
+    manifest = folder.manifest.model_copy(
+        update={
+            "backend": DEFAULT,
+            "clock": clock,
+            "created": _now() if there is None else there.manifest.created,
+            "fabbbr_version": __version__,
+            "experiment_sha256": () if there is None else there.manifest.experiment_sha256,
+        }
+    )
+    other = [cell.id for cell in cells if planned_before.get(cell.id, cell) != cell]
+    if other:
+        message = (
+            f"{folder.path / BESIDE} holds another cell {other[0]} than {folder.path}; remove it, and the "
+            "same command makes it anew"
+        )
+        raise StoreError(message)
+    text = read_own(folder.path / EXPERIMENT, limit=LARGEST_RECORD_BYTES).decode()
+    whole = planned_before | {cell.id: cell for cell in cells}
+    return RunFolder.create(
+        folder.path / BESIDE, manifest.model_copy(update={"cells": tuple(whole.values())}), text
+    )
 
 
 def _clock(request: Request) -> ClockKind:
@@ -155,11 +214,11 @@ def _require_rights_to_own_files() -> None:
         raise EnvironmentUnfitError(message)
 
 
-def _jobs(request: Request, backend: Backend) -> int:
-    if request.jobs is not None and request.jobs < 1:
-        message = f"--jobs {request.jobs}: at least one cell must run at a time"
+def _at_once(jobs: int | None, backend: Backend) -> int:
+    if jobs is not None and jobs < 1:
+        message = f"--jobs {jobs}: at least one cell must run at a time"
         raise UsageError(message)
-    return backend.cells_at_once(request.jobs)
+    return backend.cells_at_once(jobs)
 
 
 def open_or_create(request: Request, plan: Planned) -> RunFolder:
@@ -171,7 +230,7 @@ def open_or_create(request: Request, plan: Planned) -> RunFolder:
     """
     path = run_folder_path(request, plan.experiment.id)
     cells = {cell.id: cell for cell in plan.cells}
-    created = dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")
+    created = _now()
     given: tuple[str, ...] = ()
     looks = request.looks
     if (path / "run.json").exists():
@@ -197,6 +256,10 @@ def open_or_create(request: Request, plan: Planned) -> RunFolder:
         experiment_sha256=given,
     )
     return RunFolder.create(path, manifest, plan.text)
+
+
+def _now() -> str:
+    return dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")
 
 
 def _require_same(existing: RunManifest, request: Request, plan: Planned) -> None:

@@ -40,7 +40,9 @@ from fabbbr.older import in_todays_shape
 
 RUN, EXPERIMENT, MANIFEST = "run.json", "experiment.yaml", "manifest.json"
 CELLS, RAW = "cells", "raw"
-_WRITTEN = (".lock", ".partial", "failed", CELLS, "tables", RUN, EXPERIMENT)
+BESIDE = "guest"
+"""Below a run from elsewhere: the run folder of the same cells in the guest."""
+_WRITTEN = (".lock", ".partial", "failed", CELLS, "tables", BESIDE, RUN, EXPERIMENT)
 """What a run writes in its folder."""
 _SEALED_FROM = 2
 """Format in which manifests began to carry a digest of themselves."""
@@ -168,6 +170,14 @@ class RunFolder:
             message = f"{path} is not a run folder: it has no {RUN}"
             raise StoreError(message)
         return cls(path, *_read(RunManifest, file))
+
+    def beside(self) -> RunFolder | None:
+        """The run of the same cells in the guest; None where there is none. Raise as :meth:`open`."""
+        path = self.path / BESIDE
+        if not os.path.lexists(path / RUN):
+            return None
+        require_folder(path)
+        return RunFolder.open(path)
 
     @property
     def partial(self) -> Path:

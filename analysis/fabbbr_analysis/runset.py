@@ -117,6 +117,21 @@ class RunSet:
         """What is wrong with the run folder, a line each; nothing for a run set made of frames."""
         return self.found.problems if self.found is not None else ()
 
+    @cached_property
+    def beside(self) -> RunSet | None:
+        """The same cells in the guest, whose run folder is within this one; None where there is none.
+
+        Raises as :meth:`open`; what is damaged is in its ``problems`` and not warned of.
+        """
+        if self.found is None:
+            return None
+        folder = RunFolder.open(self.path).beside()
+        if folder is None:
+            return None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DamagedRunWarning)
+            return RunSet.open(folder.path)
+
     @property
     def files(self) -> tuple[str, ...]:
         """What a reader may want of the run folder, relative to it: plan, experiment file, tables.

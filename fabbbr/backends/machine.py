@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from fabbbr.backends.agent import AGENT, ALONE, Outcome, outcome_of
 from fabbbr.backends.base import HEARTBEAT, JOB, OUTCOME
@@ -33,6 +33,7 @@ _SILENT_S = 30.0
 _LOST_S = 240.0
 """A connection that is lost may come back: the agent waits five minutes for its coordinator."""
 _AGAIN_S = 1.0
+_WOKEN_S = 0.2
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """What was built on the machine, like a newer iperf3, goes before what its distribution brought."""
 _DETACHED = 'cd "$0" && exec setsid --fork "$@" >>agent.log 2>&1 </dev/null'
@@ -57,6 +58,33 @@ class Machine:
         """How long to try again when the connection is lost; commands are such that twice is as once."""
         self.clock_s: float | None = None
         """How far its flows are, on the experiment's clock."""
+
+    def left(self, patience_s: float) -> Literal["", "running", "failed"]:
+        """What a try before this one left of the part here: it runs or is done, failed or was killed."""
+        lines = self._lines(JOB, OUTCOME)
+        if JOB not in lines:
+            return ""
+        if OUTCOME not in lines:
+            lines = self._woken(patience_s)
+        if OUTCOME not in lines:
+            return "running"
+        try:
+            outcome_of(lines[OUTCOME].encode())
+        except BackendError:
+            return "failed"
+        return "running"
+
+    def _woken(self, patience_s: float) -> dict[str, str]:
+        """What a part says that was left without an outcome: it lives, or its agent was killed."""
+        before = self._lines(_ALIVE)
+        self.wake(patience_s)
+        until = time.monotonic() + _SILENT_S
+        while time.monotonic() < until:
+            lines = self._lines(_ALIVE, OUTCOME)
+            if OUTCOME in lines or lines.get(_ALIVE) != before.get(_ALIVE):
+                return lines
+            time.sleep(_WOKEN_S)
+        return {}
 
     def start(self, patience_s: float) -> None:
         """Have the part carried out, if that is not under way or done already.

@@ -18,10 +18,10 @@ from pathlib import Path
 
 from fabbbr.backends.agent import agent_hash
 from fabbbr.backends.base import CancelledError, Report, Task
-from fabbbr.backends.channel import Channel
+from fabbbr.backends.channel import Channel, ChannelError
 from fabbbr.backends.machine import Machine
 from fabbbr.backends.merging import merge, write_console
-from fabbbr.errors import BackendError
+from fabbbr.errors import BackendError, PlaceLostError
 from fabbbr.job.parts import split
 from fabbbr.job.records import placed
 from fabbbr.testbed import ClockOffset, MachineClock, Testbed
@@ -33,9 +33,15 @@ _COMMON = ("burst", "flows")
 """Those that begin on all machines at one instant."""
 _WITHOUT_BURST = ("burst", "drain")
 _LEAD_S = 2.0
-"""A common instant lies so far ahead: all must have been told by then."""
+"""A common instant lies so far ahead, and more: all must have been told by then."""
+_TELLINGS = 4.0
+"""The more, in times that telling all of something else has just taken: machines and ways may be slow."""
 _POLL_S = 0.2
-_BEAT_S = 5.0
+_POLL_SHARE, _LONGEST_POLL_S = 0.1, 2.0
+"""Of the time waited so far: whoever asks often, while flows run for minutes, disturbs what is measured."""
+_BEAT_S = 20.0
+_WOKEN_S = 5.0
+"""How long an agent that is started only to say that it was killed may take."""
 _PATIENCE_S = 300.0
 """How long the parts wait for a coordinator that was killed to be started again."""
 _ABORT_S = 30.0
@@ -63,6 +69,8 @@ def carry_out(task: Task, testbed: Testbed, channels: Mapping[str, Channel]) -> 
         clock_s = coordinator.fetched()
     except BaseException as error:
         coordinator.abort(str(error) or "interrupted")
+        if isinstance(error, ChannelError):
+            raise PlaceLostError(str(error)) from error
         raise
     for machine in machines:
         machine.forget()
@@ -86,9 +94,11 @@ class _Coordinator:
         self._task = task
         self._machines = machines
         self._started = self._beat = time.monotonic()
+        self._telling_s = 0.0
 
     def hold(self) -> dict[str, MachineClock]:
         """See all parts through; return how their clocks differ from ours."""
+        self._clear()
         for machine in self._machines:
             machine.start(_PATIENCE_S)
         without = () if self._task.job.burst is not None else _WITHOUT_BURST
@@ -98,6 +108,19 @@ class _Coordinator:
         self._await("outcome.json", self._machines)
         self._compare_clocks("after")
         return {machine.name: _clock_of(machine) for machine in self._machines}
+
+    def _clear(self) -> None:
+        """Where a part is left of a try that failed, no part of that try is joined."""
+        there = {machine: told for machine in self._machines if (told := machine.left(_PATIENCE_S))}
+        failed = [machine.name for machine, told in there.items() if told == "failed"]
+        if not failed:
+            return
+        for machine in there:
+            machine.tell("abort", f"an earlier try failed on machine {failed[0]}")
+        until = time.monotonic() + _ABORT_S
+        for machine in there:
+            _ends(machine, until)
+            machine.forget()
 
     def fetched(self) -> float:
         """Merge the raw files; return the seconds that the longest part took."""
@@ -127,7 +150,7 @@ class _Coordinator:
                 if not _ends(machine, until):
                     # One that was killed could not say so.
                     machine.wake(_PATIENCE_S)
-                    _ends(machine, time.monotonic() + _BEAT_S)
+                    _ends(machine, time.monotonic() + _WOKEN_S)
                 folder = self._task.work / "parts" / machine.name
                 folder.mkdir(parents=True, exist_ok=True)
                 machine.fetch_log(folder)
@@ -155,25 +178,29 @@ class _Coordinator:
             return {machine.name: 0.0 for machine in self._machines}
         offsets = self._compare_clocks(stage)
         ours = [instant - offsets[name].offset_s for name, instant in already.items()]
-        instant = ours[0] if ours else time.monotonic() + _LEAD_S
+        instant = ours[0] if ours else time.monotonic() + _LEAD_S + _TELLINGS * self._telling_s
         return {name: instant + offset.offset_s for name, offset in offsets.items()}
 
     def _compare_clocks(self, when: str) -> dict[str, ClockOffset]:
         offsets = {machine.name: machine.clock() for machine in self._machines}
+        began = time.monotonic()
         for machine in self._machines:
             machine.tell(f"clock.{when}", offsets[machine.name].model_dump_json())
+        self._telling_s = time.monotonic() - began
         return offsets
 
     def _await(self, file: str, of: Collection[Machine]) -> None:
         """Return when all ``of`` these have made the file; whichever machine fails meanwhile is an error."""
+        began = time.monotonic()
         while True:
             there = [machine for machine in self._machines if machine.told(file)]
             if all(machine in there for machine in of):
                 return
-            self._pause()
+            waited_s = time.monotonic() - began
+            self._pause(min(max(_POLL_S, _POLL_SHARE * waited_s), _LONGEST_POLL_S))
 
-    def _pause(self) -> None:
-        if self._task.cancelled.wait(_POLL_S):
+    def _pause(self, seconds: float) -> None:
+        if self._task.cancelled.wait(seconds):
             raise CancelledError
         now = time.monotonic()
         if now - self._started > self._task.wall_limit_s:

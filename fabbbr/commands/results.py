@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import warnings
 from collections import Counter
@@ -53,7 +54,8 @@ def opened(paths: Sequence[Path]) -> Iterator[list[RunSet]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DamagedRunWarning)
         run_sets = open_runs(paths)
-    problems = tuple(problem for run_set in run_sets for problem in run_set.problems)
+    every = [each for run_set in run_sets for each in (run_set, run_set.beside) if each is not None]
+    problems = tuple(problem for each in every for problem in each.problems)
     for problem in problems:
         Terminal(stderr=True).say(f"damaged and left out: {problem}")
     yield run_sets
@@ -65,6 +67,22 @@ def _raise_for(problems: Sequence[str]) -> None:
     if problems:
         message = f"{len(problems)} problem{'s' * (len(problems) > 1)}; {REMEDY}"
         raise StoreError(message)
+
+
+def report_on(console: Terminal, folder: RunFolder, opening: contextlib.ExitStack) -> Path | None:
+    """Write the report of a run; return where it is, None where no cell is whole.
+
+    ``opening`` says at its end what is damaged.
+    """
+    if not any(folder.has(cell.id) for cell in folder.manifest.cells):
+        return None
+    from fabbbr_analysis.report import write_report
+
+    run_sets = opening.enter_context(opened([folder.path]))
+    with console.status("making tables and report"):
+        report = write_report(run_sets, folder.path)
+    console.say("report: ", (str(report), "bold"))
+    return report
 
 
 def _report(arguments: argparse.Namespace) -> int:
@@ -160,7 +178,7 @@ def _limits(low: Any, high: Any) -> str:  # noqa: ANN401 - what pandas holds, No
 def _verify(arguments: argparse.Namespace) -> int:
     from fabbbr_analysis.tables.index import altered
 
-    found = {path: inspect(RunFolder.open(path), raw_files=True) for path in arguments.runs}
+    found = {folder.path: inspect(folder, raw_files=True) for folder in _folders(arguments.runs)}
     problems = tuple(
         problem for path, each in found.items() for problem in (*each.problems, *altered(path / "tables"))
     )
@@ -173,6 +191,16 @@ def _verify(arguments: argparse.Namespace) -> int:
             _print_inspection(path, each)
     _raise_for(problems)
     return 0
+
+
+def _folders(paths: Sequence[Path]) -> Iterator[RunFolder]:
+    """Run folders, and those of the same cells in the guest that are within them."""
+    for path in paths:
+        folder = RunFolder.open(path)
+        yield folder
+        beside = folder.beside()
+        if beside is not None:
+            yield beside
 
 
 def _as_json(found: dict[Path, Inspection], problems: Sequence[str]) -> dict[str, object]:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from fabbbr import bundled
 from fabbbr.backends.base import usable_cpus
 from fabbbr.backends.registry import DEFAULT, described
+from fabbbr.commands.display import minutes
 from fabbbr.commands.question import attended
-from fabbbr.commands.run import minutes, offer_image, run_with_progress
+from fabbbr.commands.run import offer_image, run_with_progress
 from fabbbr.commands.span import span
 from fabbbr.commands.terminal import Terminal
 from fabbbr.errors import CellsFailedError, UsageError

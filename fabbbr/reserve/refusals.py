@@ -109,15 +109,22 @@ def _network(cable: CableWish, a_site: str, b_site: str) -> Iterator[Problem]:
             what=f"link {cable.link} is an {cable.kind} with both ends at {a_site}, which joins two",
             remedy="use L2Bridge",
         )
-    if cable.kind == "L2PTP" and cable.nic == "NIC_Basic":
+    if cable.kind == "L2PTP":
+        whole = "" if cable.nic != "NIC_Basic" else ", and needs whole cards"
         yield Problem(
-            what=f"link {cable.link} is an L2PTP with NIC_Basic, which is a share of a card",
-            remedy="ask for whole cards with --nic, as NIC_ConnectX_6, or leave the network L2STS",
+            what=(
+                f"link {cable.link} is an L2PTP, which carries only frames with a VLAN tag{whole}; "
+                "a job's have none"
+            ),
+            remedy=(
+                "leave the network L2STS; with --nic NIC_ConnectX_6 or another whole card no port is "
+                "shared there either"
+            ),
         )
     if cable.kind == "FABNetv4":
         yield Problem(
             what=f"link {cable.link} is FABNetv4, which routes between addresses of its own",
-            remedy="use L2STS or L2Bridge: a job brings its own addresses",
+            remedy="leave the network L2STS, L2Bridge within a site: a job brings its own addresses",
         )
 
 

@@ -20,8 +20,8 @@ from fabbbr.spec.experiment import SliceChoice
 from fabbbr.suggest import did_you_mean
 from fabbbr.topology import Link, Topology
 
-Wide = Literal["L2STS", "L2PTP"]
-"""Kinds of network between two sites."""
+Wide = Literal["L2STS", "L2PTP", "FABNetv4"]
+"""Kinds of network between two sites. A job can have the first alone; the others are refused, and why."""
 
 SIZES = {
     "default": Size(cores=2, ram_gb=8, disk_gb=10),

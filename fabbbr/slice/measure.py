@@ -25,6 +25,8 @@ _GAP_S = 0.2
 _PINGS_LIMIT_S = 30
 _MOST_PAIRS = 100
 """Of hosts; where there are more, only those are measured between which flows go by default."""
+_MOST_RATES = 30
+"""Five minutes of them; where there are more pairs, of others than those the round trip alone."""
 _NETWORK = "10.77.{}.{}/16"
 """Only inside name spaces: it may be in use elsewhere."""
 _NO_SERVER_YET = 3
@@ -38,7 +40,7 @@ def measure(
     channels: Mapping[str, Channel],
     tell: Callable[[str], None],
 ) -> tuple[MeasuredPair, ...]:
-    """Round trip of every pair of hosts, and the rate of the slice's own pairs, one after the other.
+    """Round trip and rate of every pair of hosts, one after the other; the slice's own pairs come first.
 
     ``tell`` is told what is measured now. Raise BackendError, which names the machine, when the nodes cannot
     stand there; a pair that does not answer is in the result.
@@ -49,6 +51,7 @@ def measure(
     hosts = list(topology.host_names)
     others = [(a, b) for a, b in combinations(hosts, 2) if (a, b) not in own and (b, a) not in own]
     pairs = [*own, *others] if len(own) + len(others) <= _MOST_PAIRS else own
+    rated = pairs if len(pairs) <= _MOST_RATES else own
     stands = plan(reservation, live, topology)
     addresses = {
         node: address.partition("/")[0]
@@ -57,9 +60,9 @@ def measure(
         if address is not None
     }
     with standing(stands, channels) as paths:
-        for receiver in dict.fromkeys(receiver for _, receiver in own):
+        for receiver in dict.fromkeys(receiver for _, receiver in rated):
             paths.serve(receiver, ("iperf3", "-s"))
-        return tuple(_measured(paths, a, b, addresses[b], tell, with_rate=(a, b) in own) for a, b in pairs)
+        return tuple(_measured(paths, a, b, addresses[b], tell, with_rate=(a, b) in rated) for a, b in pairs)
 
 
 def plan(reservation: Reservation, live: LiveSlice, topology: Topology) -> dict[str, Standing]:

@@ -92,8 +92,7 @@ def test_every_pair_of_hosts_answers_and_machines_are_afterwards_as_they_were(
     assert standing(name, live) == before
     assert {f"{pair.sender}-{pair.receiver}" for pair in found} == pairs
     assert all(pair.rtt_s is not None and pair.lost == 0 for pair in found), found
-    own = {(pair.sender, pair.receiver) for pair in topology.pairs}
-    assert {(pair.sender, pair.receiver) for pair in found if pair.rate_bps is not None} == own, found
+    assert all(pair.rate_bps is not None for pair in found), found
     provider.delete(live)
     assert spaces(name) == []
 

@@ -56,7 +56,7 @@ class Lab:
             text=True,
             check=False,
             env=self.environment,
-            timeout=120,
+            timeout=600,
         )
 
     def create(self, name="study", *more):
@@ -78,6 +78,7 @@ class Lab:
     def left(self, machine):
         """What is below the folder of fabbbr's on the machine."""
         done = self.fabbbr("ssh", "study", machine, "--", "find", "/var/lib/fabbbr", "-mindepth", "1")
+        assert done.returncode == 0, done.stderr
         return sorted(done.stdout.split())
 
 
@@ -216,4 +217,39 @@ def test_ended_while_it_measures_the_machines_are_as_they_were_and_the_same_comm
     assert {machine: lab.links(machine) for machine in MACHINES} == before, said
     made = lab.create()
     assert made.returncode == 0, made.stderr
+    assert lab.fabbbr("teardown", "study", "--yes").returncode == 0
+
+
+EXPERIMENT = """\
+id: lab
+title: A bottleneck that nothing is emulated on but its rate and buffer
+slice: two_site
+path: {rate: 20 Mbit/s, rtt: 1 ms, buffer: 30 packets}
+flows: [{cca: cubic, duration: 2 s}]
+repeat: 1
+"""
+
+
+def test_an_experiment_runs_on_hosts_that_are_reached_by_ssh(lab):
+    assert lab.create().returncode == 0
+    before = {machine: lab.links(machine) for machine in MACHINES}
+    experiment, out = lab.folder / "experiment.yaml", lab.folder / "run"
+    experiment.write_text(EXPERIMENT)
+    words = ("run", "study", str(experiment), "--out", str(out), "--no-guest", "--json")
+    done = lab.fabbbr(*words)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert len(told["certified"]) == 1, done.stderr
+    for path in out.glob("cells/*/manifest.json"):
+        manifest = json.loads(path.read_text())
+        place = manifest["provenance"]["testbed"]
+        assert (place["backend"], place["placement"]) == ("ssh", {"h1": "left", "s1": "mid", "h2": "right"})
+        assert place["network_rtt_s"]["trunk"] < 1e-3
+        assert set(manifest["provenance"]["options"]["clocks"]) == set(MACHINES)
+        assert all(check["passed"] for check in manifest["certificate"]["checks"])
+    assert (out / "report.html").exists()
+    assert {machine: lab.links(machine) for machine in MACHINES} == before
+    assert lab.left("mid") == ["/var/lib/fabbbr/lock", "/var/lib/fabbbr/parts", "/var/lib/fabbbr/slice.json"]
+    again = lab.fabbbr(*words)
+    assert sorted(json.loads(again.stdout)["skipped"]) == sorted(told["certified"])
     assert lab.fabbbr("teardown", "study", "--yes").returncode == 0

@@ -11,7 +11,7 @@ from synthetic import CARDWELL_F10, run_set
 from fabbbr import bundled
 from fabbbr import execute as loop
 from fabbbr.backends.base import CancelledError, Report
-from fabbbr.errors import BackendError, EnvironmentUnfitError, GuestError, StoreError
+from fabbbr.errors import BackendError, EnvironmentUnfitError, GuestError, PlaceLostError, StoreError
 from fabbbr.execute import execute
 from fabbbr.job.build import prepare
 from fabbbr.model import Certificate, Check
@@ -245,3 +245,19 @@ def test_every_bundled_experiment_could_finish_in_real_time(name):
 def test_a_guest_in_virtual_time_is_not_waited_for_as_long_as_its_flows_last():
     (cell, *_) = open_plan("cardwell_f12", seed=1).cells
     assert loop.wall_limit_s(prepare(cell, GUEST)) < end_of(cell.flows, cell.links).seconds
+
+
+def test_where_the_place_is_lost_no_other_cell_is_tried_and_the_next_run_does_them_all(folder):
+    def lost(task):
+        if len(backend.seeds) > 2:
+            message = "machine h2: no route"
+            raise PlaceLostError(message)
+
+    backend = StandIn(lost)
+    told = []
+    summary = run(folder, backend, listen=lambda event: told.append(event.kind))
+    assert (len(summary.certified), list(summary.failed.values())) == (2, ["machine h2: no route"])
+    assert len(summary.untried) == CELLS - 3
+    assert len(backend.seeds) == told.count("started") == 3
+    again = run(folder, StandIn())
+    assert (len(again.certified), len(again.skipped), again.untried) == (CELLS - 2, 2, [])

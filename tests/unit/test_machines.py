@@ -12,7 +12,7 @@ from fabbbr.backends import machines
 from fabbbr.backends.base import CancelledError, Task
 from fabbbr.backends.channel import ChannelError, CommandChannel
 from fabbbr.backends.machine import Machine
-from fabbbr.errors import BackendError
+from fabbbr.errors import BackendError, PlaceLostError
 from fabbbr.job.build import prepare
 from fabbbr.testbed import ClockOffset
 
@@ -31,8 +31,12 @@ class Double(Machine):
         self.fails_at = None
         self.killed = False
 
+    def left(self, patience_s):
+        return self.files.get("left", "")
+
     def start(self, patience_s):
         self.files.setdefault("coordinator", "0")
+        self.files.setdefault("ready.configure", "1")
 
     def tell(self, name, line):
         self.files[name] = line
@@ -109,6 +113,21 @@ def test_an_instant_lies_ahead_when_the_last_machine_is_told(task):
     assert told_at < other.goes()["flows"]
 
 
+def test_where_telling_takes_long_an_instant_lies_further_ahead(task, monkeypatch):
+    monkeypatch.setattr(machines, "_LEAD_S", 0.02)
+    one, other = Double("a"), Double("b")
+    for double in (one, other):
+
+        def slowly(name, line, double=double):
+            time.sleep(0.05)
+            Double.tell(double, name, line)
+
+        double.tell = slowly
+    coordinator(task, one, other).hold()
+    for double in (one, other):
+        assert dict(double.order)["go.flows"] < double.goes()["flows"]
+
+
 def test_machines_ping_one_after_the_other(task):
     one, other = Double("a"), Double("b")
     one.tell = lambda name, line: Double.tell(one, name, line) if name != "go.pings" else held(name, line)
@@ -161,10 +180,40 @@ def test_nothing_of_an_agent_that_was_killed_stays_to_be_joined_by_the_next_try(
     assert (one.files, other.files) == ({}, {})
 
 
+def test_where_a_part_is_left_that_failed_all_are_put_anew_and_none_of_that_try_is_joined(task):
+    stale = {f"ready.{stage}": "1" for stage in STAGES[:3]} | {"go.burst": "17.5"}
+    one, other, third = (
+        Double("a", said=stale | {"left": "running"}), Double("b", said={"left": "failed"}), Double("c"),
+    )  # fmt: skip
+    coordinator(task, one, other, third).hold()
+    assert one.order[0][0] == "abort"
+    assert "abort" not in dict(third.order)
+    assert one.goes()["burst"] == other.goes()["burst"] != 17.5
+
+
+def test_what_runs_and_has_not_failed_is_joined(task):
+    one, other = Double("a", said={"left": "running"}), Double("b", said={"left": "running"})
+    coordinator(task, one, other).hold()
+    assert "abort" not in dict(one.order) | dict(other.order)
+
+
+def test_a_machine_that_is_out_of_reach_for_long_is_the_place_lost(task, monkeypatch):
+    one, other = Double("a"), Double("b")
+
+    def lost(*_):
+        message = "machine b: no route"
+        raise ChannelError(message)
+
+    other.told = lost
+    with pytest.raises(PlaceLostError, match="machine b: no route"):
+        carry_out(task, monkeypatch, one, other)
+    assert "abort" in dict(one.order)
+
+
 def test_an_interrupt_stops_all_parts(task, monkeypatch):
     task.cancelled.set()
     one, other = Double("a"), Double("b")
-    del one.files["ready.configure"]
+    one.start = lambda _: one.files.pop("ready.configure")
     with pytest.raises(CancelledError):
         carry_out(task, monkeypatch, one, other)
     assert "abort" in dict(one.order)
@@ -199,6 +248,33 @@ def test_a_failed_part_is_an_error_that_names_machine_and_stage(machine):
     )
     with pytest.raises(BackendError, match="machine far: the agent failed at stage 'flows': late"):
         machine.told("ready.over")
+
+
+@pytest.mark.parametrize(
+    ("files", "left"),
+    [
+        ({}, ""),
+        ({"outcome.json": '{"ok": false, "stage": "x", "error": "y", "elapsed_s": 1.0}'}, ""),
+        ({"job.json": "{}", "outcome.json": '{"ok": true, "elapsed_s": 1.0}'}, "running"),
+        ({"job.json": "{}", "outcome.json": '{"ok": false, "error": "y", "elapsed_s": 1.0}'}, "failed"),
+        ({"job.json": "{}", "outcome.json": "half"}, "failed"),
+    ],
+)
+def test_what_an_earlier_try_left_is_told_from_what_runs(machine, files, left):
+    for name, line in files.items():
+        machine.tell(name, line)
+    assert machine.left(300.0) == left
+
+
+@pytest.mark.parametrize(("file", "left"), [("alive", "running"), ("outcome.json", "failed")])
+def test_a_part_without_an_outcome_is_woken_and_lives_or_says_that_it_was_killed(
+    machine, monkeypatch, file, left
+):
+    machine.tell("job.json", "{}")
+    machine.tell("alive", "1.0")
+    line = {"alive": "1.5", "outcome.json": '{"ok": false, "error": "killed", "elapsed_s": 0.0}'}[file]
+    monkeypatch.setattr(machine, "wake", lambda _: machine.tell(file, line))
+    assert machine.left(300.0) == left
 
 
 def test_an_agent_that_no_longer_says_that_it_lives_is_an_error_that_names_the_machine(machine, monkeypatch):

@@ -269,7 +269,13 @@ BIG = SIZES["knit6"]
             "Component.SmartNIC_ConnectX_6, which the kind of card NIC_ConnectX_6 needs",
         ),
         ({"nic": "NIC_ConnectX_7_400"}, {}, "0 NIC_ConnectX_7_400 free of 3 needed"),
-        ({"wide": "L2PTP"}, {}, "link trunk is an L2PTP with NIC_Basic.*--nic"),
+        ({"wide": "L2PTP"}, {}, "link trunk is an L2PTP.*VLAN tag, and needs whole cards.*leave the network"),
+        (
+            {"wide": "L2PTP", "nic": "NIC_ConnectX_6"},
+            {"DALL": {"smart": 9}},
+            "link trunk is an L2PTP.*a job's have none; leave the network L2STS",
+        ),
+        ({"wide": "FABNetv4"}, {}, "link trunk is FABNetv4, which routes.*leave the network L2STS"),
         ({}, {"tags": ("Slice.Multisite", "Slice.OnlyEDUKY")}, "EDUKY alone"),
         ({"lease_s": 15 * 86400 + 1}, {"tags": ("Slice.Multisite",)}, "longer than the 15 .*--lease 360h"),
         ({"lease_s": 27 * 7 * 86400}, {}, "longer than the 182 "),
@@ -314,7 +320,7 @@ def test_what_would_be_given_is_not_refused(place):
 
 def test_a_single_permission_for_each_kind_of_card_does_too():
     tags = ("Slice.Multisite", "Component.SmartNIC_ConnectX_6")
-    assert problems(reserved(nic="NIC_ConnectX_6", wide="L2PTP"), offer(tags=tags, DALL={"smart": 3})) == ()
+    assert problems(reserved(nic="NIC_ConnectX_6"), offer(tags=tags, DALL={"smart": 3})) == ()
 
 
 def test_a_place_where_sites_are_labels_refuses_none_of_them():

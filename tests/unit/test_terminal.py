@@ -14,8 +14,8 @@ from rich.progress import Progress, TextColumn
 from rich.table import Table
 
 from fabbbr import cli, commands
+from fabbbr.commands import display as run_display
 from fabbbr.commands import doctor, results
-from fabbbr.commands import run as run_command
 from fabbbr.commands.doctor import Finding
 from fabbbr.commands.terminal import Terminal
 from fabbbr.execute import Event, Summary
@@ -97,7 +97,7 @@ def announced(folder, title="t"):
     file.write_text(FILE.format(title=json.dumps(title)), encoding="utf-8")
     request = Request(experiment=str(file), out=folder / "out")
     plan = planned(request)
-    with run_command._Display(Terminal()) as display:
+    with run_display.Display(Terminal()) as display:
         display.announce(open_or_create(request, plan), plan.cells, 1, GUEST)
         yield display, plan.cells[0]
 
@@ -115,7 +115,7 @@ def test_the_reason_of_a_failed_cell_is_printed_as_the_tool_said_it(capsys, tmp_
         capsys.readouterr()
         display.listen(Event(kind="started", cell=cell, slot=0))
         display.listen(Event(kind="failed", cell=cell, slot=0, reason=f"tc said {text}"))
-        run_command._print_outcome(Terminal(), Summary(failed={cell.id: text}))
+        run_display.print_outcome(Terminal(), Summary(failed={cell.id: text}))
         told = capsys.readouterr().out
     spelt = text if text in MARKUP else ascii(text)[1:-1]
     assert told == f"failed r1: tc said {spelt}\ncells: 0 certified, 1 failed\n"

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pandas as pd
 import plotly.graph_objects as go
 
 from fabbbr.errors import AnalysisError
-from fabbbr_analysis.figures import distribution, grid, overview, published, sweep, timeline
+from fabbbr_analysis.figures import added, distribution, grid, overview, published, sweep, timeline
 from fabbbr_analysis.figures.conditions import Axis, varied
 from fabbbr_analysis.figures.measures import ADDITIVE, BY_COLUMN, Measure, in_a_sentence
 from fabbbr_analysis.figures.sampling import POINTS_PER_TRACE
@@ -149,41 +150,53 @@ def _point(runs: pd.DataFrame, chosen: pd.DataFrame, axes: tuple[Axis, ...], tex
 
 def figure_names(run_set: RunSet) -> list[str]:
     """Return every name that :func:`figure` takes."""
-    here = points(run_set)
-    over, beside = overview.axis_of(run_set), grid.find(run_set)
-    return [
-        *(grid.names(beside) if beside else []),
-        *([_overview(over)] if over else []),
-        *(entry.name for entry in entries(run_set)),
-        *(_timed("over_time", point) for point in here),
-        *(_timed("bandwidth_estimate", point) for point in here),
-    ]
-
-
-def _overview(axis: Axis) -> str:
-    return f"overview_by_{axis.slug}"
-
-
-def _timed(kind: str, point: Point) -> str:
-    return f"{kind}[{point.slug}]" if point.slug else kind
+    return list(_drawings(run_set, POINTS_PER_TRACE))
 
 
 def figure(run_set: RunSet, name: str, *, points_per_trace: int = POINTS_PER_TRACE) -> go.Figure:
     """Return the plotly figure called ``name``; raise AnalysisError listing the names when there is none."""
+    drawings = _drawings(run_set, points_per_trace)
+    if name not in drawings:
+        message = f"{run_set.experiment} has no figure {name!r}; it has: {', '.join(drawings)}"
+        raise AnalysisError(message)
+    return drawings[name]()
+
+
+def _drawings(run_set: RunSet, limit: int) -> dict[str, Callable[[], go.Figure]]:
+    """Name → what draws it, in the order in which they are listed."""
     palette = palette_of(run_set)
-    over = overview.axis_of(run_set)
-    if over is not None and name == _overview(over):
-        return overview.draw(run_set, over, palette=palette)
-    beside = grid.find(run_set)
-    if beside is not None and name in grid.names(beside):
-        return grid.draw(beside, grid.names(beside)[name], palette)
+    over, beside = overview.axis_of(run_set), grid.find(run_set)
+    found: dict[str, Callable[[], go.Figure]] = {}
+    if beside is not None:
+        for name, kind in grid.names(beside).items():
+            found[name] = partial(grid.draw, beside, kind, palette)
+    if over is not None:
+        found[f"overview_by_{over.slug}"] = partial(overview.draw, run_set, over, palette=palette)
+    if added.shared(run_set):
+        found[added.NAME] = partial(added.draw, run_set)
     for entry in entries(run_set):
-        if entry.name == name:
-            return sweep.draw(run_set, entry.sweep, palette=palette, published=entry.published)
-    for point in points(run_set):
-        if _timed("over_time", point) == name:
-            return timeline.over_time(run_set, point.representatives, palette=palette, limit=points_per_trace)
-        if _timed("bandwidth_estimate", point) == name:
-            return distribution.bandwidth_estimates(run_set, point.cell_ids, palette=palette)
-    message = f"{run_set.experiment} has no figure {name!r}; it has: {', '.join(figure_names(run_set))}"
-    raise AnalysisError(message)
+        found[entry.name] = partial(
+            sweep.draw, run_set, entry.sweep, palette=palette, published=entry.published
+        )
+    return found | _over_time(run_set, palette, limit)
+
+
+def _over_time(run_set: RunSet, palette: Palette, limit: int) -> dict[str, Callable[[], go.Figure]]:
+    here = points(run_set)
+    over_time = {
+        _timed("over_time", point): partial(
+            timeline.over_time, run_set, point.representatives, palette=palette, limit=limit
+        )
+        for point in here
+    }
+    estimates = {
+        _timed("bandwidth_estimate", point): partial(
+            distribution.bandwidth_estimates, run_set, point.cell_ids, palette=palette
+        )
+        for point in here
+    }
+    return over_time | estimates
+
+
+def _timed(kind: str, point: Point) -> str:
+    return f"{kind}[{point.slug}]" if point.slug else kind

@@ -15,6 +15,7 @@ from markupsafe import Markup
 from fabbbr.model import Provenance, RunManifest
 from fabbbr_analysis.figures.style import Palette
 from fabbbr_analysis.report import bands, diagram, provenance
+from fabbbr_analysis.report.added import Added, what_is_added
 from fabbbr_analysis.report.certificates import Certificates, collect
 from fabbbr_analysis.report.fidelity import Gate, gate
 from fabbbr_analysis.report.findings import findings
@@ -58,6 +59,8 @@ class ExperimentSection:
     path: Markup
     figures: tuple[Slot, ...]
     table: ResultTable
+    added: Added | None
+    """What the place adds to the emulation, where the same cells were run in the guest too."""
     certificates: Certificates
     problems: tuple[str, ...]
     """What ``fabbbr verify`` finds wrong with the run folder."""
@@ -198,12 +201,13 @@ def _experiment(
             *time_slots(run_set, palette, slug),
         ),
         table=result_table(run_set.runs, summary),
+        added=what_is_added(run_set, f"{slug}-added"),
         certificates=collect(
             run_set.cell_manifests(),
             [cell.id for cell in manifest.cells],
             run_set.found.damaged if run_set.found is not None else {},
         ),
-        problems=run_set.problems,
+        problems=(*run_set.problems, *(run_set.beside.problems if run_set.beside is not None else ())),
         provenance=(*provenance.facts(manifest, origins), *provenance.digest(run_set)),
         digest=run_set.found.digest if run_set.found is not None else None,
         clock=_clock(origins),

@@ -1,4 +1,4 @@
-"""Write a report's four files."""
+"""Write a report's files."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from fabbbr_analysis.claims import judge
 from fabbbr_analysis.figures.catalogue import palette_of
 from fabbbr_analysis.figures.measures import MEASURES
 from fabbbr_analysis.report import render
+from fabbbr_analysis.report.added import comparison
 from fabbbr_analysis.report.page import page
 from fabbbr_analysis.summary import summarise
 
@@ -23,10 +24,13 @@ if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
 
 REPORT = "report.html"
+TESTBED_ADDS = "testbed_adds.csv"
 
 
 def write_report(run_sets: Sequence[RunSet], folder: Path) -> Path:
     """Write ``report.html``, ``report.md``, ``summary.csv`` and ``claims.csv``; return the path of the first.
+
+    Where a run has its cells in the guest too, ``testbed_adds.csv`` has every column of that comparison.
 
     The same run sets in the same place give the same bytes: all times come from the manifests. Raises
     AnalysisError when there is no run set or one has no cells, StoreError when all of its cells are damaged
@@ -48,6 +52,9 @@ def write_report(run_sets: Sequence[RunSet], folder: Path) -> Path:
     make(folder)
     write_atomically(folder / "summary.csv", as_csv(pd.concat(summaries, ignore_index=True)))
     write_atomically(folder / "claims.csv", as_csv(_claims_table(verdicts)))
+    compared = [table for run_set in run_sets if (table := comparison(run_set)) is not None]
+    if compared:
+        write_atomically(folder / TESTBED_ADDS, as_csv(pd.concat(compared, ignore_index=True)))
     write_atomically(folder / "report.md", render.markdown("report.md.j2", page=whole))
     write_atomically(folder / REPORT, render.html("report.html.j2", page=whole))
     return folder / REPORT

@@ -17,10 +17,14 @@ from fabbbr.sandbox.journal import Journal
 class Admin:
     """Needs no token: only programs inside the sandbox reach it."""
 
-    def __init__(self, *, faults: Faults, ground: Ground, journal: Journal) -> None:
+    def __init__(
+        self, *, faults: Faults, ground: Ground, journal: Journal, strike: Callable[[], None]
+    ) -> None:
         self._faults = faults
         self._ground = ground
         self._journal = journal
+        self._strike = strike
+        """Have what stands already meet with the faults that are waiting."""
 
     def order(self, request: Request) -> Answer:
         """POST /faults: the body is a fault as the command line writes it."""
@@ -39,6 +43,7 @@ class Admin:
             _after(fault.after + fault.seconds, lambda: self._ground.bastion(reachable=True))
         else:
             self._faults.add(fault)
+            self._strike()
 
     def waiting(self, _request: Request) -> Answer:
         """GET /faults."""

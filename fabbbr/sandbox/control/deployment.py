@@ -200,6 +200,15 @@ class Deployment:
         made.graph.grant_machine(machine)
         made.mark(machine.id, "Active")
         self._event("node", slice=made.name, node=machine.name, address=machine.management)
+        self._strike_machine(made, machine)
+
+    def strike(self, made: Slice) -> None:
+        """Have machines that stand meet with the faults that are waiting for one."""
+        with made.lock:
+            for machine in [made.machines[each] for each in made.live & made.machines.keys()]:
+                self._strike_machine(made, machine)
+
+    def _strike_machine(self, made: Slice, machine: Machine) -> None:
         dies = self._faults.for_node("node-dies", node=machine.name, site=machine.site)
         if dies is not None:
             _later(dies.seconds, lambda: self._kill(made, machine))

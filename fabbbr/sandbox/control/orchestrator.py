@@ -266,8 +266,18 @@ class Orchestrator:
             if network.id in networks:
                 made.graph.grant_network(network)
 
+    def strike(self) -> None:
+        """Have slices and machines that stand meet with the faults that are waiting for one."""
+        for made in self._slices.all():
+            if made.state in states.STABLE:
+                self._deployment.strike(made)
+                self._strike(made)
+
     def _deploy(self, made: Slice, wanted: object) -> None:
         self._deployment.apply(made, wanted)  # type: ignore[arg-type]
+        self._strike(made)
+
+    def _strike(self, made: Slice) -> None:
         fault = self._faults.for_slice("lease-ends", made.name)
         if fault is not None:
             _timer(fault.seconds, self._expire, made).start()

@@ -54,7 +54,7 @@ def build(settings: Settings, ground: Ground, journal: Journal, login: Callable[
     credentials = Credentials(
         clock=clock, hours=settings.token_hours, tags=settings.tags, event=journal.event
     )
-    admin = Admin(faults=faults, ground=ground, journal=journal)
+    admin = Admin(faults=faults, ground=ground, journal=journal, strike=orchestrator.strike)
     for fault in settings.faults:
         admin.begin(fault)
     application = Application(

@@ -6,7 +6,13 @@ root=$1 name=$2 ssh=$3
 
 mount --make-rprivate /
 mount -t proc proc "$root/proc"
-mount -t sysfs -o ro sysfs "$root/sys"
+mount -t sysfs sysfs "$root/sys"
+# To be read only, but for the profile of fabbbr's own BBR where the kernel is a guest's: it ends with the sandbox.
+bbr=$root/sys/module/fab_bbr/parameters
+if [ -d "$bbr" ] && grep -q 'User Mode Linux' /proc/cpuinfo; then
+    mount --bind "$bbr" "$bbr"
+fi
+mount -o remount,bind,ro "$root/sys"
 mount -t tmpfs -o mode=755 tmpfs "$root/run"
 mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
 mount -t devpts -o newinstance,ptmxmode=0666,mode=620,gid=5 devpts "$root/dev/pts"
