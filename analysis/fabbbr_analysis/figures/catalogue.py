@@ -183,13 +183,13 @@ def _drawings(run_set: RunSet, limit: int) -> dict[str, Callable[[], go.Figure]]
 
 def _over_time(run_set: RunSet, palette: Palette, limit: int) -> dict[str, Callable[[], go.Figure]]:
     here = points(run_set)
-    over_time = {
+    over_time: dict[str, Callable[[], go.Figure]] = {
         _timed("over_time", point): partial(
             timeline.over_time, run_set, point.representatives, palette=palette, limit=limit
         )
         for point in here
     }
-    estimates = {
+    estimates: dict[str, Callable[[], go.Figure]] = {
         _timed("bandwidth_estimate", point): partial(
             distribution.bandwidth_estimates, run_set, point.cell_ids, palette=palette
         )
