@@ -12,7 +12,7 @@ QEMU_PACKAGES := qemu-system-x86 qemu-utils mmdebstrap dpkg-dev e2fsprogs openss
 DEMO := runs/demo
 N ?= 20
 
-.PHONY: help setup image demo test test-fast test-again test-fabric test-wheel ci-dry-run test-qemu sweep fuzz check format guest wheels study benchmark clean
+.PHONY: help setup image demo test test-fast test-again test-fabric test-wheel ci-dry-run test-qemu sweep fuzz check format guest wheels scoreboard study benchmark clean
 
 help:
 	@echo "make demo       install, build the guest image, rerun two papers quickly, show what came of each"
@@ -28,6 +28,7 @@ help:
 	@echo "make test-qemu  the role bbr on whole distributions under qemu (hours without hardware virtualisation)"
 	@echo "make sweep      every system call of a run fails in turn (ten minutes); what came of it, as a table"
 	@echo "make fuzz       ten million random steps through the core of BBRv2 and BBRv3"
+	@echo "make scoreboard  every published claim in its quick form, one page on them all (two hours; goes on where it was)"
 	@echo "make study      every bundled experiment in its default form (hours)"
 	@echo "make benchmark  speed of emulator and parsers beside their rivals"
 
@@ -130,6 +131,9 @@ fuzz: setup
 	@clang-19 -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined,implicit-conversion,local-bounds \
 		-fno-sanitize-recover=all -Iplaybooks/roles/bbr/files -o .fuzz/fuzz_core tests/bbr/fuzz_core.c
 	@cd .fuzz && FAB_FUZZ_STEPS=10000000 ./fuzz_core -max_len=4096 -len_control=0 -verbosity=0
+
+scoreboard: guest
+	@$(BIN)/fabbbr scoreboard
 
 study: guest
 	@for experiment in experiments/*.yaml; do \
