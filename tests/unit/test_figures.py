@@ -351,7 +351,7 @@ def fund_runs(rates=(50e6, 250e6), rtts=(0.005, 0.05, 0.2), buffers=(102_400, 10
     rows = [
         {
             "cell_id": str(number), "condition": str(number // 2), "status": "certified", "ccas": cca,
-            "buffer_bytes": buffer, "rate_bps": rate, "rtt_s": rtt,
+            "buffer_bytes": float(buffer), "rate_bps": rate, "rtt_s": rtt,
             "goodput_bps": wobble * 0.5 * rate * (1 if cca == "cubic" else 1 + gain),
         }
         for number, (cca, buffer, rate, rtt, wobble) in enumerate(conditions)
@@ -392,9 +392,16 @@ def test_runs_that_are_not_certified_are_not_beside_the_published():
     assert sorted(beside.table["ours_n"].unique()) == [1, 2]
 
 
-@pytest.mark.parametrize(
-    "few", [{"rates": (50e6,)}, {"rates": (51e6, 251e6)}, {"rtts": (0.005,)}], ids=["row", "other", "column"]
-)
+def test_where_nothing_was_published_our_gain_stands_alone():
+    """A buffer of 1 MB is what a reader asks about next."""
+    beside = grid.find(fund_runs(buffers=(1_000_000,)))
+    (panel,) = beside.panels
+    (ours,) = grid.heat_maps(beside, panel).data
+    assert np.array(ours.z, dtype=float) == pytest.approx(np.full((2, 3), 50.0))
+    assert list(grid.names(beside)) == ["goodput_gain_beside_published[buffer 1000 kB]"]
+
+
+@pytest.mark.parametrize("few", [{"rates": (50e6,)}, {"rtts": (0.005,)}], ids=["row", "column"])
 def test_there_is_no_heat_map_of_a_single_line(few):
     assert grid.find(fund_runs(**few, buffers=(102_400,))) is None
 

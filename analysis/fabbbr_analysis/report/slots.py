@@ -102,13 +102,13 @@ def grid_slots(run_set: RunSet, palette: Palette, prefix: str) -> list[Slot]:
     drawn = {
         "maps": (
             beside.title,
-            f"Means of certified runs on the left, {beside.grid.label} on the right, in the same colours.",
+            f"Means of certified runs on the left, {beside.grid.label} on the right where they measured it.",
             held,
         ),
         "scatter": (
             f"{beside.measure.title} of every condition, here and published",
             "Bars are the standard deviation of the runs; between the dotted lines both agree within 5 %.",
-            [("", grid.scatter(beside, palette))],
+            [("", grid.scatter(beside, palette))] if not beside.both.empty else [],
         ),
     }
     return [
@@ -124,6 +124,7 @@ def grid_slots(run_set: RunSet, palette: Palette, prefix: str) -> list[Slot]:
             wide=True,
         )
         for kind, (title, caption, figures) in drawn.items()
+        if figures
     ]
 
 
