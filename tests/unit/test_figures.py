@@ -21,6 +21,7 @@ from fabbbr_analysis.figures.measures import BY_COLUMN, CONDITIONS, MEASURES
 from fabbbr_analysis.figures.sampling import keep_extremes
 from fabbbr_analysis.figures.style import Palette, flow_dash, shade
 from fabbbr_analysis.figures.sweep import Sweep
+from fabbbr_analysis.report.slots import grid_slots
 from fabbbr_analysis.runset import RunSet
 from fabbbr_analysis.summary import summarise
 
@@ -399,6 +400,27 @@ def test_where_nothing_was_published_our_gain_stands_alone():
     (ours,) = grid.heat_maps(beside, panel).data
     assert np.array(ours.z, dtype=float) == pytest.approx(np.full((2, 3), 50.0))
     assert list(grid.names(beside)) == ["goodput_gain_beside_published[buffer 1000 kB]"]
+
+
+def test_the_report_has_the_heat_maps_of_each_buffer_and_the_scatter():
+    maps, points = grid_slots(fund_runs(), Palette.of([]), "e1")
+    assert [option.label for option in maps.options] == ["buffer 102.4 kB", "buffer 10240 kB"]
+    assert maps.title == "Gain in goodput over cubic, here and published"
+    assert len(points.options) == 1
+    (alone,) = grid_slots(fund_runs(buffers=(1_000_000,)), Palette.of([]), "e1")
+    assert [option.label for option in alone.options] == ["buffer 1000 kB"]
+
+
+def test_the_baseline_alone_gains_nothing_and_is_still_beside_the_published():
+    runs = fund_runs().runs
+    beside = grid.find(RunSet.from_frames({"runs": runs[runs["ccas"] == "cubic"]}, experiment="fund2023"))
+    assert list(grid.names(beside)) == ["goodput_against_published"]
+
+
+def test_a_bbr_without_the_baseline_has_no_gain_and_is_still_beside_the_published():
+    runs = fund_runs().runs
+    beside = grid.find(RunSet.from_frames({"runs": runs[runs["ccas"] == "bbr1"]}, experiment="fund2023"))
+    assert list(grid.names(beside)) == ["goodput_against_published"]
 
 
 @pytest.mark.parametrize("few", [{"rates": (50e6,)}, {"rtts": (0.005,)}], ids=["row", "column"])

@@ -64,9 +64,20 @@ class Beside:
     paper's ``mean``, ``sd`` and ``gain``, which are NaN where nothing was published."""
 
     @property
+    def values(self) -> tuple[str, str]:
+        """Columns of ``table`` that heat maps show: ours and the paper's."""
+        return ("our_gain", "gain") if self.grid.baseline is not None else ("ours", "mean")
+
+    @property
     def compared(self) -> tuple[str, ...]:
-        """Congestion controls that get a heat map."""
-        return tuple(sorted(set(self.table["cca"]) - {self.grid.baseline}))
+        """Congestion controls that get a heat map; a gain needs the baseline beside it."""
+        present = self.table[self.table[self.values[0]].notna()]
+        return tuple(sorted(set(present["cca"]) - {self.grid.baseline}))
+
+    @property
+    def mapped(self) -> tuple[Panel, ...]:
+        """Panels that have heat maps."""
+        return self.panels if self.compared else ()
 
     @property
     def both(self) -> pd.DataFrame:
@@ -138,8 +149,7 @@ def heat_maps(beside: Beside, panel: Panel) -> go.Figure:
     Where nothing was published at the values of the panel, ours are alone.
     """
     names, rows = beside.compared, panel.of(beside.table)
-    values = ("our_gain", "gain") if beside.grid.baseline is not None else ("ours", "mean")
-    sides = dict(zip(("here", beside.grid.label), values, strict=True))
+    sides = dict(zip(("here", beside.grid.label), beside.values, strict=True))
     if rows["mean"].isna().all():
         del sides[beside.grid.label]
     titles = [f"{name}, {whose}" for name in names for whose in sides]
@@ -259,7 +269,7 @@ def names(beside: Beside) -> dict[str, Panel | None]:
     """Name of a figure → the panel whose heat maps it shows; None for the scatter."""
     metric = beside.measure.slug
     maps = f"{metric}_gain_beside_published" if beside.grid.baseline else f"{metric}_beside_published"
-    held = {f"{maps}[{panel.label}]" if panel.label else maps: panel for panel in beside.panels}
+    held = {f"{maps}[{panel.label}]" if panel.label else maps: panel for panel in beside.mapped}
     return {**held, **({} if beside.both.empty else {f"{metric}_against_published": None})}
 
 

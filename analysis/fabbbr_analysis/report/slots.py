@@ -98,7 +98,7 @@ def grid_slots(run_set: RunSet, palette: Palette, prefix: str) -> list[Slot]:
     beside = grid.find(run_set)
     if beside is None:
         return []
-    held = [(panel.label, grid.heat_maps(beside, panel)) for panel in beside.panels]
+    held = [(panel.label, grid.heat_maps(beside, panel)) for panel in beside.mapped]
     drawn = {
         "maps": (
             beside.title,
