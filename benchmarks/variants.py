@@ -73,7 +73,9 @@ def tso(segments: str) -> Edit:
 
 def initial_window(segments: str) -> Edit:
     """Set it on every route of the hosts."""
-    change = f"ip route | while read -r route; do ip route change $route initcwnd {segments}; done"
+    # "linkdown" is told of a route and not taken.
+    routes = "ip route | sed 's/ linkdown//'"
+    change = f"{routes} | while read -r route; do ip route change $route initcwnd {segments}; done"
     return _on_hosts("sh", "-c", change)
 
 

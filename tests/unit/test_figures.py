@@ -21,6 +21,7 @@ from fabbbr_analysis.figures.measures import BY_COLUMN, CONDITIONS, MEASURES
 from fabbbr_analysis.figures.sampling import keep_extremes
 from fabbbr_analysis.figures.style import Palette, flow_dash, shade
 from fabbbr_analysis.figures.sweep import Sweep
+from fabbbr_analysis.report.slots import grid_slots
 from fabbbr_analysis.runset import RunSet
 from fabbbr_analysis.summary import summarise
 
@@ -351,7 +352,7 @@ def fund_runs(rates=(50e6, 250e6), rtts=(0.005, 0.05, 0.2), buffers=(102_400, 10
     rows = [
         {
             "cell_id": str(number), "condition": str(number // 2), "status": "certified", "ccas": cca,
-            "buffer_bytes": buffer, "rate_bps": rate, "rtt_s": rtt,
+            "buffer_bytes": float(buffer), "rate_bps": rate, "rtt_s": rtt,
             "goodput_bps": wobble * 0.5 * rate * (1 if cca == "cubic" else 1 + gain),
         }
         for number, (cca, buffer, rate, rtt, wobble) in enumerate(conditions)
@@ -392,9 +393,37 @@ def test_runs_that_are_not_certified_are_not_beside_the_published():
     assert sorted(beside.table["ours_n"].unique()) == [1, 2]
 
 
-@pytest.mark.parametrize(
-    "few", [{"rates": (50e6,)}, {"rates": (51e6, 251e6)}, {"rtts": (0.005,)}], ids=["row", "other", "column"]
-)
+def test_where_nothing_was_published_our_gain_stands_alone():
+    """A buffer of 1 MB is what a reader asks about next."""
+    beside = grid.find(fund_runs(buffers=(1_000_000,)))
+    (panel,) = beside.panels
+    (ours,) = grid.heat_maps(beside, panel).data
+    assert np.array(ours.z, dtype=float) == pytest.approx(np.full((2, 3), 50.0))
+    assert list(grid.names(beside)) == ["goodput_gain_beside_published[buffer 1000 kB]"]
+
+
+def test_the_report_has_the_heat_maps_of_each_buffer_and_the_scatter():
+    maps, points = grid_slots(fund_runs(), Palette.of([]), "e1")
+    assert [option.label for option in maps.options] == ["buffer 102.4 kB", "buffer 10240 kB"]
+    assert maps.title == "Gain in goodput over cubic, here and published"
+    assert len(points.options) == 1
+    (alone,) = grid_slots(fund_runs(buffers=(1_000_000,)), Palette.of([]), "e1")
+    assert [option.label for option in alone.options] == ["buffer 1000 kB"]
+
+
+def test_the_baseline_alone_gains_nothing_and_is_still_beside_the_published():
+    runs = fund_runs().runs
+    beside = grid.find(RunSet.from_frames({"runs": runs[runs["ccas"] == "cubic"]}, experiment="fund2023"))
+    assert list(grid.names(beside)) == ["goodput_against_published"]
+
+
+def test_a_bbr_without_the_baseline_has_no_gain_and_is_still_beside_the_published():
+    runs = fund_runs().runs
+    beside = grid.find(RunSet.from_frames({"runs": runs[runs["ccas"] == "bbr1"]}, experiment="fund2023"))
+    assert list(grid.names(beside)) == ["goodput_against_published"]
+
+
+@pytest.mark.parametrize("few", [{"rates": (50e6,)}, {"rtts": (0.005,)}], ids=["row", "column"])
 def test_there_is_no_heat_map_of_a_single_line(few):
     assert grid.find(fund_runs(**few, buffers=(102_400,))) is None
 

@@ -51,7 +51,7 @@ class Panel:
 
 @dataclass(frozen=True, kw_only=True)
 class Beside:
-    """Conditions that both we and a paper have."""
+    """Our conditions in the axes of a published grid, and what was published of them."""
 
     measure: Measure
     grid: Grid
@@ -60,13 +60,29 @@ class Beside:
     up: ConditionColumn
     panels: tuple[Panel, ...]
     table: pd.DataFrame
-    """One row per condition: ``cca``, the axes, ``ours`` and ``mean`` (the paper's), each with its ``_sd`` or
-    ``sd``, and both gains over the baseline, NaN without one."""
+    """One row per condition of ours: ``cca``, the axes, ``ours`` with ``ours_sd`` and ``our_gain``, and the
+    paper's ``mean``, ``sd`` and ``gain``, which are NaN where nothing was published."""
+
+    @property
+    def values(self) -> tuple[str, str]:
+        """Columns of ``table`` that heat maps show: ours and the paper's."""
+        return ("our_gain", "gain") if self.grid.baseline is not None else ("ours", "mean")
 
     @property
     def compared(self) -> tuple[str, ...]:
-        """Congestion controls that get a heat map."""
-        return tuple(sorted(set(self.table["cca"]) - {self.grid.baseline}))
+        """Congestion controls that get a heat map; a gain needs the baseline beside it."""
+        present = self.table[self.table[self.values[0]].notna()]
+        return tuple(sorted(set(present["cca"]) - {self.grid.baseline}))
+
+    @property
+    def mapped(self) -> tuple[Panel, ...]:
+        """Panels that have heat maps."""
+        return self.panels if self.compared else ()
+
+    @property
+    def both(self) -> pd.DataFrame:
+        """The conditions that were published too."""
+        return self.table[self.table["mean"].notna()]
 
     @property
     def title(self) -> str:
@@ -87,7 +103,8 @@ def find(run_set: RunSet) -> Beside | None:
 
 def _beside(runs: pd.DataFrame, measure: Measure, grid: Grid) -> Beside | None:
     ours = _our_means(runs, measure, grid)
-    table = ours.merge(_rounded(grid.table.assign(gain=_gains(grid)), grid.axes), on=["cca", *grid.axes])
+    theirs = _rounded(grid.table.assign(gain=_gains(grid)), grid.axes)
+    table = ours.merge(theirs, on=["cca", *grid.axes], how="left")
     varied = sorted(grid.axes, key=lambda column: -table[column].nunique())
     if len(table) < _FEWEST_POINTS or len(varied) < 2 or table[varied[1]].nunique() < 2:
         return None
@@ -129,19 +146,22 @@ def _named(condition: ConditionColumn, value: float) -> str:
 
 
 def heat_maps(beside: Beside, panel: Panel) -> go.Figure:
-    """Draw a row per congestion control: ours on the left, the paper's on the right, in the same colours."""
-    names, gains = beside.compared, beside.grid.baseline is not None
-    titles = [f"{name}, {whose}" for name in names for whose in ("here", beside.grid.label)]
+    """Draw a row per congestion control: ours on the left, the paper's on the right, in the same colours.
+
+    Where nothing was published at the values of the panel, ours are alone.
+    """
+    names, rows = beside.compared, panel.of(beside.table)
+    sides = dict(zip(("here", beside.grid.label), beside.values, strict=True))
+    if rows["mean"].isna().all():
+        del sides[beside.grid.label]
+    titles = [f"{name}, {whose}" for name in names for whose in sides]
     figure = make_subplots(
-        rows=len(names), cols=2, subplot_titles=titles, shared_xaxes=True, shared_yaxes=True,
+        rows=len(names), cols=len(sides), subplot_titles=titles, shared_xaxes=True, shared_yaxes=True,
         horizontal_spacing=0.04, vertical_spacing=0.28 / (len(names) + 1),
         figure=canvas.empty(height=_ROW_HEIGHT * len(names)),
     )  # fmt: skip
-    rows = panel.of(beside.table)
-    for row, name in enumerate(names, start=1):
-        own = rows[rows["cca"] == name]
-        for column, value in enumerate(("our_gain", "gain") if gains else ("ours", "mean"), start=1):
-            figure.add_trace(_heat_map(beside, own, value), row=row, col=column)
+    for (row, name), (column, value) in itertools.product(enumerate(names, 1), enumerate(sides.values(), 1)):
+        figure.add_trace(_heat_map(beside, rows[rows["cca"] == name], value), row=row, col=column)
     figure.update_layout(coloraxis=_colours(beside), margin={"t": 40})
     figure.update_xaxes(title_text=_label(beside.across), row=len(names))
     figure.update_yaxes(title_text=_label(beside.up), col=1)
@@ -150,7 +170,7 @@ def heat_maps(beside: Beside, panel: Panel) -> go.Figure:
 
 def _heat_map(beside: Beside, rows: pd.DataFrame, value: str) -> go.Heatmap:
     factor = 100.0 if beside.grid.baseline is not None else beside.measure.factor
-    wide = rows.pivot_table(index=beside.up.column, columns=beside.across.column, values=value) * factor
+    wide = rows.pivot(index=beside.up.column, columns=beside.across.column, values=value) * factor
     across, up = wide.columns.to_numpy(dtype=np.float64), wide.index.to_numpy(dtype=np.float64)
     return go.Heatmap(
         x=[f"{each:g}" for each in across * beside.across.factor],
@@ -181,12 +201,12 @@ def _label(condition: ConditionColumn) -> str:
 def scatter(beside: Beside, palette: Palette) -> go.Figure:
     """Draw every mean of ours over the paper's, with the standard deviation of the runs of both."""
     figure = canvas.empty(height=560)
-    for name, rows in beside.table.groupby("cca", sort=True):
+    for name, rows in beside.both.groupby("cca", sort=True):
         look = palette[str(name)]
         for place, panel in enumerate(beside.panels):
             symbol = look.open_symbol if place % 2 == 0 and len(beside.panels) > 1 else look.symbol
             _add_points(figure, beside, panel.of(rows), _Points(str(name), panel.label, look.colour, symbol))
-    values = beside.table[["ours", "mean"]].to_numpy() * beside.measure.factor
+    values = beside.both[["ours", "mean"]].to_numpy() * beside.measure.factor
     _add_diagonals(figure, float(values.min()), float(values.max()))
     log = beside.measure.log_by_nature or values.max() > 10 * values.min() > 0
     figure.update_xaxes(
@@ -251,8 +271,8 @@ def names(beside: Beside) -> dict[str, Panel | None]:
     """Name of a figure → the panel whose heat maps it shows; None for the scatter."""
     metric = beside.measure.slug
     maps = f"{metric}_gain_beside_published" if beside.grid.baseline else f"{metric}_beside_published"
-    held = {f"{maps}[{panel.label}]" if panel.label else maps: panel for panel in beside.panels}
-    return {**held, f"{metric}_against_published": None}
+    held = {f"{maps}[{panel.label}]" if panel.label else maps: panel for panel in beside.mapped}
+    return {**held, **({} if beside.both.empty else {f"{metric}_against_published": None})}
 
 
 def draw(beside: Beside, panel: Panel | None, palette: Palette) -> go.Figure:

@@ -106,17 +106,17 @@ def grid_slots(run_set: RunSet, palette: Palette, prefix: str) -> list[Slot]:
     beside = grid.find(run_set)
     if beside is None:
         return []
-    held = [(panel.label, grid.heat_maps(beside, panel)) for panel in beside.panels]
+    held = [(panel.label, grid.heat_maps(beside, panel)) for panel in beside.mapped]
     drawn = {
         "maps": (
             beside.title,
-            f"Means of certified runs on the left, {beside.grid.label} on the right, in the same colours.",
+            f"Means of certified runs on the left, {beside.grid.label} on the right where they measured it.",
             held,
         ),
         "scatter": (
             f"{beside.measure.title} of every condition, here and published",
             "Bars are the standard deviation of the runs; between the dotted lines both agree within 5 %.",
-            [("", grid.scatter(beside, palette))],
+            [("", grid.scatter(beside, palette))] if not beside.both.empty else [],
         ),
     }
     return [
@@ -132,6 +132,7 @@ def grid_slots(run_set: RunSet, palette: Palette, prefix: str) -> list[Slot]:
             wide=True,
         )
         for kind, (title, caption, figures) in drawn.items()
+        if figures
     ]
 
 
