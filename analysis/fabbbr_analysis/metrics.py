@@ -45,6 +45,7 @@ def of_cell(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
     span_s = _span_s(flows, "receiver_s")
     bottleneck = _during(queue_of(tables.queues, cell.trunk), _zero_s(flows), _end_s(flows))
     goodput_bps = _rate_bps(_complete_sum(flows, "received_bytes"), span_s)
+    sized = flows[flows["flow"].isin([flow.index for flow in cell.flows if flow.size is not None])]
     return {
         "goodput_bps": goodput_bps,
         "goodput_steady_bps": steady_goodput_bps(flows, tables.intervals, warm_up_s=cell.warm_up.seconds),
@@ -59,8 +60,8 @@ def of_cell(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
         "jain_flows": jain_of_flows(flows),
         "jain_groups": jain_of_groups(flows),
         "convergence_s": convergence_s(flows, tables.intervals),
-        "completion_mean_s": _complete(flows, "completion_s", np.mean),
-        "completion_max_s": _complete(flows, "completion_s", np.max),
+        "completion_mean_s": _complete(sized, "completion_s", np.mean),
+        "completion_max_s": _complete(sized, "completion_s", np.max),
     }
 
 

@@ -433,6 +433,33 @@ def test_a_small_grid_crosses_the_axes_that_vary_most():
     assert (beside.across.column, beside.up.column, len(beside.panels)) == ("rtt_s", "buffer_bytes", 1)
 
 
+def kfoury_runs():
+    """Two runs of each condition at two rates and delays; without loss tables have none, not zero."""
+    conditions = itertools.product((0.1, 1.0), (20e6, 1e9), (0.01, 0.1), (None, 1e-4), (0.7, 0.9))
+    rows = [
+        {
+            "cell_id": str(number), "condition": str(number // 2),
+            "status": "certified", "ccas": "bbr2,cubic",
+            "buffer_bdp": buffer, "rate_bps": rate, "rtt_s": rtt, "loss_ratio": loss, "jain_flows": index,
+        }
+        for number, (buffer, rate, rtt, loss, index) in enumerate(conditions)
+    ]  # fmt: skip
+    return RunSet.from_frames({"runs": pd.DataFrame(rows)}, experiment="kfoury_5_5c")
+
+
+def test_kfourys_grid_of_fairness_has_a_panel_for_each_buffer_and_loss():
+    beside = grid.find(kfoury_runs())
+    assert beside.title == "Jain's index over flows, here and published"
+    assert [panel.label for panel in beside.panels] == [
+        f"buffer {buffer} BDP, random loss {loss} %" for buffer in ("0.1", "1") for loss in ("0", "0.01")
+    ]
+    ours, theirs = grid.heat_maps(beside, beside.panels[0]).data
+    assert [list(ours.x), list(ours.y)] == [["10", "100"], ["20", "1000"]]
+    assert np.array(ours.z, dtype=float) == pytest.approx(np.full((2, 2), 0.8))
+    # From the labels of Fig. 13(a): 8 and 1 % of the link at 20 Mbit/s and 10 ms.
+    assert float(theirs.z[0][0]) == pytest.approx(81 / (2 * 65), abs=0.0005)
+
+
 def test_an_experiment_without_a_published_grid_has_none(f10):
     assert grid.find(f10) is None
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabbbr import model
-from fabbbr.units import Duration, Rate
+from fabbbr.units import Duration, Rate, Size
 from fabbbr_analysis import metrics
 
 NAN = float("nan")
@@ -24,7 +24,8 @@ class Tables:
     queues: pd.DataFrame
 
 
-def cell(flows=1, steps=(), warm_up="2 s", rate="8 Mbit/s"):
+def cell(flows=1, steps=(), warm_up="2 s", rate="8 Mbit/s", sized=()):
+    """``sized``: numbers of the flows that have a size instead of a duration."""
     return model.Cell(
         id="c", experiment="e", condition="c", axes={}, repetition=1, seed=1,
         hosts=(model.Host(name="h1"), model.Host(name="h2")),
@@ -40,7 +41,8 @@ def cell(flows=1, steps=(), warm_up="2 s", rate="8 Mbit/s"):
         flows=tuple(
             model.Flow(
                 index=i, group="g", cca="bbr1", sender="h1", receiver="h2",
-                start=Duration.parse("0 s"), duration=Duration.parse("10 s"),
+                start=Duration.parse("0 s"), duration=None if i in sized else Duration.parse("10 s"),
+                size=Size.parse("1 MB") if i in sized else None,
                 rtt=Duration.parse(f"{40 + 10 * i} ms"),
             )
             for i in range(flows)
@@ -342,10 +344,17 @@ def test_convergence_needs_intervals_of_a_second():
     assert of(flow_rows(1.0, 1.0), intervals)["convergence_s"] is None
 
 
-def test_completion_is_known_when_every_flow_completed():
-    found = of(flow_rows(1.0, 1.0, completion_s=[2.0, 4.0]))
-    assert (found["completion_mean_s"], found["completion_max_s"]) == (3.0, 4.0)
-    assert of(flow_rows(1.0, 1.0, completion_s=[2.0, NAN]))["completion_max_s"] is None
+def test_completion_is_known_when_every_flow_that_has_a_size_completed():
+    def completion(*seconds, sized):
+        flows = flow_rows(*[1.0] * len(seconds), completion_s=list(seconds))
+        found = of(flows, of_cell=cell(flows=len(seconds), sized=sized))
+        return found["completion_mean_s"], found["completion_max_s"]
+
+    assert completion(2.0, 4.0, sized=(0, 1)) == (3.0, 4.0)
+    assert completion(2.0, NAN, sized=(0, 1)) == (None, None)
+    # Short flows beside a long one that has no size.
+    assert completion(2.0, NAN, 4.0, sized=(0, 2)) == (3.0, 4.0)
+    assert completion(NAN, sized=()) == (None, None)
 
 
 @given(st.lists(st.floats(0, 1e9), min_size=1, max_size=4), st.floats(0.5, 100))

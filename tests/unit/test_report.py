@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from fabbbr.errors import AnalysisError, StoreError
 from fabbbr.model import CellManifest, Certificate, Check, CongestionControl
 from fabbbr.store import RunFolder
-from fabbbr.units import Duration
+from fabbbr.units import Duration, Rate
 from fabbbr_analysis.claims import RULES_VERSION
 from fabbbr_analysis.figures.catalogue import palette_of
 from fabbbr_analysis.report import write_comparison, write_report
@@ -25,7 +25,7 @@ from fabbbr_analysis.report.certificates import collect
 from fabbbr_analysis.report.diagram import buffers, in_words, spread
 from fabbbr_analysis.report.diagram import drawing as path_drawing
 from fabbbr_analysis.report.findings import findings
-from fabbbr_analysis.report.provenance import facts, rerun_command
+from fabbbr_analysis.report.provenance import conditions, facts, rerun_command
 from fabbbr_analysis.report.slots import embed, overview_slots
 from fabbbr_analysis.report.wording import interval, limits, mean, number
 from fabbbr_analysis.summary import summarise
@@ -433,6 +433,32 @@ def test_steps_and_warm_up_reach_the_reader_of_the_conditions(runs, tmp_path):
     changed = synthetic.changed(runs[0], manifest=manifest.model_copy(update={"cells": cells}))
     text = Document(write_report([changed], tmp_path).read_text(encoding="utf-8")).text
     assert "Left out of steady state 7 s" in text
+
+
+def test_limits_marks_and_every_mtu_reach_the_reader_of_the_conditions(runs):
+    manifest = runs[0].manifest
+    rate, waited = Rate.parse("8.5 Mbit/s"), Duration.parse("242 us")
+
+    def with_marks(link):
+        if link.bottleneck is None:
+            return link
+        return link.model_copy(
+            update={"bottleneck": link.bottleneck.model_copy(update={"ce_threshold": waited})}
+        )
+
+    first, second, *_ = manifest.cells
+    limited = [flow.model_copy(update={"maxrate": rate}) for flow in first.flows]
+    marked = [with_marks(link) for link in second.links]
+    cells = (
+        first.model_copy(update={"flows": tuple(limited), "mtu_bytes": 9000}),
+        second.model_copy(update={"links": tuple(marked), "ecn": True}),
+    )
+    changed = manifest.model_copy(update={"cells": cells})
+    said = {fact.name: fact.value for fact in conditions(changed)}
+    assert said["MTU"] == "1500 and 9000 bytes"
+    assert said["Limit of a connection"] == "8.5 Mbit/s by fq"
+    assert said["ECN"] == "off and on, marking what has waited 242 us"
+    assert {"Limit of a connection", "ECN"}.isdisjoint(fact.name for fact in conditions(manifest))
 
 
 def test_the_templates_ship_with_the_package():

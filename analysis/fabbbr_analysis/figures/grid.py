@@ -115,8 +115,8 @@ def _beside(runs: pd.DataFrame, measure: Measure, grid: Grid) -> Beside | None:
 
 def _our_means(runs: pd.DataFrame, measure: Measure, grid: Grid) -> pd.DataFrame:
     # Tables have no loss where none is injected; a grid has a zero there.
-    known = {"cca": runs["ccas"], "value": runs[measure.column], "loss_ratio": runs["loss_ratio"].fillna(0.0)}
-    present = _rounded(runs.assign(**known), grid.axes)
+    known = runs.assign(cca=runs["ccas"], value=runs[measure.column]).fillna({"loss_ratio": 0.0})
+    present = _rounded(known, grid.axes)
     by = ["cca", *grid.axes]
     ours = present.dropna(subset=["value"]).groupby(by, as_index=False)["value"].agg(["mean", "std", "count"])
     ours = ours.rename(columns={"mean": "ours", "std": "ours_sd", "count": "ours_n"})

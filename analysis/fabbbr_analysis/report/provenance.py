@@ -53,11 +53,15 @@ def conditions(manifest: RunManifest) -> tuple[Fact, ...]:
         Fact(name="Injected loss", value=_losses(cells)),
         Fact(name="Duration", value=spread(_flows(cells, _length))),
         Fact(name="Left out of steady state", value=spread(_sorted(cells, lambda cell: cell.warm_up))),
-        Fact(name="MTU", value=f"{first.mtu_bytes} bytes"),
+        Fact(name="MTU", value=f"{spread(_mtus(cells))} bytes"),
         Fact(name="Sampled every", value=spread(_sorted(cells, lambda cell: cell.sample_period))),
         Fact(name="Repetitions", value=str(max(cell.repetition for cell in cells))),
         Fact(name="Cells", value=str(len(cells))),
     ]
+    if limits := _limits(cells):
+        rows.append(Fact(name="Limit of a connection", value=listing(limits)))
+    if any(cell.ecn for cell in cells):
+        rows.append(Fact(name="ECN", value=spread(distinct(_ecn(cell) for cell in cells))))
     if held := _aggregations(cells):
         rows.append(Fact(name="ACK aggregation", value=spread(held)))
     if first.offloads:
@@ -95,6 +99,24 @@ def _losses(cells: Sequence[Cell]) -> str:
     rates = [str(rate) for rate in sorted({loss.rate for loss in losses})]
     kinds = sorted({f"{loss.model.replace('_', '-')}, {loss.position.replace('_', ' ')}" for loss in losses})
     return f"{spread(rates)}; {spread(kinds)}"
+
+
+def _mtus(cells: Sequence[Cell]) -> list[str]:
+    return [str(mtu) for mtu in sorted({cell.mtu_bytes for cell in cells})]
+
+
+def _limits(cells: Sequence[Cell]) -> list[str]:
+    """What senders hold each connection to, and with what."""
+    flows = [flow for cell in cells for flow in cell.flows]
+    paced = [f"{rate} by the socket" for rate in sorted({one.pacing for one in flows if one.pacing})]
+    return paced + [f"{rate} by fq" for rate in sorted({one.maxrate for one in flows if one.maxrate})]
+
+
+def _ecn(cell: Cell) -> str:
+    if not cell.ecn:
+        return "off"
+    marks = cell.bottleneck.ce_threshold
+    return "on" if marks is None else f"on, marking what has waited {marks}"
 
 
 def _aggregations(cells: Sequence[Cell]) -> list[str]:

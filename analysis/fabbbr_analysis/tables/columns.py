@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from fabbbr_analysis.parse import iperf3
 
-TABLES_VERSION = 5
+TABLES_VERSION = 6
 """Raised when the same raw files give other tables: a parser was mended, a column changed, or they lie
-elsewhere: from 5 on a cell has its own files of samples."""
+elsewhere: from 5 on a cell has its own files of samples, from 6 on completion is of the flows with a size."""
 
 CELLS = pa.schema(
     [
