@@ -1,21 +1,25 @@
 """The published experiments: they plan in every profile, are affordable, and keep what the papers fixed."""
 
+import runpy
+from pathlib import Path
+
 import pytest
 from places import GUEST
 
 from fabbbr import bundled
-from fabbbr.plan import opening
+from fabbbr.plan import link_traces, opening
 from fabbbr.plan.estimate import estimate
 from fabbbr.units import Rate, Ratio
 from fabbbr_analysis import references
 from fabbbr_analysis.claims import all_claims
 from fabbbr_analysis.references import published_grid
 
+ROOT = Path(__file__).parents[2]
 NAMES = bundled.names("experiments")
 PUBLISHED = {
     "fund2023",
     "cardwell_f4", "cardwell_f5", "cardwell_f6", "cardwell_f8", "cardwell_f10", "cardwell_f12", "hm_figure8",
-    "hm_experiment1", "hm_experiment2", "hm_experiment3",
+    "hm_experiment1", "hm_experiment2", "hm_experiment3", "hm_experiment4",
     "kfoury_5_1", "kfoury_5_2", "kfoury_5_3", "kfoury_5_4", "kfoury_5_5a", "kfoury_5_5a_100", "kfoury_5_5b",
     "kfoury_5_5c", "kfoury_5_6", "kfoury_5_7", "kfoury_5_8", "kfoury_5_9",
     "knit6_cdf", "knit6_e1", "knit6_e2", "knit6_e3", "knit6_e4", "knit6_e5", "knit6_e6",
@@ -151,3 +155,12 @@ def test_every_claim_that_an_experiment_names_is_judged_on_that_experiment():
         experiment = planned(name).experiment
         for claim in experiment.claims:
             assert about[claim] in (name, *FIGURES_OF_THE_SAME_RUNS.get(name, ()))
+
+
+def test_the_trace_of_experiment_4_is_what_its_script_makes_and_has_the_published_mean():
+    script = runpy.run_path(str(ROOT / "scripts" / "make-lte-trace"))
+    times = script["opportunities_ms"](5.96e6, 140, 1)
+    trace = planned("hm_experiment4").cells[0].bottleneck.trace
+    assert link_traces.Trace(opportunities_ms=tuple(times)).link("lte_like.up") == trace
+    assert trace.length_ms == 140_000
+    assert trace.opportunities * 12_000 / 140 == pytest.approx(5.96e6, rel=1e-4)

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fabbbr.agent import gate
 from fabbbr.errors import SpecError
 from fabbbr.plan import link_traces
 from fabbbr.plan.link_traces import STANDSTILL, Trace
@@ -69,3 +70,36 @@ def test_a_bad_line_is_refused_by_its_number(text, said):
     with pytest.raises(SpecError) as caught:
         link_traces.parse(text, source="lte.up")
     assert str(caught.value).startswith(said)
+
+
+TIMES = st.lists(st.integers(0, 3000), min_size=1, max_size=300).map(lambda times: (*sorted(times), 3000))
+
+
+@given(TIMES)
+def test_the_gate_reads_the_opportunities_that_were_written(times):
+    written = Trace(opportunities_ms=times).link("t")
+    assert tuple(gate.times_of(written.gaps_ms)) == times
+    assert (written.opportunities, written.length_ms) == (len(times), 3000)
+
+
+@given(TIMES)
+def test_no_second_of_a_trace_has_more_opportunities_than_it_says(times):
+    endless = [number * 3000 + time for number in range(3) for time in times]
+    seconds = [sum(first <= time < first + 1000 for time in endless) for first in endless[: len(times)]]
+    assert Trace(opportunities_ms=times).link("t").most_at_once == max(seconds)
+
+
+@given(TIMES, st.floats(0, 20))
+def test_the_first_opportunity_from_an_instant_on_is_found(times, after_s):
+    follows = gate.Trace(100.0, list(times))
+    number = follows.first_at(100.0 + after_s)
+    assert follows.instant_s(number) >= 100.0 + after_s
+    assert number == 0 or follows.instant_s(number - 1) < 100.0 + after_s
+
+
+@given(st.floats(0, 20))
+def test_even_opportunities_are_found_too(after_s):
+    even = gate.Even(100.0, 0.0021)
+    number = even.first_at(100.0 + after_s)
+    assert even.instant_s(number) >= 100.0 + after_s
+    assert number == 0 or even.instant_s(number - 1) < 100.0 + after_s

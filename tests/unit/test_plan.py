@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from places import GUEST
 
+from fabbbr import limits
 from fabbbr.errors import PlanError, SpecError
+from fabbbr.model import LinkTrace
 from fabbbr.physics import burst_bytes, end_of
 from fabbbr.plan import definitions, expand, link_traces
 from fabbbr.plan.estimate import estimate
@@ -339,16 +341,64 @@ def test_a_warm_up_that_was_given_is_kept():
     assert cell(more="warm_up: 0 s").warm_up == Duration(0)
 
 
-def test_a_trace_gives_the_mean_rate_and_a_step_for_every_change():
+def traced(path="", flows="{cca: cubic, duration: 1 s}", more=""):
+    """A cell of a link with 100 opportunities in the first half of every 200 ms, and one at the end."""
     trace = link_traces.parse("".join(f"{k}\n" for k in range(1, 101)) + "200\n", source="t")
+    text = BASE.format(slice="two_site", rtt="40 ms", path=path, flows=flows, more=more)
+    experiment = read.parse(text.replace("rate: 10 Mbit/s", "trace: t"), source="f.yaml")
+    return expand.cells(experiment, definitions.load, seed=1, traces={"t": trace})[0]
+
+
+def test_a_trace_gives_the_mean_rate_and_its_opportunities():
+    one = traced()
+    assert one.bottleneck.rate == Rate(6_060_000)
+    assert one.steps == ()
+    assert one.bottleneck.trace == LinkTrace(
+        name="t", opportunities=101, length_ms=200, most_at_once=505, gaps_ms="1x100 100"
+    )
+    assert all(queue.trace is None for queue in cell().bottlenecks.values())
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"path": ", aqm: fq_codel"},
+        {"more": "links: {trunk: {aqm: cake}}"},
+        {"flows": "{cca: cubic, duration: 1 s, direction: reverse}"},
+        {"more": "steps: [{at: 0.5 s, buffer: 20 kB}]"},
+    ],
+)
+def test_where_tc_must_hold_the_queue_a_trace_is_a_step_for_every_change_of_its_rate(asked):
+    one = traced(**asked)
+    assert one.bottleneck.trace is None
+    rated = [step for step in one.steps if step.rate is not None]
+    assert [step.at.seconds for step in rated] == [k / 10 for k in range(10)]
+    assert {step.rate for step in rated} == {Rate(12_000_000), Rate(120_000)}
+
+
+def test_a_trace_that_was_not_read_is_said():
     text = BASE.format(slice="two_site", rtt="40 ms", path="", flows="{cca: cubic, duration: 1 s}", more="")
     experiment = read.parse(text.replace("rate: 10 Mbit/s", "trace: t"), source="f.yaml")
-    one = expand.cells(experiment, definitions.load, seed=1, traces={"t": trace})[0]
-    assert one.bottleneck.rate == trace.mean_rate == Rate(6_060_000)
-    assert [step.at.seconds for step in one.steps] == [k / 10 for k in range(10)]
-    assert {step.rate for step in one.steps} == {Rate(12_000_000), Rate(120_000)}
     with pytest.raises(PlanError, match=r"path\.trace: t was not read"):
         expand.cells(experiment, definitions.load, seed=1)
+
+
+def test_a_trace_too_long_to_be_kept_with_every_cell_is_refused(monkeypatch):
+    monkeypatch.setattr(limits, "OPPORTUNITIES", 100)
+    with pytest.raises(PlanError, match="'t' has 101 opportunities; at most 100, cut it"):
+        traced()
+
+
+def test_traces_count_among_the_parts_of_all_cells(monkeypatch):
+    one = traced()
+    untraced = sum(len(part) for part in (one.hosts, one.switches, one.links, one.flows))
+    parts = 2 * (untraced + len("1x100 100"))
+    monkeypatch.setattr(expand, "_CHARACTERS_PER_PART", 1)
+    monkeypatch.setattr(limits, "PARTS", parts)
+    traced()
+    monkeypatch.setattr(limits, "PARTS", parts - 1)
+    with pytest.raises(PlanError, match="flows, steps and traces in all cells"):
+        traced()
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,8 @@ _BY_RTT = column("link rate", "hm_experiment3", ("cca", "rtt_s", "loss_ratio"), 
 _RTTS = every("rtt_s").including(0.002, 0.5)
 _RANDOM = LOSS.at_least(1e-3).including(1e-3)
 
+_ON_TRACE = column("link rate", "hm_experiment4", BY_LOSS, "link_rate_bps")
+
 
 def _lead(loss: float) -> Expression:
     """BBR's link rate over that of its best rival."""
@@ -91,6 +93,18 @@ CLAIMS = claims(
             "BBR link rate at 500 ms / at 100 ms, 1 % loss",
             _BY_RTT["bbr1", 0.5, 0.01] / _BY_RTT["bbr1", 0.1, 0.01],
             Band(high=0.8, strict=True),
+        ),
+        "H4.1": (
+            Part(
+                "BBR link rate at 30 % / at 0.001 % loss, LTE trace",
+                _ON_TRACE["bbr1", 0.30] / _ON_TRACE["bbr1", LOWEST],
+                Band(low=0.9),
+            ),
+            Part(
+                "CUBIC / BBR link rate at 1 % loss, LTE trace",
+                _ON_TRACE["cubic", 0.01] / _ON_TRACE["bbr1", 0.01],
+                Band(high=0.3),
+            ),
         ),
         "H8.1": Part(
             "CUBIC / BBR link rate at 0.001 % loss", cubic_lead(_LINK_RATE), Band(low=1.00, high=1.10)
