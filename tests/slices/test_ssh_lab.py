@@ -215,6 +215,8 @@ def test_ended_while_it_measures_the_machines_are_as_they_were_and_the_same_comm
     while {machine: lab.links(machine) for machine in MACHINES} != before and time.monotonic() < until:
         time.sleep(0.2)
     assert {machine: lab.links(machine) for machine in MACHINES} == before, said
+    if how != signal.SIGKILL:
+        assert lab.left("mid") == ["/var/lib/fabbbr/parts", "/var/lib/fabbbr/slice.json"]
     made = lab.create()
     assert made.returncode == 0, made.stderr
     assert lab.fabbbr("teardown", "study", "--yes").returncode == 0
