@@ -71,7 +71,7 @@ demo: | $(BIN)/.begun
 
 check: setup
 	@scripts/install-packages shellcheck
-	@shellcheck scripts/install-packages scripts/ci-dry-run fabbbr/backends/guest/init.sh .ci/run tests/bpf/able \
+	@shellcheck scripts/install-packages scripts/ci-dry-run scripts/knit6-in-the-double fabbbr/backends/guest/init.sh .ci/run tests/bpf/able \
 		playbooks/roles/bbr/files/bpf/fab-bbr-bpf
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .

@@ -29,6 +29,11 @@ UNEXPECTED = 1
 INTERRUPTED = 130
 _RUNS = ("run", "repeat")
 """Modules whose commands run cells."""
+_KEPT = {
+    **dict.fromkeys(_RUNS, "; finished cells are kept, the same command continues"),
+    "slice": "; what was reached is remembered, the same command continues",
+}
+"""Module → what to say to who interrupted it."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,14 +51,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _status(argv: Sequence[str] | None, output: Stream | None) -> int:
-    kept = "what was reached is remembered"
+    kept = ""
     try:
         arguments = _parsed(argv)
         if output is not None:
             # Nobody reads what a run says: no reason to stop it. What only prints has nothing else to do.
             output.quit_early = arguments.module not in _RUNS
-        if arguments.module in _RUNS:
-            kept = "finished cells are kept"
+        kept = _KEPT.get(arguments.module, "")
         signal.signal(signal.SIGTERM, _as_interrupt)
         module = importlib.import_module(f"fabbbr.commands.{arguments.module}")
         return int(module.main(arguments))
@@ -63,7 +67,7 @@ def _status(argv: Sequence[str] | None, output: Stream | None) -> int:
         print(visible(f"fabbbr: {error}"), file=sys.stderr)  # noqa: T201
         return error.exit_status
     except KeyboardInterrupt:
-        print(f"\nfabbbr: interrupted; {kept}, the same command continues", file=sys.stderr)  # noqa: T201
+        print(f"\nfabbbr: interrupted{kept}", file=sys.stderr)  # noqa: T201
         return INTERRUPTED
     except ReaderGoneError:
         return 0

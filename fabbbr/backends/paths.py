@@ -9,7 +9,7 @@ import select
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from fabbbr.backends.agent import ALONE
@@ -119,9 +119,12 @@ def _talking(channel: Channel) -> Iterator[_Talk]:
     if put.returncode != 0:
         message = f"the agent cannot be put to {path}: {put.stderr.decode(errors='replace').strip()}"
         raise BackendError(message)
-    with channel.conversation((*ALONE, *python(path, "agent.paths"))) as process:
-        yield _Talk(process)
-    channel.run(("rm", "-rf", posixpath.dirname(path)))
+    try:
+        with channel.conversation((*ALONE, *python(path, "agent.paths"))) as process:
+            yield _Talk(process)
+    finally:
+        with suppress(BackendError):
+            channel.run(("rm", "-rf", posixpath.dirname(path)))
 
 
 class _Talk:

@@ -7,16 +7,20 @@ from collections.abc import Mapping
 from fabbbr.backends.base import Report, Task
 from fabbbr.backends.channel import Channel
 from fabbbr.backends.machines import carry_out
-from fabbbr.errors import UsageError
+from fabbbr.errors import PlaceLostError, UsageError
 from fabbbr.testbed import Testbed
 
 
 class StandingMachines:
-    """The machines of ``testbed`` as a backend; ``channels`` is machine → the way there."""
+    """The machines of ``testbed`` as a backend; ``channels`` is machine → the way there.
 
-    def __init__(self, testbed: Testbed, channels: Mapping[str, Channel]) -> None:
+    ``ask`` is the command that says how they are, for whoever finds them out of reach.
+    """
+
+    def __init__(self, testbed: Testbed, channels: Mapping[str, Channel], ask: str) -> None:
         self.testbed = testbed
         self._channels = channels
+        self._ask = ask
 
     def cells_at_once(self, asked: int | None) -> int:
         """One: they would share machines and paths."""
@@ -27,7 +31,11 @@ class StandingMachines:
 
     def execute(self, task: Task) -> Report:
         """A part on each machine."""
-        return carry_out(task, self.testbed, self._channels)
+        try:
+            return carry_out(task, self.testbed, self._channels)
+        except PlaceLostError as error:
+            message = f"{error}; '{self._ask}' says what is still there"
+            raise PlaceLostError(message) from error
 
     def close(self) -> None:
         """The machines stay as they are."""

@@ -12,13 +12,13 @@ FABBBR = Path(sys.executable).with_name("fabbbr")
 LIFE = """\
 set -eu
 fabbbr slice create study --slice two_site --sites DALL,SALT --yes {prepare}
-fabbbr slice run study {experiment} --set path.rtt='26 ms' --out run --json >run.json
+fabbbr slice run study {experiment} --set path.rtt='26 ms' --set cca=bbr1,bbr2 --out run --json >run.json
 fabbbr slice renew study --for 48h
 fabbbr slice teardown study --yes
 fabbbr slice list --json
 """
 AS_THEY_ARE = (
-    "--prepare-with fabbbr_ccas=[] --prepare-with tcp_host_iperf3_minimum=\"''\" "
+    "--prepare-with fabbbr_ccas=[bbr2] --prepare-with tcp_host_iperf3_minimum=\"''\" "
     "--prepare-with tcp_host_tolerate_missing=true --prepare-with tcp_host_persistent=false"
 )
 """Nodes of the double have the programs of this machine, and no way to others; their kernel is shared."""
@@ -43,7 +43,13 @@ def test_the_whole_life_of_a_slice_of_three_machines_at_two_sites(life, tmp_path
     told = json.loads((tmp_path / "run.json").read_text())
     assert len(told["certified"]) == 2
     assert told["failed"] == told["uncertified"] == {}
-    manifest = json.loads(next((tmp_path / "run" / "cells").glob("*/manifest.json")).read_text())
+    manifests = [
+        json.loads(path.read_text()) for path in (tmp_path / "run" / "cells").glob("*/manifest.json")
+    ]
+    ran = {each["kernel_name"] for one in manifests for each in one["provenance"]["congestion_controls"]}
+    assert ran == {"bbr", "fab_bbr2"}
+    assert "fabbbr guest repeat run" in outcome.output
+    manifest = manifests[0]
     place = manifest["provenance"]["testbed"]
     assert place["backend"] == "fabric"
     assert place["network_rtt_s"]["trunk"] == pytest.approx(0.026, abs=0.001)

@@ -91,8 +91,8 @@ def test_the_study_goes_from_create_to_teardown_beside_the_double(tmp_path, imag
     assert printed(cells[-1]).endswith("slice bbr_study is gone\n")
     (run,) = open_runs([tmp_path / "runs/study"])
     assert dict(zip(run.runs["ccas"], run.runs["status"], strict=True)) == {
-        "cubic": "certified",
         "bbr1": "certified",
+        "bbr2": "certified",
     }
     assert plots(cells) == 1
     asked = [json.loads(line) for line in (log / "requests.jsonl").read_text().splitlines()]

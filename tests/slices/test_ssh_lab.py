@@ -215,6 +215,8 @@ def test_ended_while_it_measures_the_machines_are_as_they_were_and_the_same_comm
     while {machine: lab.links(machine) for machine in MACHINES} != before and time.monotonic() < until:
         time.sleep(0.2)
     assert {machine: lab.links(machine) for machine in MACHINES} == before, said
+    if how != signal.SIGKILL:
+        assert lab.left("mid") == ["/var/lib/fabbbr/parts", "/var/lib/fabbbr/slice.json"]
     made = lab.create()
     assert made.returncode == 0, made.stderr
     assert lab.fabbbr("teardown", "study", "--yes").returncode == 0
@@ -249,7 +251,11 @@ def test_an_experiment_runs_on_hosts_that_are_reached_by_ssh(lab):
         assert all(check["passed"] for check in manifest["certificate"]["checks"])
     assert (out / "report.html").exists()
     assert {machine: lab.links(machine) for machine in MACHINES} == before
-    assert lab.left("mid") == ["/var/lib/fabbbr/lock", "/var/lib/fabbbr/parts", "/var/lib/fabbbr/slice.json"]
+    assert lab.left("mid") == [
+        "/var/lib/fabbbr/parts",
+        "/var/lib/fabbbr/parts/lock",
+        "/var/lib/fabbbr/slice.json",
+    ]
     again = lab.fabbbr(*words)
     assert sorted(json.loads(again.stdout)["skipped"]) == sorted(told["certified"])
     assert lab.fabbbr("teardown", "study", "--yes").returncode == 0

@@ -89,6 +89,12 @@ class Deployment:
             if element in made.machines:
                 self._ground.restart_machine(element)
 
+    def strike(self, made: Slice) -> None:
+        """Have machines that stand meet with the faults that are waiting for one."""
+        with made.lock:
+            for machine in [made.machines[each] for each in made.live & made.machines.keys()]:
+                self._strike_machine(made, machine)
+
     def _take_away(self, made: Slice, wanted: Changes) -> None:
         with made.lock:
             for plug in wanted.gone_plugs:
@@ -201,12 +207,6 @@ class Deployment:
         made.mark(machine.id, "Active")
         self._event("node", slice=made.name, node=machine.name, address=machine.management)
         self._strike_machine(made, machine)
-
-    def strike(self, made: Slice) -> None:
-        """Have machines that stand meet with the faults that are waiting for one."""
-        with made.lock:
-            for machine in [made.machines[each] for each in made.live & made.machines.keys()]:
-                self._strike_machine(made, machine)
 
     def _strike_machine(self, made: Slice, machine: Machine) -> None:
         dies = self._faults.for_node("node-dies", node=machine.name, site=machine.site)
