@@ -132,8 +132,8 @@ def _wrong_host_settings(expected: Expected, answers: _Answers) -> Iterator[str]
         for feature, wanted in (*((each, "off") for each in at.off), *((each, "on") for each in at.on)):
             state = re.search(rf"^{_ETHTOOL_NAMES[feature]}: (\w+)", features, re.MULTILINE)
             if state is None or state[1] != wanted:
-                told = state[1] if state is not None else "not told"
-                yield f"{at.interface.name}: {feature} is {told}, not {wanted}"
+                found = state[1] if state is not None else "not told"
+                yield f"{at.interface.name}: {feature} is {found}, not {wanted}"
 
 
 _ETHTOOL_NAMES = {

@@ -21,9 +21,10 @@ from fabbbr_analysis.claims.records import (
     VerdictText,
 )
 from fabbbr_analysis.claims.sample import MissingConditionError, Sample
+from fabbbr_analysis.claims.ways import Way
 from fabbbr_analysis.stats import expanded_percentiles
 
-RULES_VERSION = 1
+RULES_VERSION = 2
 """Raised by one whenever the same runs may get another verdict, value or interval.
 
 That is when a formula, a band, what a quantity is, the resampling or the rule below changes. Words, new
@@ -118,7 +119,12 @@ def _not_run(part: Part, reason: str, n: int | None) -> PartVerdict:
 
 
 def judge_claim(
-    claim: Claim, observations: Observations, *, seed: int, remarks: Sequence[str] = ()
+    claim: Claim,
+    observations: Observations,
+    *,
+    seed: int,
+    remarks: Sequence[str] = (),
+    losses: Way | None = None,
 ) -> Verdict:
     """Judge all parts of a claim; the worst decides, because a claim says all of them.
 
@@ -153,6 +159,7 @@ def judge_claim(
         predicate=claim.predicate,
         reason="; ".join([deciding.reason, *notes]),
         rules_version=RULES_VERSION,
+        losses=losses,
         details=tuple(kept) if len(kept) > 1 else (),
     )
 
