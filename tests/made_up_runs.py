@@ -20,6 +20,10 @@ class Runs:
     all_sockets: pd.DataFrame = dataclasses.field(default_factory=pd.DataFrame)
     manifest: object = dataclasses.field(default_factory=lambda: types.SimpleNamespace(looks=()))
 
+    @property
+    def runs(self):
+        return self.certified
+
     def intervals_of(self, cell_ids):
         rows = self.intervals
         return rows.loc[rows.cell_id.isin(cell_ids)] if len(rows) else rows

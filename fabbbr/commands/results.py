@@ -34,7 +34,8 @@ _COLOURS = {
 
 
 _VERDICT = (
-    "id", "experiment", "verdict", "value", "low", "high", "band", "published", "n", "rules_version",
+    "id", "experiment", "losses", "verdict", "value", "low", "high", "band", "published", "n",
+    "rules_version",
 )  # fmt: skip
 """What JSON says of a verdict."""
 
@@ -109,23 +110,60 @@ def _claims(arguments: argparse.Namespace) -> int:
 
 
 def _print_scoreboard(verdicts: Sequence[Verdict], *, everything: bool) -> None:
-    """A line per verdict and its claim below it, which fits a terminal of 80 columns."""
+    """A line per verdict and its claim below it, which fits a terminal of 80 columns.
+
+    Of a claim that was judged both ways, packet by packet and as super-packets, the verdicts stand together.
+    """
+    from fabbbr_analysis.claims import side_by_side
+
     console = Terminal()
-    for verdict in verdicts:
-        if everything or verdict.verdict != "not run":
-            console.say(
-                (f"{verdict.verdict:14}", _COLOURS[verdict.verdict]),
-                " ",
-                (f"{verdict.id:6}", "bold"),
-                f" {_measured(verdict)}",
-                (f", band {verdict.band}", "dim"),
-            )
-            console.say(f"{'':21} ", (verdict.predicate, "dim"))
-    counts: Counter[str] = Counter(verdict.verdict for verdict in verdicts)
+    for row in side_by_side(verdicts):
+        if everything or any(verdict.verdict != "not run" for verdict in row):
+            for place, verdict in enumerate(row):
+                _print_verdict(console, verdict, verdict.id if place == 0 else "")
+            console.say(f"{'':21} ", (row[0].predicate, "dim"))
+    for line in _tallies(verdicts):
+        console.say(line)
+    if not everything:
+        console.say("(--all lists those not run)")
+    for experiment in _unpublished_way(verdicts):
+        words = f"fabbbr run {experiment} --set path.offloads=true --out runs/{experiment}.super-packets"
+        console.say(f"{experiment} was published with segmentation offloads on. To judge that too: {words}")
+
+
+def _print_verdict(console: Terminal, verdict: Verdict, name: str) -> None:
     console.say(
-        ", ".join(f"{counts[name]} {name}" for name in _COLOURS if counts[name])
-        + ("" if everything else "  (--all lists those not run)")
+        (f"{verdict.verdict:14}", _COLOURS[verdict.verdict]),
+        " ",
+        (f"{name:6}", "bold"),
+        f" {verdict.way}: " if verdict.way else " ",
+        _measured(verdict) or verdict.reason,
+        (f", band {verdict.band}", "dim"),
     )
+
+
+def _tallies(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """How many of each verdict; where packets were lost both ways, a line for each."""
+    both = {verdict.losses for verdict in verdicts} >= {"packets", "super-packets"}
+    for words, ways in (
+        ("packet by packet: ", (None, "packets")),
+        ("super-packets: ", ("super-packets",)),
+    ):
+        counts: Counter[str] = Counter(verdict.verdict for verdict in verdicts if verdict.losses in ways)
+        if counts:
+            said = ", ".join(f"{counts[name]} {name}" for name in _COLOURS if counts[name])
+            yield f"{words if both or 'super-packets' in ways else ''}{said}"
+
+
+def _unpublished_way(verdicts: Sequence[Verdict]) -> list[str]:
+    """Experiments that were published with super-packets and judged packet by packet alone."""
+    from fabbbr_analysis.references import ran_with_offloads
+
+    run = {
+        way: {verdict.experiment for verdict in verdicts if verdict.losses == way}
+        for way in ("packets", "super-packets")
+    }
+    return [name for name in sorted(run["packets"] - run["super-packets"]) if ran_with_offloads(name)]
 
 
 def _measured(verdict: Verdict) -> str:

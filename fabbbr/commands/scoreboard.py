@@ -30,6 +30,7 @@ from fabbbr.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from fabbbr_analysis.claims import Observed
+    from fabbbr_analysis.runset import RunSet
     from fabbbr_analysis.scoreboard import Board
 
 
@@ -66,7 +67,8 @@ class _Scoreboard:
         self._within_s = float("inf") if within is None else span("--within", within)
         self._began = time.monotonic()
         self._pace = Pace()
-        self._observed: dict[str, Observed] = {}
+        self._run_sets: dict[str, RunSet] = {}
+        self._observed: dict[str, list[Observed]] = {}
         self._failed = Summary()
 
     def request(self, name: str) -> Request:
@@ -138,14 +140,20 @@ class _Scoreboard:
         planned_cells = {cell.id: cell for cell in plan.cells}
         took = {cell.id: cell.manifest.wall_s for cell in folder.cells() if cell.id in planned_cells}
         self._pace.learn(_computing_s([planned_cells[each] for each in took]), sum(took.values()))
-        self._observed[name] = observe(open_runs([folder.path])[0])
+        self._run_sets[name] = open_runs([folder.path])[0]
+        self._observed[name] = observe(self._run_sets[name])
 
     def _write(self) -> Board:
         from fabbbr_analysis.scoreboard import write_scoreboard
 
         with self.console.status("judging all claims, writing the page"):
-            observed = [self._observed[name] for name in self.names if name in self._observed]
-            return write_scoreboard(observed, self.folder, machine=_machine())
+            there = [name for name in self.names if name in self._observed]
+            return write_scoreboard(
+                [self._run_sets[name] for name in there],
+                [one for name in there for one in self._observed[name]],
+                self.folder,
+                machine=_machine(),
+            )
 
     def _say_left(self, chosen: Sequence[Candidate]) -> None:
         wall_s = sum(self._pace.of(each.computing_s) for each in chosen) / self._jobs

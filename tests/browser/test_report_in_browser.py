@@ -52,7 +52,7 @@ def pages(tmp_path_factory) -> dict[str, Path]:
 
 
 def _scoreboard(run_set, folder: Path) -> Path:
-    write_scoreboard([observe(run_set)], folder, machine={"Machine": "2 CPUs"})
+    write_scoreboard([run_set], observe(run_set), folder, machine={"Machine": "2 CPUs"})
     return folder / PAGE
 
 

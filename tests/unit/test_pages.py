@@ -22,7 +22,9 @@ def paths(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     first, again = (synthetic.run_set(F10, folder / name, period_s=1.0) for name in ("f10", "again"))
     other = synthetic.run_set(E1, folder / "e1", period_s=1.0)
-    write_scoreboard([observe(first), observe(other)], folder, machine={"Machine": "2 CPUs"})
+    write_scoreboard(
+        [first, other], [*observe(first), *observe(other)], folder, machine={"Machine": "2 CPUs"}
+    )
     return {
         "report": write_report([first, other], folder / "report"),
         "comparison": write_comparison(first, again, folder / "comparison"),

@@ -25,9 +25,11 @@ from fabbbr_analysis.claims.records import (
     PartVerdict,
     Verdict,
     VerdictText,
+    side_by_side,
 )
 from fabbbr_analysis.claims.rule import RULES_VERSION, judge_claim
 from fabbbr_analysis.claims.sample import MissingConditionError, Sample
+from fabbbr_analysis.claims.ways import each_way, way_of
 
 __all__ = [
     "RULES_VERSION",
@@ -46,21 +48,27 @@ __all__ = [
     "judge",
     "judge_observed",
     "observe",
+    "side_by_side",
 ]
 
 
 def judge(run_sets: Sequence[RunSet], *, seed: int = 1) -> list[Verdict]:
     """Judge every claim on the runs given.
 
-    A claim whose experiment was run several times gets a verdict for each run set, in the order given;
-    one whose experiment was not run gets ``not run``. ``seed`` decides the bootstrap resamples.
+    A claim whose experiment was run several times gets a verdict for each run set, in the order given, and
+    for each way in which its runs lose packets; one whose experiment was not run gets ``not run``. ``seed``
+    decides the bootstrap resamples. :func:`side_by_side` pairs the two ways.
     """
-    return judge_observed([observe(run_set) for run_set in run_sets], seed=seed)
+    return judge_observed([one for run_set in run_sets for one in observe(run_set)], seed=seed)
 
 
-def observe(run_set: RunSet) -> Observed:
-    """Look at a run set as all claims will: what was read once is not read again when it is judged again."""
-    return Observed(run_set, [each for claim in all_claims() for each in _quantities(claim)])
+def observe(run_set: RunSet) -> list[Observed]:
+    """Look at a run set as all claims will, apart for each way in which its runs lose packets.
+
+    What was read once is not read again when it is judged again.
+    """
+    wanted = [each for claim in all_claims() for each in _quantities(claim)]
+    return [Observed(one, wanted) for one in each_way(run_set)]
 
 
 def judge_observed(observed: Sequence[Observed], *, seed: int = 1) -> list[Verdict]:
@@ -82,22 +90,24 @@ def _judge_one(claim: Claim, observed: Sequence[Observed], seed: int) -> list[Ve
     experiment = _experiment_of_runs(claim)
     own = [each for each in observed if each.run_set.experiment == experiment]
     if not own:
-        return [judge_claim(claim, _by_experiment(observed), seed=seed)]
+        return [judge_claim(claim, Observations(), seed=seed)]
     return [
         judge_claim(
             claim,
-            _by_experiment([each, *observed]),
+            _by_experiment(each, observed),
             seed=seed,
             remarks=[*_scaling(each.run_set, experiment), *_variants(claim, each.run_set)],
+            losses=way_of(each.run_set),
         )
         for each in own
     ]
 
 
-def _by_experiment(observed: Sequence[Observed]) -> Observations:
-    """Take the first run set of each experiment."""
-    observations = Observations()
-    for each in observed:
+def _by_experiment(own: Observed, observed: Sequence[Observed]) -> Observations:
+    """Take ``own`` and the first run set of each other experiment that loses in the same way."""
+    way, observations = way_of(own.run_set), Observations()
+    observations.settings = " --set path.offloads=true" if way == "super-packets" else ""
+    for each in (own, *(each for each in observed if way_of(each.run_set) == way)):
         observations.setdefault(each.run_set.experiment, each)
     return observations
 

@@ -27,6 +27,8 @@ class RunSet(Protocol):
     @property
     def manifest(self) -> RunManifest: ...
     @property
+    def runs(self) -> pd.DataFrame: ...
+    @property
     def certified(self) -> pd.DataFrame: ...
     @property
     def flows(self) -> pd.DataFrame: ...
@@ -112,8 +114,12 @@ class Observed:
 class Observations(dict[str, Observed]):
     """Run sets by experiment id; asking for one that is not there says how to get it."""
 
+    settings = ""
+    """With which settings."""
+
     def __missing__(self, experiment: str) -> Observed:
-        message = f"experiment {experiment} was not run; start it with: fabbbr run {experiment}"
+        how = f"fabbbr run {experiment}{self.settings}"
+        message = f"experiment {experiment} was not run; start it with: {how}"
         raise MissingConditionError(message)
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import zip_longest
 from typing import Literal, TypeAlias
 
 from fabbbr_analysis.claims.expression import Expression, quantities_in
 from fabbbr_analysis.claims.means import Means
 from fabbbr_analysis.claims.sample import Sample
+from fabbbr_analysis.claims.ways import Way, in_words
 from fabbbr_analysis.references import load
 
 VerdictText: TypeAlias = Literal["reproduced", "compatible", "not reproduced", "inconclusive", "not run"]
@@ -183,5 +185,27 @@ class Verdict:
     """Version of the rules by which it was judged."""
     undecided: tuple[str, ...] = ()
     """Conditions of the plan whose repetitions may still decide it; empty when it is decided."""
+    losses: Way | None = None
+    """What was lost at once in the runs: packets, or super-packets; None where no run was looked at."""
     details: tuple[PartVerdict, ...] = ()
     """All parts, when there are several."""
+
+    @property
+    def way(self) -> str:
+        """How packets were lost, in words, where a reader must know."""
+        return in_words(self.experiment, self.losses)
+
+
+def side_by_side(verdicts: Iterable[Verdict]) -> list[tuple[Verdict, ...]]:
+    """One row per claim and run: where packets were lost both ways, packet by packet and as super-packets."""
+    by_claim: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        by_claim.setdefault(verdict.id, []).append(verdict)
+    return [
+        tuple(verdict for verdict in row if verdict is not None)
+        for own in by_claim.values()
+        for row in zip_longest(
+            (verdict for verdict in own if verdict.losses != "super-packets"),
+            (verdict for verdict in own if verdict.losses == "super-packets"),
+        )
+    ]

@@ -21,6 +21,7 @@ from fabbbr_analysis.claims.records import (
     VerdictText,
 )
 from fabbbr_analysis.claims.sample import MissingConditionError, Sample
+from fabbbr_analysis.claims.ways import Way
 from fabbbr_analysis.stats import CONFIDENCE, expanded_percentiles
 
 RULES_VERSION = 2
@@ -136,7 +137,12 @@ def _not_run(part: Part, reason: str, n: int | None) -> PartVerdict:
 
 
 def judge_claim(
-    claim: Claim, observations: Observations, *, seed: int, remarks: Sequence[str] = ()
+    claim: Claim,
+    observations: Observations,
+    *,
+    seed: int,
+    remarks: Sequence[str] = (),
+    losses: Way | None = None,
 ) -> Verdict:
     """Judge all parts of a claim; the worst decides, because a claim says all of them.
 
@@ -172,6 +178,7 @@ def judge_claim(
         reason="; ".join([deciding.reason, *notes]),
         rules_version=RULES_VERSION,
         undecided=_worth_repeating(deciding, kept),
+        losses=losses,
         details=tuple(kept) if len(kept) > 1 else (),
     )
 

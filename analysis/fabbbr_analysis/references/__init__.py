@@ -6,13 +6,20 @@ image, about 1 %; ``text`` from prose; ``derived`` by computation) and where (``
 
 An experiment has one id everywhere, that of its file under ``experiments/``: ``kfoury_5_4`` for section 5.4
 of Kfoury et al. The collection that these files were copied from writes ``kfoury.5.4``: whoever copies a file
-anew puts underscores into the columns that name experiments, and changes nothing else.
+anew puts underscores into the columns that name experiments, and changes nothing else. Our own is the column
+``offloads`` of ``experiments.csv``: ``on`` where hosts and path were Linux machines and neither paper nor
+released scripts switch segmentation offloads off.
 """
 
 from __future__ import annotations
 
 from fabbbr_analysis.references.grids import Grid, published_grid
-from fabbbr_analysis.references.published import SERIES_COLUMNS, paper_rate, published_series
+from fabbbr_analysis.references.published import (
+    SERIES_COLUMNS,
+    paper_rate,
+    published_series,
+    ran_with_offloads,
+)
 from fabbbr_analysis.references.registry import Reference, load, registry
 
 __all__ = [
@@ -23,5 +30,6 @@ __all__ = [
     "paper_rate",
     "published_grid",
     "published_series",
+    "ran_with_offloads",
     "registry",
 ]

@@ -35,6 +35,15 @@ def paper_rate(experiment: str) -> Rate | None:
     return None if stated is None else Rate.parse(stated[1])
 
 
+def ran_with_offloads(experiment: str) -> bool:
+    """Whether the paper's hosts handed over super-packets, as far as it is known.
+
+    >>> ran_with_offloads("knit6_e5"), ran_with_offloads("cardwell_f10")
+    (True, False)
+    """
+    return bool(load("experiments").set_index("id")["offloads"].get(experiment) == "on")
+
+
 def published_series(experiment: str, metric: str) -> pd.DataFrame:
     """Look up the published points of ``metric`` (a column of table ``runs``, or ``long_flow_share``).
 

@@ -49,8 +49,12 @@ class Gate:
 
 
 def gate(verdicts: Sequence[Verdict]) -> Gate:
-    """Arrange the gate's verdicts; checks of which nothing was run are left out."""
-    found = [(match, verdict) for verdict in verdicts if (match := _CHECK.fullmatch(verdict.id))]
+    """Arrange the gate's verdicts, packet by packet; checks of which nothing was run are left out."""
+    found = [
+        (match, verdict)
+        for verdict in verdicts
+        if verdict.losses != "super-packets" and (match := _CHECK.fullmatch(verdict.id))
+    ]
     profiles = tuple(distinct(match[2] for match, _ in found))
     rows: list[GateRow] = []
     for check in distinct(match[1] for match, _ in found):

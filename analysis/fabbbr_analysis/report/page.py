@@ -13,6 +13,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from fabbbr.model import Provenance, RunManifest
+from fabbbr_analysis.claims import side_by_side
 from fabbbr_analysis.figures.style import Palette
 from fabbbr_analysis.report import bands, diagram, provenance
 from fabbbr_analysis.report.added import Added, what_is_added
@@ -33,13 +34,26 @@ VERDICTS = ("reproduced", "compatible", "inconclusive", "not reproduced", "not r
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClaimRow:
-    """One claim of a paper and what this run says about it."""
+class Judged:
+    """What runs say about a claim."""
 
     verdict: Verdict
     value: str
     drawing: Markup | None
     """The interval against the band; None when there is no value or no band."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimRow:
+    """One claim of a paper."""
+
+    ways: tuple[Judged, ...]
+    """Packet by packet, as super-packets, or both."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The first: what is claimed is the same in all."""
+        return self.ways[0].verdict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,9 +117,16 @@ class Page:
         said = [f"{self.counts[verdict]} {verdict}" for verdict in VERDICTS if self.counts[verdict]]
         rules = distinct(str(row.verdict.rules_version) for row in self.claims)
         return (
-            f"Of {counted(len(self.claims), 'published claim')}: {listing(said)}. "
+            f"Of {counted(len(self.claims), 'published claim')}: {listing(said)}. {self._second_ways}"
             f"Judged by version {listing(rules)} of the rules."
         )
+
+    @property
+    def _second_ways(self) -> str:
+        """The verdicts with super-packets on claims that were judged packet by packet too."""
+        tally = Counter(str(judged.verdict.verdict) for row in self.claims for judged in row.ways[1:])
+        said = [f"{tally[verdict]} {verdict}" for verdict in VERDICTS if tally[verdict]]
+        return f"Counted packet by packet; with super-packets: {listing(said)}. " if said else ""
 
     @property
     def conditions(self) -> int:
@@ -152,15 +173,16 @@ def page(
         for place, (run_set, summary) in enumerate(zip(run_sets, summaries, strict=True), start=1)
     )
     asked = {name for run_set in run_sets for name in run_set.manifest.claims}
-    own = [verdict for verdict in verdicts if _is_about(verdict, asked, experiments)]
+    rows = [claim_row(row) for row in side_by_side(verdicts)]
+    own = [row for row in rows if any(_is_about(one.verdict, asked, experiments) for one in row.ways)]
     # What has a verdict comes first; the order of the papers is kept within.
-    own.sort(key=lambda verdict: verdict.verdict == "not run")
-    tally = Counter(str(verdict.verdict) for verdict in own)
+    own.sort(key=lambda row: all(one.verdict.verdict == "not run" for one in row.ways))
+    tally = Counter(str(row.verdict.verdict) for row in own)
     return Page(
         title=_title(experiments),
         experiments=experiments,
-        claims=tuple(claim_row(verdict) for verdict in own),
-        other_claims=tuple(claim_row(verdict) for verdict in verdicts if verdict not in own),
+        claims=tuple(own),
+        other_claims=tuple(row for row in rows if row not in own),
         counts={name: tally[name] for name in VERDICTS},
         gate=gate(verdicts),
     )
@@ -232,10 +254,14 @@ def _downloads(run_set: RunSet, folder: Path) -> tuple[Download, ...]:
     )
 
 
-def claim_row(verdict: Verdict) -> ClaimRow:
-    """Return a verdict as a row of a table, its interval drawn against the band."""
+def claim_row(verdicts: Sequence[Verdict]) -> ClaimRow:
+    """Return the verdicts on a claim, each way, as a row of a table."""
+    return ClaimRow(ways=tuple(_judged(verdict) for verdict in verdicts))
+
+
+def _judged(verdict: Verdict) -> Judged:
     text = interval(verdict.value, verdict.low, verdict.high)
-    return ClaimRow(verdict=verdict, value=text, drawing=_drawing(verdict, text))
+    return Judged(verdict=verdict, value=text, drawing=_drawing(verdict, text))
 
 
 def _drawing(verdict: Verdict, text: str) -> Markup | None:

@@ -64,8 +64,11 @@ def conditions(manifest: RunManifest) -> tuple[Fact, ...]:
         rows.append(Fact(name="ECN", value=spread(distinct(_ecn(cell) for cell in cells))))
     if held := _aggregations(cells):
         rows.append(Fact(name="ACK aggregation", value=spread(held)))
-    if first.offloads:
-        rows.append(Fact(name="Segmentation offloads", value="on: losses drop super-packets"))
+    if any(cell.offloads for cell in cells):
+        on = "on: what is queued, lost and counted are super-packets of many segments"
+        both = f"{on}; and off: packet by packet"
+        value = on if all(cell.offloads for cell in cells) else both
+        rows.append(Fact(name="Segmentation offloads", value=value))
     if steps := first.steps:
         rows.append(Fact(name="Changes while flows run", value=counted(len(steps), "step")))
     return tuple(rows)

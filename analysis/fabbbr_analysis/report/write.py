@@ -83,6 +83,7 @@ def _claims_table(verdicts: Sequence[Verdict]) -> pd.DataFrame:
     columns = [
         "id",
         "experiment",
+        "losses",
         "verdict",
         "value",
         "low",

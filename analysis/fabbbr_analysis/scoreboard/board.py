@@ -11,6 +11,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
+from fabbbr_analysis.claims import side_by_side
 from fabbbr_analysis.references import load
 from fabbbr_analysis.report.page import VERDICTS, ClaimRow, claim_row
 from fabbbr_analysis.report.provenance import Fact, facts, rerun_command
@@ -35,7 +36,7 @@ class Standing:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict."""
+        """The verdict that is counted: packet by packet, where it was judged both ways."""
         return self.row.verdict
 
     @property
@@ -143,7 +144,7 @@ def board(
     ``machine``: name → value of what is known of the machine, and not said in manifests.
     """
     published = set(load("claims")["id"])
-    judged = [verdict for verdict in verdicts if verdict.id in published]
+    judged = side_by_side(verdict for verdict in verdicts if verdict.id in published)
     return Board(
         papers=tuple(
             Paper(
@@ -151,9 +152,7 @@ def board(
                 name=paper["name"],
                 title=paper["title"],
                 standings=tuple(
-                    _standing(verdict)
-                    for verdict in judged
-                    if prefix_of(verdict.experiment) == paper["prefix"]
+                    _standing(row) for row in judged if prefix_of(row[0].experiment) == paper["prefix"]
                 ),
                 figure=figures.get(paper["prefix"]),
             )
@@ -184,9 +183,10 @@ def papers_of(experiments: Iterable[str]) -> dict[str, list[str]]:
     return {prefix: names for prefix, names in found.items() if names}
 
 
-def _standing(verdict: Verdict) -> Standing:
-    agrees = verdict.verdict in ("reproduced", "not run")
-    return Standing(row=claim_row(verdict), finding="" if agrees else _findings().get(verdict.id, ""))
+def _standing(verdicts: Sequence[Verdict]) -> Standing:
+    row = claim_row(verdicts)
+    agrees = row.verdict.verdict in ("reproduced", "not run")
+    return Standing(row=row, finding="" if agrees else _findings().get(row.verdict.id, ""))
 
 
 def _run(run_set: RunSet) -> Run:

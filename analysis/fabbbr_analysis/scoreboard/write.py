@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,16 +38,17 @@ _COLUMNS = (
 )
 
 
-def write_scoreboard(observed: Sequence[Observed], folder: Path, *, machine: Mapping[str, str]) -> Board:
+def write_scoreboard(
+    run_sets: Sequence[RunSet], observed: Sequence[Observed], folder: Path, *, machine: Mapping[str, str]
+) -> Board:
     """Write ``scoreboard.html``, ``.md``, ``.json`` and ``.csv``; return what they say.
 
-    The same runs on the same machine give the same bytes. Raises StoreError when the folder cannot be
+    ``observed``: what ``claims.observe`` gave for each of ``run_sets``. The same runs on the same machine give the same bytes. Raises StoreError when the folder cannot be
     written.
     """
-    run_sets: list[RunSet] = [each.run_set for each in observed]  # type: ignore[misc]
-    whole = board(run_sets, judge_observed(observed), figures=_figures(run_sets), machine=machine)
+        whole = board(run_sets, judge_observed(observed), figures=_figures(run_sets), machine=machine)
     make(folder)
-    write_atomically(folder / "scoreboard.csv", as_csv(pd.DataFrame(map(_flat, whole.standings))))
+    write_atomically(folder / "scoreboard.csv", as_csv(pd.DataFrame(_rows(whole))))
     write_atomically(folder / "scoreboard.json", json.dumps(_as_json(whole), indent=1) + "\n")
     write_atomically(folder / "scoreboard.md", render.markdown("scoreboard.md.j2", board=whole))
     write_atomically(folder / PAGE, render.html("scoreboard.html.j2", board=whole))
@@ -65,16 +66,22 @@ def _figures(run_sets: Sequence[RunSet]) -> dict[str, Slot]:
     return found
 
 
-def _flat(standing: Standing) -> dict[str, object]:
-    row = {name: getattr(standing.verdict, name) for name in _COLUMNS}
-    return row | {"remarks": standing.remarks, "finding": standing.finding}
+def _rows(whole: Board) -> list[dict[str, object]]:
+    return [row for standing in whole.standings for row in _flat(standing)]
+
+
+def _flat(standing: Standing) -> Iterator[dict[str, object]]:
+    """A row for each way in which its runs lost packets."""
+    for each in standing.row.ways:
+        row = {name: getattr(each.verdict, name) for name in _COLUMNS}
+        yield row | {"losses": each.verdict.losses, "remarks": standing.remarks, "finding": standing.finding}
 
 
 def _as_json(whole: Board) -> dict[str, object]:
     return {
         "headline": whole.headline,
         "counts": whole.counts,
-        "claims": [_flat(standing) for standing in whole.standings],
+        "claims": _rows(whole),
         "runs": [dataclasses.asdict(run) for run in whole.runs],
         "facts": {fact.name: fact.value for fact in whole.facts},
         "digest": whole.digest,

@@ -75,6 +75,7 @@ def _cell_row(stored: StoredCell) -> dict[str, Any]:
         "loss_ratio": lossy.loss.rate.value if lossy is not None and lossy.loss is not None else None,
         "loss_position": lossy.loss.position if lossy is not None and lossy.loss is not None else None,
         "ack_aggregation_s": _longest_aggregation_s(cell),
+        "offloads": cell.offloads,
         "ecn": cell.ecn,
         "mtu_bytes": cell.mtu_bytes,
         "ccas": ",".join(sorted({flow.cca for flow in cell.flows})),

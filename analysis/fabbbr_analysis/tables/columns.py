@@ -8,9 +8,10 @@ import pyarrow as pa
 
 from fabbbr_analysis.parse import iperf3
 
-TABLES_VERSION = 6
+TABLES_VERSION = 7
 """Raised when the same raw files give other tables: a parser was mended, a column changed, or they lie
-elsewhere: from 5 on a cell has its own files of samples, from 6 on completion is of the flows with a size."""
+elsewhere: from 5 on a cell has its own files of samples, from 6 on completion is of the flows with a size,
+from 7 on a table says whether offloads were on."""
 
 CELLS = pa.schema(
     [
@@ -34,6 +35,7 @@ CELLS = pa.schema(
         ("loss_position", pa.string()),
         ("ack_aggregation_s", pa.float64()),
         ("aqm", pa.string()),
+        ("offloads", pa.bool_()),
         ("ecn", pa.bool_()),
         ("mtu_bytes", pa.int64()),
         ("ccas", pa.string()),
