@@ -43,10 +43,10 @@ def write_scoreboard(
 ) -> Board:
     """Write ``scoreboard.html``, ``.md``, ``.json`` and ``.csv``; return what they say.
 
-    ``observed``: what ``claims.observe`` gave for each of ``run_sets``. The same runs on the same machine give the same bytes. Raises StoreError when the folder cannot be
-    written.
+    ``observed``: all that ``claims.observe`` gave for ``run_sets``. The same runs on the same machine give the
+    same bytes. Raises StoreError when the folder cannot be written.
     """
-        whole = board(run_sets, judge_observed(observed), figures=_figures(run_sets), machine=machine)
+    whole = board(run_sets, judge_observed(observed), figures=_figures(run_sets), machine=machine)
     make(folder)
     write_atomically(folder / "scoreboard.csv", as_csv(pd.DataFrame(_rows(whole))))
     write_atomically(folder / "scoreboard.json", json.dumps(_as_json(whole), indent=1) + "\n")
