@@ -43,8 +43,8 @@ def write_scoreboard(
 ) -> Board:
     """Write ``scoreboard.html``, ``.md``, ``.json`` and ``.csv``; return what they say.
 
-    ``observed``: all that ``claims.observe`` gave for ``run_sets``. The same runs on the same machine give the
-    same bytes. Raises StoreError when the folder cannot be written.
+    ``observed``: all that ``claims.observe`` gave for ``run_sets``. The same runs on the same machine give
+    the same bytes. Raises StoreError when the folder cannot be written.
     """
     whole = board(run_sets, judge_observed(observed), figures=_figures(run_sets), machine=machine)
     make(folder)
