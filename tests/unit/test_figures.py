@@ -409,6 +409,8 @@ def test_the_report_has_the_heat_maps_of_each_buffer_and_the_scatter():
     assert len(points.options) == 1
     (alone,) = grid_slots(fund_runs(buffers=(1_000_000,)), Palette.of([]), "e1")
     assert [option.label for option in alone.options] == ["buffer 1000 kB"]
+    assert "published" not in alone.title
+    assert "measured none of these" in alone.caption
 
 
 def test_the_baseline_alone_gains_nothing_and_is_still_beside_the_published():

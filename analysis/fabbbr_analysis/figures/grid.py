@@ -87,9 +87,16 @@ class Beside:
     @property
     def title(self) -> str:
         """What the heat maps show, in words."""
-        if self.grid.baseline is None:
-            return f"{self.measure.title}, here and published"
-        return f"Gain in {in_a_sentence(self.measure.title)} over {self.grid.baseline}, here and published"
+        metric = in_a_sentence(self.measure.title)
+        what = f"Gain in {metric} over {self.grid.baseline}" if self.grid.baseline else self.measure.title
+        return what if self.both.empty else f"{what}, here and published"
+
+    @property
+    def caption(self) -> str:
+        """How to read the heat maps."""
+        if self.both.empty:
+            return f"Means of certified runs; {self.grid.label} measured none of these conditions."
+        return f"Means of certified runs on the left, {self.grid.label} on the right where they measured it."
 
 
 def find(run_set: RunSet) -> Beside | None:

@@ -108,11 +108,7 @@ def grid_slots(run_set: RunSet, palette: Palette, prefix: str) -> list[Slot]:
         return []
     held = [(panel.label, grid.heat_maps(beside, panel)) for panel in beside.mapped]
     drawn = {
-        "maps": (
-            beside.title,
-            f"Means of certified runs on the left, {beside.grid.label} on the right where they measured it.",
-            held,
-        ),
+        "maps": (beside.title, beside.caption, held),
         "scatter": (
             f"{beside.measure.title} of every condition, here and published",
             "Bars are the standard deviation of the runs; between the dotted lines both agree within 5 %.",
