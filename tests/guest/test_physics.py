@@ -362,6 +362,50 @@ def test_a_flow_paced_below_the_rate_of_the_link_keeps_its_pace(tmp_path):
     assert sent_bps == pytest.approx(4e6 * (1500 + ETHERNET_BYTES) / (1500 - TCP_IP_BYTES), rel=0.002)
 
 
+def test_fq_lets_no_connection_of_its_host_exceed_the_rate_and_another_host_is_free(tmp_path):
+    text = experiment(
+        "limited",
+        path="rate: 20 Mbit/s, rtt: 20 ms, buffer: 2 BDP",
+        flows="{cca: cubic, from: h1, duration: 5 s, count: 2, maxrate: 2 Mbit/s},"
+        "{cca: bbr1, from: h2, duration: 5 s, start: 5 s}",
+        slice_="{name: dumbbell, hosts: 2}",
+        more="warm_up: 1 s",
+    )
+    ran = run(tmp_path, text)
+    assert ran.wrong() == {}
+    assert [check.name for check in ran.cell().manifest.certificate.checks if "fq" in check.name] == [
+        "fq at h1-eth0"
+    ]
+    queue = numbers(of_bottleneck(ran)).query("1 < t_s < 4.5")
+    first, last = queue.iloc[0], queue.iloc[-1]
+    sent_bps = 8 * (last["sent_bytes"] - first["sent_bytes"]) / (last["t_s"] - first["t_s"])
+    # Two connections; fq counts whole frames.
+    assert sent_bps == pytest.approx(2 * 2e6, rel=0.005)
+    (free,) = ran.set.flows.query("cca == 'bbr1'")["goodput_bps"]
+    assert free > 0.8 * ceiling_bps(20e6)
+
+
+def test_fq_codel_marks_what_has_waited_longer_than_its_threshold(tmp_path):
+    """CUBIC halves its window at each mark, so that the threshold and not CoDel's 5 ms holds the queue."""
+    text = experiment(
+        "marked",
+        path="rate: 20 Mbit/s, rtt: 10 ms, buffer: 8 BDP, aqm: fq_codel, ecn: true, ce_threshold: $threshold",
+        flows="{cca: cubic, duration: 5 s}",
+        more="warm_up: 1 s\nvary: {threshold: [0 s, 2 ms]}",
+    )
+    ran = run(tmp_path, text)
+    assert ran.wrong() == {}
+
+    def told(threshold):
+        queue = of_bottleneck(ran, f"threshold={threshold},r1").query("t_s > 1")
+        return queue["backlog_bytes"].quantile(0.95) * 8 / 20e6, queue["drops"].diff().sum()
+
+    (codel_s, _), (marked_s, drops) = told("0s"), told("2ms")
+    assert drops == 0
+    # A frame of 0.6 ms may have come before the mark had its effect, a round trip later.
+    assert marked_s < 0.004 < codel_s
+
+
 def test_a_small_queue_behind_delays_is_measured_at_its_rate(tmp_path):
     """The probe's refills must be under way before its burst has arrived, else the queue runs dry between."""
     text = experiment(
