@@ -16,7 +16,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fabbbr.errors import AnalysisError, StoreError
-from fabbbr.model import CellManifest, Certificate, Check, CongestionControl
+from fabbbr.model import CellManifest, Certificate, Check, CongestionControl, LinkTrace
 from fabbbr.store import RunFolder
 from fabbbr.units import Duration
 from fabbbr_analysis.claims import RULES_VERSION
@@ -27,7 +27,7 @@ from fabbbr_analysis.report.certificates import collect
 from fabbbr_analysis.report.diagram import buffers, in_words, spread
 from fabbbr_analysis.report.diagram import drawing as path_drawing
 from fabbbr_analysis.report.findings import findings
-from fabbbr_analysis.report.provenance import facts, rerun_command
+from fabbbr_analysis.report.provenance import conditions, facts, rerun_command
 from fabbbr_analysis.report.slots import embed, overview_slots
 from fabbbr_analysis.report.wording import interval, limits, mean, number
 from fabbbr_analysis.summary import summarise
@@ -518,6 +518,24 @@ def test_steps_and_warm_up_reach_the_reader_of_the_conditions(runs, tmp_path):
     changed = synthetic.changed(runs[0], manifest=manifest.model_copy(update={"cells": cells}))
     text = Document(write_report([changed], tmp_path).read_text(encoding="utf-8")).text
     assert "Left out of steady state 7 s" in text
+
+
+def test_a_link_trace_reaches_the_reader_of_the_conditions(runs):
+    manifest = runs[0].manifest
+    trace = LinkTrace(name="lte.up", opportunities=1, length_ms=9, most_at_once=111, gaps_ms="9")
+    cells = tuple(
+        cell.model_copy(update={"links": tuple(_following(link, trace) for link in cell.links)})
+        for cell in manifest.cells
+    )
+    told = {fact.name: fact.value for fact in conditions(manifest.model_copy(update={"cells": cells}))}
+    assert told["Link trace"] == "lte.up, packet by packet; the rate is its mean"
+    assert "Link trace" not in {fact.name for fact in conditions(manifest)}
+
+
+def _following(link, trace):
+    queue = link.bottleneck
+    followed = None if queue is None else queue.model_copy(update={"trace": trace})
+    return link.model_copy(update={"bottleneck": followed})
 
 
 def test_the_templates_ship_with_the_package():
