@@ -18,6 +18,7 @@ from fabbbr.certify.settings import settings
 from fabbbr.job.expected import BurstProbe, Prepared, RoundTrip
 from fabbbr.job.records import placed
 from fabbbr.model import Certificate, Check
+from fabbbr.physics import OPPORTUNITY_BYTES
 from fabbbr.testbed import Tolerances
 from fabbbr.units import NANOSECONDS_PER_SECOND
 
@@ -86,7 +87,7 @@ def _burst(probe: BurstProbe, preflight: Preflight, allowed: Tolerances) -> Iter
     yield Check(
         name="rate",
         # With room for a single frame the queue runs dry between two: what was read back must do.
-        passed=abs(rate / queue.rate.bps - 1) <= allowed.rate
+        passed=abs(rate / queue.rate.bps - 1) <= allowed.rate + _unevenness(probe, len(steady))
         if rate is not None
         else queue.buffer_bytes < 2 * frame,
         asked=f"{queue.rate}",
@@ -95,6 +96,17 @@ def _burst(probe: BurstProbe, preflight: Preflight, allowed: Tolerances) -> Iter
     )
     if probe.fills_buffer:
         yield _buffer(probe, preflight, allowed)
+
+
+def _unevenness(probe: BurstProbe, departures: int) -> float:
+    """Relative error of a rate from so many departures, where they come at opportunities.
+
+    What a packet leaves of one goes to the next; so the first and the last departure are each up to an
+    opportunity off.
+    """
+    if probe.queue.trace is None or departures == 0:
+        return 0.0
+    return 2 * OPPORTUNITY_BYTES / (departures * probe.frame_bytes)
 
 
 def _buffer(probe: BurstProbe, preflight: Preflight, allowed: Tolerances) -> Check:

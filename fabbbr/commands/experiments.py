@@ -31,7 +31,16 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.action == "show":
         tell(read_text(source).removesuffix("\n"))
         return 0
-    return _copy(source, arguments.to or Path(source.name))
+    target = arguments.to or Path(source.name)
+    # The experiment last: with it, all that it needs is there.
+    copies = {target.with_name(trace): source.with_name(trace) for trace in _traces(arguments.name)}
+    copies[target] = source
+    for wanted in copies:
+        if wanted.exists():
+            raise _there_already(wanted)
+    for wanted, original in copies.items():
+        _copy(original, wanted)
+    return 0
 
 
 def _list(*, as_json: bool) -> int:
@@ -64,16 +73,26 @@ def _list(*, as_json: bool) -> int:
     return 0
 
 
-def _copy(source: Path, target: Path) -> int:
+def _traces(name: str) -> list[str]:
+    """The link traces beside a bundled experiment."""
+    from fabbbr.plan.opening import open_plan
+
+    conditions = open_plan(name, seed=1).experiment.conditions
+    return list(dict.fromkeys(each.setup.path.trace for each in conditions if each.setup.path.trace))
+
+
+def _copy(source: Path, target: Path) -> None:
     text = read_text(source)
     try:
         with target.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        message = f"{target} is there already; name another file with --to"
-        raise UsageError(message) from None
+        raise _there_already(target) from None
     except OSError as error:
         message = f"cannot write {target}: {error.strerror}; name another file with --to"
         raise UsageError(message) from error
     tell(target)
-    return 0
+
+
+def _there_already(target: Path) -> UsageError:
+    return UsageError(f"{target} is there already; name another file with --to")

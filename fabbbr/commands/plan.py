@@ -90,7 +90,7 @@ def _table(cells: Sequence[Cell]) -> Table:
         loss = next((entry.loss for entry in cell.links if entry.loss is not None), None)
         table.add_row(
             cell.id,
-            str(queue.rate),
+            str(queue.rate) + (f" by {queue.trace.name}" if queue.trace is not None else ""),
             ", ".join(dict.fromkeys(str(flow.rtt) for flow in cell.flows)),
             f"{queue.buffer_asked} = {queue.buffer_bytes} B",
             str(loss.rate) if loss else "none",

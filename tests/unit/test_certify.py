@@ -9,8 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from places import GUEST, several
 
+from fabbbr.agent.gate import Queue
+from fabbbr.certify import gates
 from fabbbr.certify.certificate import _burst, _clocks, _departure_rate_bps
-from fabbbr.certify.evidence import BurstTold, Counters, NodeCounters, Preflight, QdiscCounters
+from fabbbr.certify.evidence import (
+    BurstTold,
+    Counters,
+    GateCounters,
+    NodeCounters,
+    Preflight,
+    QdiscCounters,
+)
 from fabbbr.certify.hosts import kept_by_receivers
 from fabbbr.certify.packets import carried_by_network, loss_check
 from fabbbr.job.build import prepare
@@ -117,6 +126,89 @@ def test_a_rate_that_could_not_be_measured_passes_only_where_a_queue_must_run_dr
     probe = prepare(cell, GUEST).expected.burst
     rate = next(check for check in _burst(probe, told, VIRTUAL_TIME) if check.name == "rate")
     assert rate.passed is passed
+
+
+TRACED = """id: traced
+title: A link that delivers by a trace
+slice: two_site
+path: {trace: lte.up, rtt: 10 ms, buffer: 20 kB, mtu: 1280}
+flows: [{cca: cubic, duration: 1 s}]
+repeat: 1
+"""
+
+
+@pytest.fixture
+def traced(tmp_path):
+    """A cell on a link with an opportunity in each of three milliseconds out of four: 9 Mbit/s."""
+    (tmp_path / "lte.up").write_text(
+        "".join(f"{at}\n" for at in range(1, 401) if at % 4 != 1), encoding="ascii"
+    )
+    (tmp_path / "traced.yaml").write_text(TRACED, encoding="utf-8")
+    (cell,) = open_plan(str(tmp_path / "traced.yaml"), seed=1).cells
+    return prepare(cell, GUEST)
+
+
+@pytest.mark.parametrize(("share", "passed"), [(1.0, True), (0.99, False), (1.01, False)])
+def test_the_rate_of_a_link_with_opportunities_is_measured_although_packets_share_them(traced, share, passed):
+    """1000 packets of 1280 bytes leave at opportunities of 1500, so some gaps are none."""
+    queue, arrivals = Queue(10_000_000), []
+    for number in range(1000):
+        queue.add(bytes(10 + 14) + number.to_bytes(2, "big") + bytes(1278))
+    for number in range(1000):
+        at_ns = int(number * traced.job.gates[0].every_ns / share)
+        arrivals += [(int.from_bytes(one[24:26], "big"), at_ns) for one in queue.opportunity()]
+    told = Preflight(pings={}, burst=BurstTold(sent=1000, arrivals=tuple(arrivals), queues_at_peak=()))
+    (rate,) = _burst(traced.expected.burst, told, VIRTUAL_TIME)
+    assert rate.passed is passed, rate
+
+
+def gate_told(**changed):
+    """After 1.0005 s of the trace, of which 600 opportunities were used."""
+    told = {
+        "kind": "opportunities", "handle": "1:", "dev": "s1-eth1", "root": True, "packets": 600, "drops": 0,
+        "backlog": 0, "qlen": 0, "limit_bytes": 20_000, "trace_opportunities": 300, "trace_ms": 400,
+        "followed_s": 1.0005, "offered": 750, "used": 600, "bytes": 600 * 1294, "late_s": 1e-6, "unheard": 0,
+    }  # fmt: skip
+    return GateCounters(**(told | changed))
+
+
+NOTHING_YET = {"packets": 0, "bytes": 0, "offered": 0, "used": 0, "followed_s": 0.0}
+
+
+def of_gate(traced, **changed):
+    """Check → whether it passed."""
+    node = traced.expected.queues[0].gate_node
+    early, late = (
+        Counters("c", {node: NodeCounters(links=(), qdiscs=(), netstat="", gates=(one,))})
+        for one in (gate_told(**NOTHING_YET), gate_told(**changed))
+    )
+    told = SimpleNamespace(before=early, after=late)
+    return {check.name: check.passed for check in gates.checks(traced.expected.queues, told, VIRTUAL_TIME)}
+
+
+def test_a_gate_that_followed_its_trace_is_believed(traced):
+    assert of_gate(traced) == {"trace of trunk at s1-eth1": True, "opportunities of trunk": True}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"offered": 751},
+        {"offered": 749},
+        {"offered": 750, "used": 751},
+        {"bytes": 600 * 1514 + 1},
+        {"late_s": 1e-4},
+        {"unheard": 1},
+        {"followed_s": None},
+    ],
+)
+def test_a_gate_that_did_not_is_not(traced, changed):
+    assert of_gate(traced, **changed)["opportunities of trunk"] is False
+
+
+@pytest.mark.parametrize("changed", [{"limit_bytes": 20_001}, {"trace_ms": 401}, {"trace_opportunities": 1}])
+def test_a_gate_with_another_trace_or_buffer_is_noticed(traced, changed):
+    assert of_gate(traced, **changed)["trace of trunk at s1-eth1"] is False
 
 
 COUNTED = ("SyncookiesSent", "RcvPruned", "OfoPruned", "TCPRcvQDrop", "TCPBacklogDrop", "TCPMemoryPressures")

@@ -193,13 +193,14 @@ def test_a_dry_run_makes_no_folder(fabbbr, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_experiment_that_is_copied_is_planned_like_the_bundled_one(fabbbr, tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["cardwell_f10", "hm_experiment4"])  # the latter has a trace beside it
+def test_an_experiment_that_is_copied_is_planned_like_the_bundled_one(fabbbr, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
-    assert fabbbr("experiments", "copy", "cardwell_f10")[0] == 0
-    bundled = json.loads(fabbbr("plan", "cardwell_f10", "--quick", "--json")[1])
-    own = json.loads(fabbbr("plan", "./cardwell_f10.yaml", "--quick", "--json")[1])
+    assert fabbbr("experiments", "copy", name)[0] == 0
+    bundled = json.loads(fabbbr("plan", name, "--quick", "--json")[1])
+    own = json.loads(fabbbr("plan", f"./{name}.yaml", "--quick", "--json")[1])
     assert own == bundled
-    status, _, complaint = fabbbr("experiments", "copy", "cardwell_f10")
+    status, _, complaint = fabbbr("experiments", "copy", name)
     assert status == 2
     assert "is there already" in complaint
 

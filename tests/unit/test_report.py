@@ -14,7 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fabbbr.errors import AnalysisError, StoreError
-from fabbbr.model import CellManifest, Certificate, Check, CongestionControl
+from fabbbr.model import CellManifest, Certificate, Check, CongestionControl, LinkTrace
 from fabbbr.store import RunFolder
 from fabbbr.units import Duration, Rate
 from fabbbr_analysis.claims import RULES_VERSION
@@ -459,6 +459,24 @@ def test_limits_marks_and_every_mtu_reach_the_reader_of_the_conditions(runs):
     assert said["Limit of a connection"] == "8.5 Mbit/s by fq"
     assert said["ECN"] == "off and on, marking what has waited 242 us"
     assert {"Limit of a connection", "ECN"}.isdisjoint(fact.name for fact in conditions(manifest))
+
+
+def test_a_link_trace_reaches_the_reader_of_the_conditions(runs):
+    manifest = runs[0].manifest
+    trace = LinkTrace(name="lte.up", opportunities=1, length_ms=9, most_at_once=111, gaps_ms="9")
+    cells = tuple(
+        cell.model_copy(update={"links": tuple(_following(link, trace) for link in cell.links)})
+        for cell in manifest.cells
+    )
+    told = {fact.name: fact.value for fact in conditions(manifest.model_copy(update={"cells": cells}))}
+    assert told["Link trace"] == "lte.up, packet by packet; the rate is its mean"
+    assert "Link trace" not in {fact.name for fact in conditions(manifest)}
+
+
+def _following(link, trace):
+    queue = link.bottleneck
+    followed = None if queue is None else queue.model_copy(update={"trace": trace})
+    return link.model_copy(update={"bottleneck": followed})
 
 
 def test_the_templates_ship_with_the_package():

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fabbbr.model import Cell, CongestionControl, Flow, Provenance, RunManifest
+from fabbbr.model import Bottleneck, Cell, CongestionControl, Flow, Provenance, RunManifest
 from fabbbr_analysis.report.diagram import buffers, spread
 from fabbbr_analysis.report.wording import counted, distinct, listing, tie
 
@@ -62,6 +62,10 @@ def conditions(manifest: RunManifest) -> tuple[Fact, ...]:
         rows.append(Fact(name="Limit of a connection", value=listing(limits)))
     if any(cell.ecn for cell in cells):
         rows.append(Fact(name="ECN", value=spread(distinct(_ecn(cell) for cell in cells))))
+    if traces := distinct(queue.trace.name for queue in _bottlenecks(cells) if queue.trace is not None):
+        rows.append(
+            Fact(name="Link trace", value=f"{spread(traces)}, packet by packet; the rate is its mean")
+        )
     if held := _aggregations(cells):
         rows.append(Fact(name="ACK aggregation", value=spread(held)))
     if any(cell.offloads for cell in cells):
@@ -93,6 +97,10 @@ def _sorted(cells: Sequence[Cell], pick: Callable[[Cell], object]) -> list[str]:
 
 def _rtts(cells: Sequence[Cell]) -> list[str]:
     return [str(rtt) for rtt in sorted({flow.rtt for cell in cells for flow in cell.flows})]
+
+
+def _bottlenecks(cells: Sequence[Cell]) -> Iterator[Bottleneck]:
+    return (queue for cell in cells for queue in cell.bottlenecks.values())
 
 
 def _losses(cells: Sequence[Cell]) -> str:
