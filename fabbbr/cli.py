@@ -34,6 +34,7 @@ _KEPT = {
     "slice": "; what was reached is remembered, the same command continues",
 }
 """Module → what to say to who interrupted it."""
+_AGAIN = "; the same command begins anew"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -51,13 +52,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _status(argv: Sequence[str] | None, output: Stream | None) -> int:
-    kept = ""
+    kept = _AGAIN
     try:
         arguments = _parsed(argv)
         if output is not None:
             # Nobody reads what a run says: no reason to stop it. What only prints has nothing else to do.
             output.quit_early = arguments.module not in _RUNS
-        kept = _KEPT.get(arguments.module, "")
+        kept = _KEPT.get(arguments.module, _AGAIN)
         signal.signal(signal.SIGTERM, _as_interrupt)
         module = importlib.import_module(f"fabbbr.commands.{arguments.module}")
         return int(module.main(arguments))

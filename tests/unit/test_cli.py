@@ -61,14 +61,24 @@ def test_the_exit_status_is_that_of_the_error(fabbbr, monkeypatch, kind):
     assert fabbbr("doctor") == (kind.exit_status, "", "fabbbr: what is wrong, and the remedy\n")
 
 
-def test_an_interrupt_ends_with_130_and_says_how_to_go_on(fabbbr, monkeypatch):
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("run", "x"), "finished cells are kept, the same command continues"),
+        (("slice", "run", "mine", "x"), "finished cells are kept, the same command continues"),
+        (("guest", "repeat", "runs/x"), "finished cells are kept, the same command continues"),
+        (("slice", "teardown", "mine"), "what was reached is remembered, the same command continues"),
+        (("doctor",), "the same command begins anew"),
+    ],
+)
+def test_an_interrupt_ends_with_130_and_says_how_to_go_on(fabbbr, monkeypatch, words, said):
     def interrupt(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fabbbr.commands.doctor.main", interrupt)
-    status, _, told = fabbbr("doctor")
-    assert status == 130
-    assert "the same command continues" in told
+    for module in ("run", "slice", "repeat", "doctor"):
+        monkeypatch.setattr(f"fabbbr.commands.{module}.main", interrupt)
+    status, _, told = fabbbr(*words)
+    assert (status, told) == (130, f"\nfabbbr: interrupted; {said}\n")
 
 
 BAD = [
