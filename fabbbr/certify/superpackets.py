@@ -244,7 +244,7 @@ def _congestion(sizes: Sizes, ledger: _Ledger) -> Check:
     cuts = any(each.may_be_cut for each in sizes.classes)
     unit = "super-packets or segments of what was cut" if cuts else "super-packets"
     return Check(
-        name=f"congestion drops at {at.name}",
+        name=f"congestion drops at {at.name}, in super-packets",
         passed=lost.fewest <= gone <= lost.most and (not ledger.on_own_cables(at) or least <= made <= most),
         asked="counted apart from injected loss; came + made by cutting = left + dropped + standing",
         measured=f"{lost.drops} {unit}, {gone} segments in all",
@@ -302,6 +302,7 @@ def _injected(wire: Wire, loss: Loss, ledger: _Ledger, lossy_cells: int) -> Chec
     possible = lost.fewest <= gone <= lost.most and low <= gone <= high
     return check.model_copy(
         update={
+            "name": f"{check.name}, in super-packets",
             "passed": check.passed and possible and not wrong,
             "asked": f"{check.asked}; as large as the others, {low} to {high} segments",
             "measured": f"{check.measured} super-packets, {gone} segments{wrong}",

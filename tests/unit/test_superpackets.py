@@ -185,9 +185,9 @@ def test_the_evidence_as_it_was_recorded_is_certified_in_super_packets_and_segme
     certificate = certify(PREPARED, Evidence.read(raw), lossy_cells=1)
     assert certificate.passed
     said = {check.name: check.measured for check in certificate.checks}
-    assert "super-packets" in said["injected loss on trunk"]
-    assert "segments" in said["injected loss on trunk"]
-    assert "super-packets" in said["congestion drops at s1-eth1"]
+    assert "super-packets" in said["injected loss on trunk, in super-packets"]
+    assert "segments" in said["injected loss on trunk, in super-packets"]
+    assert "super-packets" in said["congestion drops at s1-eth1, in super-packets"]
     assert "segments on average" in said["sizes of super-packets at s1-eth1"]
     assert not [name for name in said if name.startswith("packets")]
 
@@ -222,17 +222,29 @@ ALTERED = {
     "dropped by the queue": (qdisc, ("s1", "s1-eth1", "1:", "drops"), "super-packets of s1"),
     "standing in the queue": (qdisc, ("s1", "s1-eth1", "1:", "qlen"), "super-packets of s1"),
     "segments out of the queue": (qdisc, ("s1", "s1-eth1", "1:", "packets"), "super-packets on cables"),
-    "dropped by netem": (qdisc, ("w1", "w1-eth1", "10:", "drops"), "injected loss on trunk"),
-    "segments through netem": (qdisc, ("w1", "w1-eth1", "10:", "packets"), "injected loss on trunk"),
-    "segments beside netem": (qdisc, ("w1", "w1-eth1", "20:", "packets"), "injected loss on trunk"),
+    "dropped by netem": (
+        qdisc,
+        ("w1", "w1-eth1", "10:", "drops"),
+        "injected loss on trunk, in super-packets",
+    ),
+    "segments through netem": (
+        qdisc,
+        ("w1", "w1-eth1", "10:", "packets"),
+        "injected loss on trunk, in super-packets",
+    ),
+    "segments beside netem": (
+        qdisc,
+        ("w1", "w1-eth1", "20:", "packets"),
+        "injected loss on trunk, in super-packets",
+    ),
     "dropped on the wire": (qdisc, ("w1", "w1-eth1", "1:", "drops"), "super-packets of w1"),
     "sent by the switch": (link, ("s1", "s1-eth1", "tx"), "super-packets on cables"),
     "sent by the wire": (link, ("w1", "w1-eth1", "tx"), "super-packets of w1"),
     "received by the wire": (link, ("w1", "w1-eth0", "rx"), "super-packets on cables"),
     "entered the switch": (hits, ("s1", "entered.s1-eth0"), "super-packets of s1"),
-    "entered the wire": (hits, ("w1", "entered.w1-eth0"), "injected loss on trunk"),
+    "entered the wire": (hits, ("w1", "entered.w1-eth0"), "injected loss on trunk, in super-packets"),
     "segments into the wire": (segments, ("w1", "entered.w1-eth0"), "super-packets on cables"),
-    "of one segment": (hits, ("s1", "sizes.s1-eth1"), "congestion drops at s1-eth1"),
+    "of one segment": (hits, ("s1", "sizes.s1-eth1"), "congestion drops at s1-eth1, in super-packets"),
     "segments of one segment": (segments, ("s1", "sizes.s1-eth1"), "sizes of super-packets at s1-eth1"),
     "those that are cut": (hits, ("s1", "sizes.s1-eth1", 6), "super-packets of s1"),
     "segments of those that are cut": (segments, ("s1", "sizes.s1-eth1", 6), "super-packets of s1"),
@@ -260,7 +272,7 @@ def test_as_many_drops_as_the_loss_allows_of_impossibly_many_segments_are_refuse
     ):
         counters[key] -= 10_000
     (raw / "counters.after.json").write_text(json.dumps(after), encoding="utf-8")
-    assert told(raw) == {"injected loss on trunk", "segments of w1"}
+    assert told(raw) == {"injected loss on trunk, in super-packets", "segments of w1"}
 
 
 def test_more_loss_than_was_asked_for_is_refused_though_all_counters_agree(raw):
@@ -285,7 +297,7 @@ def test_more_loss_than_was_asked_for_is_refused_though_all_counters_agree(raw):
         counters, key = find()
         counters[key] -= 600
     (raw / "counters.after.json").write_text(json.dumps(after), encoding="utf-8")
-    assert told(raw) == {"injected loss on trunk"}
+    assert told(raw) == {"injected loss on trunk, in super-packets"}
 
 
 @pytest.mark.parametrize("name", ["entered.s1-eth0", "sizes.s1-eth1"])
