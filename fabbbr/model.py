@@ -189,7 +189,7 @@ class Cell(Record):
     steps: tuple[Step, ...] = ()
     mtu_bytes: int = 1500
     offloads: bool = False
-    """True keeps segmentation offloads on everywhere: only to show how large the error is."""
+    """True keeps segmentation offloads on everywhere: what is queued, lost and counted are super-packets."""
     ecn: bool = False
     sample_period: Span
     warm_up: Span

@@ -140,7 +140,7 @@ def loss_check(
     """Compare what netem dropped of what it was offered with the binomial interval."""
     asked = stationary_loss(loss)
     offered = max(offered, 0)
-    low, high = loss_interval(loss, offered, lossy_cells)
+    low, high = binomial_interval(loss, offered, asked, lossy_cells)
     return Check(
         name=f"injected loss on {link}",
         passed=offered > 0 and low <= dropped <= high,
@@ -150,15 +150,14 @@ def loss_check(
     )
 
 
-def loss_interval(loss: Loss, offered: int, lossy_cells: int) -> tuple[int, int]:
-    """The fewest and the most of ``offered`` packets that ``loss`` may drop."""
+def binomial_interval(loss: Loss, trials: int, probability: float, lossy_cells: int) -> tuple[int, int]:
+    """The fewest and the most successes, where ``loss`` decides which packets are tried together."""
     from scipy.stats import binom
 
-    asked = stationary_loss(loss)
     confidence = 1 - (1 - LOSS_CONFIDENCE) / max(lossy_cells, 1)
-    low, high = (int(bound) for bound in binom.interval(confidence, offered, asked))
+    low, high = (int(bound) for bound in binom.interval(confidence, trials, probability))
     if loss.model == "gilbert_elliott":
         # Bursts are correlated: the count spreads as if there were fewer independent packets.
-        middle, spread = offered * asked, correlated_spread(loss)
+        middle, spread = trials * probability, correlated_spread(loss)
         low, high = (int(middle - (middle - low) * spread), int(middle + (high - middle) * spread) + 1)
     return low, high

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fabbbr.certify.evidence import Counted, Counters, Evidence, QdiscCounters
-from fabbbr.certify.packets import Grown, grown, interfaces_of, loss_check, loss_interval
+from fabbbr.certify.packets import Grown, binomial_interval, grown, interfaces_of, loss_check
 from fabbbr.job.expected import Prepared, SizeClass, Sizes, SuperPackets, Wire
 from fabbbr.job.records import Cable, Interface
 from fabbbr.model import Check, Loss
@@ -244,7 +244,7 @@ def _congestion(sizes: Sizes, ledger: _Ledger) -> Check:
     cuts = any(each.may_be_cut for each in sizes.classes)
     unit = "super-packets or segments of what was cut" if cuts else "super-packets"
     return Check(
-        name=f"congestion drops at {at.name}",
+        name=f"congestion drops at {at.name}, in super-packets",
         passed=lost.fewest <= gone <= lost.most and (not ledger.on_own_cables(at) or least <= made <= most),
         asked="counted apart from injected loss; came + made by cutting = left + dropped + standing",
         measured=f"{lost.drops} {unit}, {gone} segments in all",
@@ -290,14 +290,21 @@ def _injected(wire: Wire, loss: Loss, ledger: _Ledger, lossy_cells: int) -> Chec
     offered, segments = came.packets - spared, came.segments - spared
     gone = segments - lossy.packets
     lost = _Lost(lossy.drops, lossy.qlen, ledger.counted.most_segments)
-    low, high = _segments_interval(loss, offered, segments, lost.most_segments, lossy_cells)
+    low, high = segments_interval(
+        loss,
+        max(lossy.drops, 0),
+        mean_segments=segments / max(offered, 1),
+        most_segments=lost.most_segments,
+        lossy_cells=lossy_cells,
+    )
     check = loss_check(loss, wire.link, lossy.drops, offered, lossy_cells, unit="super-packets")
     wrong = _unlike(wire.interface, came, lossy, beside, ledger)
     possible = lost.fewest <= gone <= lost.most and low <= gone <= high
     return check.model_copy(
         update={
+            "name": f"{check.name}, in super-packets",
             "passed": check.passed and possible and not wrong,
-            "asked": f"{check.asked}; of {segments} segments: {low} to {high}",
+            "asked": f"{check.asked}; as large as the others, {low} to {high} segments",
             "measured": f"{check.measured} super-packets, {gone} segments{wrong}",
             "detail": f"{check.detail}; those of the control connection, which are spared, have one segment",
         }
@@ -318,20 +325,14 @@ def _unlike(
     return wrong
 
 
-def _segments_interval(
-    loss: Loss, packets: int, segments: int, most_segments: int, lossy_cells: int
+def segments_interval(
+    loss: Loss, drops: int, *, mean_segments: float, most_segments: int, lossy_cells: int
 ) -> tuple[int, int]:
-    """The fewest and the most segments in what ``loss`` drops of these super-packets, drawn blindly.
+    """The fewest and the most segments in so many super-packets that were drawn blindly.
 
-    The sizes are not known one by one. What spreads most are super-packets of one segment and of the most:
-    as many of each as give the mean.
+    The sizes are not known one by one. What spreads most are super-packets of one segment and of the most: as
+    many of each as give the mean.
     """
-    large = -(-max(segments - packets, 0) // max(most_segments - 1, 1))
-    small = max(packets - large, 0)
-    fewest, most = (
-        most_segments * of_large + of_small
-        for of_large, of_small in zip(
-            loss_interval(loss, large, lossy_cells), loss_interval(loss, small, lossy_cells), strict=True
-        )
-    )
-    return fewest, most
+    large = min(max((mean_segments - 1) / max(most_segments - 1, 1), 0.0), 1.0)
+    fewest, most = binomial_interval(loss, drops, large, lossy_cells)
+    return drops + (most_segments - 1) * fewest, drops + (most_segments - 1) * most

@@ -132,7 +132,7 @@ class PathSetup(FileRecord):
     mtu: Annotated[int, Field(ge=576, le=65_500), _WHOLE] = 1500
     """Bytes of an IP packet."""
     offloads: bool = False
-    """Whether segmentation offloads stay on: only to show the error that they make."""
+    """Whether segmentation offloads stay on, so that super-packets of many segments are queued and lost."""
 
     @property
     def longest_rtt(self) -> Duration:

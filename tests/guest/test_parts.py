@@ -153,7 +153,7 @@ def test_super_packets_on_cables_of_the_network_are_compared_in_segments(told):
     assert {"segments of s1", "segments of w1", "segments of s2"} <= checks.keys()
     # None of the nodes has cables of ours alone.
     assert not [name for name in checks if name.startswith("super-packets of")]
-    assert "super-packets" in checks["injected loss on trunk"]["measured"]
+    assert "segments" in checks["injected loss on trunk, in super-packets"]["measured"]
     network = [check for name, check in checks.items() if name.startswith("network between ")]
     assert len(network) == CABLES_OF_THE_NETWORK["three"]
     assert all("of the segments" in check["asked"] for check in network)
