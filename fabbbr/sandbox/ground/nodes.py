@@ -95,7 +95,7 @@ class Node:
         if self.machine.management is not None:
             ends.append(self._management_end)
         for end in ends:
-            # Who had the device in a name space of its own, as a job has, may have ended with it: no cable is left.
+            # A job has the device in a name space of its own; where that ended, no cable is left.
             tools.succeeds("ip", "-n", PLANT, "link", "del", end)
         tools.run("ip", "netns", "del", self.namespace)
 
