@@ -88,7 +88,7 @@ def _slot(run_set: RunSet, place: str, slot_id: str) -> Slot:
     figure = added.draw(run_set)
     return Slot(
         id=slot_id,
-        title="What the testbed adds",
+        title=f"{place} beside the guest",
         caption=(
             f"Means on {place} and of the same cells in the guest, which has the path and nothing else, "
             "with 95 % intervals."
