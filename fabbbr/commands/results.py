@@ -119,8 +119,10 @@ def _print_scoreboard(verdicts: Sequence[Verdict], *, everything: bool) -> None:
     console = Terminal()
     for row in side_by_side(verdicts):
         if everything or any(verdict.verdict != "not run" for verdict in row):
+            # The worst part of each way decides: where that is not the same, both are named.
+            apart = len({verdict.quantity for verdict in row}) > 1
             for place, verdict in enumerate(row):
-                _print_verdict(console, verdict, verdict.id if place == 0 else "")
+                _print_verdict(console, verdict, "" if place else verdict.id, named=apart)
             console.say(f"{'':21} ", (row[0].predicate, "dim"))
     for line in _tallies(verdicts):
         console.say(line)
@@ -131,14 +133,16 @@ def _print_scoreboard(verdicts: Sequence[Verdict], *, everything: bool) -> None:
         console.say(f"{experiment} was published with segmentation offloads on. To judge that too: {words}")
 
 
-def _print_verdict(console: Terminal, verdict: Verdict, name: str) -> None:
+def _print_verdict(console: Terminal, verdict: Verdict, name: str, *, named: bool) -> None:
+    what = f"{verdict.quantity}, " if named and verdict.value is not None else ""
     console.say(
         (f"{verdict.verdict:14}", _COLOURS[verdict.verdict]),
         " ",
         (f"{name:6}", "bold"),
         f" {verdict.way}: " if verdict.way else " ",
+        what,
         _measured(verdict) or verdict.reason,
-        (f", band {verdict.band}", "dim"),
+        ("" if verdict.value is None else f", band {verdict.band}", "dim"),
     )
 
 

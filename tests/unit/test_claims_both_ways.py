@@ -4,7 +4,10 @@ import pandas as pd
 import pytest
 from made_up_runs import Runs, run_rows
 
-from fabbbr_analysis.claims import judge, side_by_side
+from fabbbr.commands.results import _print_scoreboard
+from fabbbr_analysis.claims import MissingConditionError, _by_experiment, judge, side_by_side
+from fabbbr_analysis.claims.observed import Observed
+from fabbbr_analysis.claims.ways import each_way
 from fabbbr_analysis.references import load, ran_with_offloads
 
 LOSSES = (0.01, 0.02, 0.05)
@@ -62,10 +65,26 @@ def test_only_one_way_was_run():
     assert [(one.losses, one.verdict) for one in row] == [("super-packets", "reproduced")]
 
 
-def test_a_claim_on_two_experiments_takes_both_from_runs_of_the_same_way():
-    claims = [verdict for verdict in judge([PACKETS, SUPER_PACKETS]) if verdict.experiment != "knit6_e5"]
-    assert {verdict.losses for verdict in claims} == {None}
-    assert not [verdict for verdict in claims if verdict.verdict not in ("not run", "reproduced")]
+def test_an_experiment_that_a_claim_needs_besides_is_not_taken_from_runs_of_the_other_way():
+    one, another = (Runs(name, PACKETS.certified) for name in ("ware_1v1", "ware_1v16"))
+    packets, packets_too = (Observed(next(each_way(runs)), ()) for runs in (one, another))
+    super_packets = Observed(next(each_way(Runs("ware_1v16", SUPER_PACKETS.certified))), ())
+    assert _by_experiment(packets, [super_packets, packets_too])["ware_1v16"] is packets_too
+    with pytest.raises(MissingConditionError, match="fabbbr run ware_1v1 --set path.offloads=true"):
+        _by_experiment(super_packets, [packets, packets_too])["ware_1v1"]
+
+
+def test_the_scoreboard_has_both_verdicts_in_one_row_and_says_how_to_get_the_one_that_is_missing(capsys):
+    _print_scoreboard(judge([PACKETS, SUPER_PACKETS]), everything=False)
+    lines = capsys.readouterr().out.splitlines()
+    place = next(number for number, line in enumerate(lines) if " K5.2 " in line)
+    assert lines[place].startswith("not reproduced K5.2   packet by packet: ")
+    below = next(line for line in lines[place + 1 :] if not line.startswith(" "))
+    assert below.startswith("reproduced            as published, super-packets: ")
+    assert "--set path.offloads=true" not in "".join(lines)
+    _print_scoreboard(judge([PACKETS]), everything=False)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "fabbbr run knit6_e5 --set path.offloads=true --out runs/knit6_e5.super-packets" in said
 
 
 def test_runs_of_which_none_is_certified_keep_their_way():
