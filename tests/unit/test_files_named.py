@@ -86,8 +86,11 @@ def test_a_trace_that_no_link_can_follow_is_refused(follow, tmp_path, text, erro
         follow("t")
 
 
-def test_a_trace_that_changes_for_a_day_is_refused(follow, tmp_path):
+def test_a_trace_that_changes_for_a_day_is_refused(follow, tmp_path, monkeypatch):
     (tmp_path / "t").write_text("".join(f"{k}\n" for k in (*range(1, 150), 200)), encoding="utf-8")
+    assert follow("t", 86_400)[0].steps == ()
+    # An AQM cannot follow single opportunities.
+    monkeypatch.setitem(globals(), "FILE", FILE.replace("rtt: 40 ms", "rtt: 40 ms, aqm: fq_codel"))
     assert len(follow("t", 3600)[0].steps) == 36_000
     with pytest.raises(
         PlanError, match="changes the rate 864000 times until 86400 s; at most 100000, shorten the flows"
