@@ -32,7 +32,8 @@ _SILENT_S = 30.0
 """An agent on a machine that answers, and which has not said so long that it lives, is gone."""
 _LOST_S = 240.0
 """A connection that is lost may come back: the agent waits five minutes for its coordinator."""
-_AGAIN_S = 1.0
+_AGAIN_S, _LONGEST_AGAIN_S = 1.0, 16.0
+"""A connection that is lost is tried less and less often: bastions lock out who knocks every second."""
 _WOKEN_S = 0.2
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """What was built on the machine, like a newer iperf3, goes before what its distribution brought."""
@@ -54,6 +55,8 @@ class Machine:
         self._folder = posixpath.join(channel.folder, task)
         self._heard = (time.monotonic(), "")
         self._reached = time.monotonic()
+        self._again_s = self._not_before = 0.0
+        """Since the connection was lost: the pause before the next try, and when that is."""
         self.lost_s = _LOST_S
         """How long to try again when the connection is lost; commands are such that twice is as once."""
         self.clock_s: float | None = None
@@ -122,15 +125,20 @@ class Machine:
         known, for four minutes.
         """
         now = time.monotonic()
+        if now < self._not_before and now - self._reached <= self.lost_s:
+            return {}
         try:
             lines = self._said(*names, _ALIVE, HEARTBEAT, OUTCOME)
         except ChannelError:
             if now - self._reached > self.lost_s:
                 raise
+            self._again_s = _longer(self._again_s)
+            self._not_before = now + self._again_s
             # What it said meanwhile is not known to have been nothing.
             self._heard = (now, self._heard[1])
             return {}
         self._reached = time.monotonic()
+        self._again_s = 0.0
         if OUTCOME in lines:
             self._outcome(lines)
         else:
@@ -245,12 +253,14 @@ class Machine:
     def _again(self, action: Callable[[], _T]) -> _T:
         """Do it; while the connection is lost, again."""
         until = time.monotonic() + self.lost_s
+        pause_s = 0.0
         while True:
             with contextlib.suppress(ChannelError):
                 return action()
             if time.monotonic() > until:
                 return action()
-            time.sleep(_AGAIN_S)
+            pause_s = _longer(pause_s)
+            time.sleep(pause_s)
 
     @contextmanager
     def _named(self) -> Iterator[None]:
@@ -260,6 +270,10 @@ class Machine:
         except BackendError as error:
             message = f"machine {self.name}: {error}"
             raise type(error)(message) from error
+
+
+def _longer(pause_s: float) -> float:
+    return min(max(_AGAIN_S, 2 * pause_s), _LONGEST_AGAIN_S)
 
 
 def python(archive: str, module: str) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+from itertools import pairwise
 
 import pytest
 from golden_cell import CELL
@@ -304,6 +305,29 @@ def test_a_connection_that_is_lost_for_a_while_is_no_failure(machine, monkeypatc
     monkeypatch.setattr(CommandChannel, "run", lost)
     machine.lost_s = 0.0
     with pytest.raises(BackendError, match=r"machine far: .*no route"):
+        machine.told("x")
+
+
+def test_while_the_connection_is_lost_it_is_tried_less_and_less_often(machine, monkeypatch):
+    """A bastion locks out who knocks every second."""
+    now, tries = [1000.0], []
+
+    def lost(*_, **__):
+        tries.append(now[0])
+        message = "no route"
+        raise ChannelError(message)
+
+    monkeypatch.setattr("fabbbr.backends.machine.time.monotonic", lambda: now[0])
+    monkeypatch.setattr(CommandChannel, "run", lost)
+    machine._reached = now[0]
+    while now[0] < 1000.0 + machine.lost_s:
+        assert machine.told("x") == {}
+        now[0] += 0.5
+    gaps = [after - before for before, after in pairwise(tries)]
+    assert gaps == sorted(gaps)
+    assert len(tries) < 24
+    now[0] += 16.0
+    with pytest.raises(BackendError, match="no route"):
         machine.told("x")
 
 
