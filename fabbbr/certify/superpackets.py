@@ -13,10 +13,13 @@ from functools import cached_property
 
 from fabbbr.certify.evidence import Counted, Counters, Evidence, QdiscCounters
 from fabbbr.certify.packets import Grown, binomial_interval, grown, interfaces_of, loss_check
-from fabbbr.job.expected import Prepared, SizeClass, Sizes, SuperPackets, Wire
+from fabbbr.job.expected import Prepared, Queue, SizeClass, Sizes, SuperPackets, Wire
 from fabbbr.job.records import Cable, Interface
 from fabbbr.model import Check, Loss
 from fabbbr.testbed import Tolerances
+
+_LIMITED_IN_PACKETS = ("fq_codel", "pie")
+"""AQMs whose limit is a number of packets."""
 
 
 def checks(
@@ -32,7 +35,7 @@ def checks(
         yield _carried_by_network(cable, ledger, prepared.testbed.tolerances)
     for queue, sizes in zip(prepared.expected.queues, counted.sizes, strict=True):
         if not queue.reverse:
-            yield _congestion(sizes, ledger)
+            yield _congestion(queue, sizes, ledger)
             yield _sorted(sizes, ledger)
     for wire in prepared.expected.wires:
         if wire.loss is not None:
@@ -235,7 +238,7 @@ def _through(here: Interface, there: Interface, ledger: _Ledger) -> tuple[int, i
 # Queues
 
 
-def _congestion(sizes: Sizes, ledger: _Ledger) -> Check:
+def _congestion(queue: Queue, sizes: Sizes, ledger: _Ledger) -> Check:
     at, lost = sizes.interface, ledger.lost(sizes.interface)
     came = ledger.sorted(sizes).values()
     gone = sum(each.segments for each in came) - (ledger.queued_segments(at) or 0)
@@ -248,11 +251,20 @@ def _congestion(sizes: Sizes, ledger: _Ledger) -> Check:
         passed=lost.fewest <= gone <= lost.most and (not ledger.on_own_cables(at) or least <= made <= most),
         asked="counted apart from injected loss; came + made by cutting = left + dropped + standing",
         measured=f"{lost.drops} {unit}, {gone} segments in all",
-        detail=f"the largest that is queued whole has {sizes.whole_segments} segments; cutting made "
-        f"{_span(least, most)} more packets"
-        if cuts
-        else "each is queued or dropped whole",
+        detail=(
+            f"the largest that is queued whole has {sizes.whole_segments} segments; cutting made "
+            f"{_span(least, most)} more packets"
+            if cuts
+            else "each is queued or dropped whole"
+        )
+        + _beyond_the_buffer(queue),
     )
+
+
+def _beyond_the_buffer(queue: Queue) -> str:
+    if queue.aqm not in _LIMITED_IN_PACKETS:
+        return ""
+    return f"; {queue.aqm} counts a super-packet as one, so it may hold more than {queue.buffer_bytes} B"
 
 
 def _sorted(sizes: Sizes, ledger: _Ledger) -> Check:

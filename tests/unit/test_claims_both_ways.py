@@ -70,7 +70,7 @@ def test_an_experiment_that_a_claim_needs_besides_is_not_taken_from_runs_of_the_
     packets, packets_too = (Observed(next(each_way(runs)), ()) for runs in (one, another))
     super_packets = Observed(next(each_way(Runs("ware_1v16", SUPER_PACKETS.certified))), ())
     assert _by_experiment(packets, [super_packets, packets_too])["ware_1v16"] is packets_too
-    with pytest.raises(MissingConditionError, match="fabbbr run ware_1v1 --set path.offloads=true"):
+    with pytest.raises(MissingConditionError, match=r"fabbbr run ware_1v1 --set path\.offloads=true"):
         _by_experiment(super_packets, [packets, packets_too])["ware_1v1"]
 
 

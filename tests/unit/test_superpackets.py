@@ -192,6 +192,15 @@ def test_the_evidence_as_it_was_recorded_is_certified_in_super_packets_and_segme
     assert not [name for name in said if name.startswith("packets")]
 
 
+@pytest.mark.parametrize(
+    ("aqm", "said"), [("taildrop", False), ("red", False), ("pie", True), ("fq_codel", True)]
+)
+def test_a_queue_that_counts_packets_may_hold_more_than_the_buffer_and_says_so(raw, aqm, said):
+    certificate = certify(prepare(with_trunk(aqm=aqm), GUEST), Evidence.read(raw), lossy_cells=1)
+    (drops,) = (check for check in certificate.checks if check.name.startswith("congestion drops"))
+    assert ("may hold more than 64000 B" in drops.detail) is said
+
+
 AFTER = json.loads((WITH_OFFLOADS_RAW / "counters.after.json").read_text(encoding="utf-8"))
 
 
