@@ -20,12 +20,18 @@ def _cell(cell):
 
 def _link(link):
     rest = {key: value for key, value in link.items() if key != "bottleneck"}
-    queue = link["bottleneck"] or dict.fromkeys(_OF_A_BOTTLENECK) | {
-        "aqm": "taildrop",
-        "ecn": False,
-        "both_directions": False,
-    }
-    return rest | queue | {"burst_bytes": 1514 if link["bottleneck"] else None}
+    now = link["bottleneck"]
+    queue = (
+        {key: now[key] for key in _OF_A_BOTTLENECK}
+        if now
+        else dict.fromkeys(_OF_A_BOTTLENECK)
+        | {
+            "aqm": "taildrop",
+            "ecn": False,
+            "both_directions": False,
+        }
+    )
+    return rest | queue | {"burst_bytes": 1514 if now else None}
 
 
 def _provenance(provenance):

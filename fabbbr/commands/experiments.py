@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from pathlib import Path
 
 from fabbbr import bundled
@@ -36,7 +37,7 @@ def main(arguments: argparse.Namespace) -> int:
     copies = {target.with_name(trace): source.with_name(trace) for trace in _traces(arguments.name)}
     copies[target] = source
     for wanted in copies:
-        if wanted.exists():
+        if os.path.lexists(wanted):  # unlike Path.exists, False for a name that is too long
             raise _there_already(wanted)
     for wanted, original in copies.items():
         _copy(original, wanted)

@@ -170,6 +170,6 @@ def test_a_plan_with_too_many_parts_is_refused_before_it_is_whole(tmp_path):
 
     assert work(read) < 10_000_000
     assert (
-        "parts: more than 2000000 hosts, switches, links, flows and steps in all cells (2006000 "
+        "parts: more than 2000000 hosts, switches, links, flows, steps and traces in all cells (2006000 "
         "in the first 2 of 100"
     ) in told[0]
