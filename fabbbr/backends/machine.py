@@ -118,6 +118,11 @@ class Machine:
         """Make a file of one line in the part's folder."""
         self._put(name, line.encode() + b"\n")
 
+    def beat(self, line: str) -> None:
+        """Say that whoever coordinates lives; once, for the next time is soon."""
+        path = posixpath.join(self._folder, "coordinator")
+        self._run_once(("sh", "-c", PUT, path), line.encode() + b"\n")
+
     def told(self, *names: str) -> dict[str, str]:
         """Those of these files of one line that are there, while all is well.
 

@@ -210,7 +210,7 @@ class _Coordinator:
             self._beat = now
             for machine in self._machines:
                 with contextlib.suppress(BackendError):
-                    machine.tell("coordinator", f"{now:.3f}")
+                    machine.beat(f"{now:.3f}")
         far = [machine.clock_s for machine in self._machines if machine.clock_s is not None]
         if far:
             self._task.progress(max(far))

@@ -7,11 +7,12 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from pydantic import ValidationError
 
 from fabbbr import testbed
-from fabbbr.backends.channel import Channel
+from fabbbr.backends.channel import Channel, ChannelError
 from fabbbr.backends.machine import ARCHIVE, PUT, archive, python
 from fabbbr.backends.paths import End, Paths, Standing, standing
 from fabbbr.errors import BackendError, EnvironmentUnfitError
@@ -48,7 +49,8 @@ def survey(
     one cannot be reached or a cable carries nothing.
     """
     with ThreadPoolExecutor(max_workers=len(channels)) as at_once:
-        machines = dict(zip(channels, at_once.map(_facts, channels, channels.values()), strict=True))
+        told = at_once.map(partial(_reached, live.name), channels, channels.values())
+        machines = dict(zip(channels, told, strict=True))
     rtts_s = _round_trips(reservation, live, channels)
     return Testbed(
         backend=backend,
@@ -70,6 +72,14 @@ def _tolerances(rtts_s: Iterable[float]) -> Tolerances:
             "clock_s": _CLOCKS_S,
         }
     )
+
+
+def _reached(slice_name: str, name: str, channel: Channel) -> testbed.Machine:
+    try:
+        return _facts(name, channel)
+    except ChannelError as error:
+        message = f"machine {name}: {error}; see whether it runs: fabbbr slice show {slice_name}"
+        raise ChannelError(message) from error
 
 
 def _facts(name: str, channel: Channel) -> testbed.Machine:

@@ -331,6 +331,20 @@ def test_while_the_connection_is_lost_it_is_tried_less_and_less_often(machine, m
         machine.told("x")
 
 
+def test_who_says_that_it_lives_waits_for_no_machine_that_is_lost(machine, monkeypatch):
+    machine.beat("1.5")
+    assert machine.told("coordinator") == {"coordinator": "1.5"}
+
+    def lost(*_, **__):
+        message = "no route"
+        raise ChannelError(message)
+
+    monkeypatch.setattr(CommandChannel, "run", lost)
+    monkeypatch.setattr("fabbbr.backends.machine.time.sleep", lambda _: pytest.fail("it waits"))
+    with pytest.raises(ChannelError, match=r"machine far: no route"):
+        machine.beat("2.5")
+
+
 def test_what_is_said_while_the_connection_is_lost_is_said_again_until_it_arrives(machine, monkeypatch):
     working, tries = CommandChannel.run, []
 

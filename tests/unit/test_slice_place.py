@@ -3,10 +3,13 @@
 import pytest
 from places import GUEST
 
+from fabbbr.backends.channel import ChannelError
+from fabbbr.backends.survey import survey
 from fabbbr.errors import PlanError, UsageError
 from fabbbr.laboratory import Request, _to_be_had, run_folder_path
 from fabbbr.plan import definitions
 from fabbbr.plan.opening import open_plan
+from fabbbr.reserve.records import LiveSlice
 from fabbbr.reserve.reservation import Options, reserve
 from fabbbr.slice import state
 from fabbbr.slice.opening import backend_of
@@ -66,6 +69,21 @@ def test_a_slice_that_nobody_remembers_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     with pytest.raises(UsageError, match="no slice mine is remembered"):
         backend_of("mine")
+
+
+def test_a_machine_that_does_not_answer_is_named_with_what_to_ask():
+    class Lost:
+        folder = "/nowhere"
+
+        def run(self, *_, **__):
+            message = "h2.2ac1a403: ssh cannot connect: no route"
+            raise ChannelError(message)
+
+    live = LiveSlice(name="mine", id="1", state="ok")
+    with pytest.raises(
+        ChannelError, match=r"machine h2: .*no route; see whether it runs: fabbbr slice show mine"
+    ):
+        survey("fabric", reserved("two_site"), live, {"h2": Lost()}, emulates_rtt=False)
 
 
 def test_two_runs_do_not_share_the_machines_of_a_slice(monkeypatch, tmp_path):
