@@ -141,7 +141,7 @@ def _print_verdict(console: Terminal, verdict: Verdict, name: str, *, named: boo
         (f"{name:6}", "bold"),
         f" {verdict.way}: " if verdict.way else " ",
         what,
-        _measured(verdict) or verdict.reason,
+        _measured(verdict) or verdict.reason.partition("; ")[0],
         ("" if verdict.value is None else f", band {verdict.band}", "dim"),
     )
 
