@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,6 +54,11 @@ class ClaimRow:
     def verdict(self) -> Verdict:
         """The first: what is claimed is the same in all."""
         return self.ways[0].verdict
+
+    @property
+    def band(self) -> str:
+        """Of the part that decides; of each way where they are not the same."""
+        return "; ".join(distinct(judged.verdict.band for judged in self.ways))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,7 +218,7 @@ def _experiment(
         source=str(manifest.experiment.get("source") or ""),
         created=manifest.created,
         gist=provenance.gist(manifest),
-        findings=tuple(findings(run_set.runs, summary)),
+        findings=tuple(_found(manifest, run_set.runs, summary)),
         conditions=provenance.conditions(manifest),
         path=diagram.drawing(manifest.cells),
         figures=(
@@ -236,6 +241,12 @@ def _experiment(
         rerun=provenance.rerun_command(manifest, origins),
         downloads=_downloads(run_set, folder),
     )
+
+
+def _found(manifest: RunManifest, runs: pd.DataFrame, summary: pd.DataFrame) -> Iterator[str]:
+    """What came out; two sections of one experiment may differ in what was lost at once."""
+    every = all(cell.offloads for cell in manifest.cells)
+    return (f"With super-packets: {said}" if every else said for said in findings(runs, summary))
 
 
 def _clock(origins: Sequence[Provenance]) -> str:
