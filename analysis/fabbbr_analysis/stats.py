@@ -23,6 +23,8 @@ _SAME = 1e-12
 
 CONFIDENCE = 0.95
 RESAMPLES = 10_000
+_LARGEST_EXPONENT = 700.0
+"""Of what a float still holds."""
 _VALUES_AT_ONCE = 1 << 16
 """Of resamples: half a megabyte of them, however many runs there are."""
 
@@ -121,7 +123,8 @@ def expanded_percentiles(
     No draw lies beyond the outermost run, and that one alone is drawn with probability n⁻ⁿ. Where the
     percentile asked for is rarer (at 95 % with four runs or fewer), the limits are at least t standard errors
     away, the error being that of the draws, which √(n/(n-1)) makes unbiased: else the interval of two runs
-    would miss the truth every second time.
+    would miss the truth every second time. What is above 0 in every draw is taken to be so, and its error
+    that of the logarithm.
     """
     drawn = np.asarray(draws, dtype=np.float64)
     t = float(stats.t.ppf((1 + confidence) / 2, n - 1))
@@ -130,6 +133,9 @@ def expanded_percentiles(
     low, high = (float(each) for each in np.quantile(drawn, [beyond, 1 - beyond]))
     if beyond >= n**-n:
         return low, high
+    if value > 0 and float(drawn.min()) > 0:
+        factor = math.exp(min(t * unbiased * float(np.log(drawn).std()), _LARGEST_EXPONENT))
+        return min(low, value / factor), max(high, value * factor)
     half = t * unbiased * float(drawn.std())
     return min(low, value - half), max(high, value + half)
 

@@ -103,6 +103,12 @@ def test_t_interval_moves_with_its_runs(values, shift, scale):
     assert after.high == pytest.approx(scale * before.high + shift, abs=slack)
 
 
+@given(values=st.lists(st.floats(1e-3, 1e6), min_size=2, max_size=8))
+def test_what_is_above_zero_in_every_run_has_an_interval_above_zero(values):
+    interval = stats.bootstrap_interval(values, generator=generator())
+    assert 0 < interval.low <= interval.value <= interval.high
+
+
 @given(values=st.lists(st.floats(0, 1), min_size=2, max_size=8))
 def test_bootstrap_intervals_stay_within_what_can_be(values):
     interval = stats.bootstrap_interval(values, generator=generator(), within=(0.0, 1.0))
