@@ -9,7 +9,7 @@ from fabbbr_analysis.claims import MissingConditionError, _by_experiment, judge,
 from fabbbr_analysis.claims.observed import Observed
 from fabbbr_analysis.claims.ways import each_way
 from fabbbr_analysis.references import load, ran_with_offloads
-from fabbbr_analysis.report.page import _claim
+from fabbbr_analysis.report.page import claim_row
 
 LOSSES = (0.01, 0.02, 0.05)
 ONE_BY_ONE = dict(zip(LOSSES, (1.2, 60.0, 900.0), strict=True))
@@ -91,8 +91,8 @@ def test_the_scoreboard_has_both_verdicts_in_one_row_and_says_how_to_get_the_one
 def test_a_row_of_the_report_has_the_band_of_each_part_that_decides():
     slow_at_2_percent = Runs("knit6_e5", e5(AT_ONCE | {0.02: 3.0}, offloads=True))
     row = next(row for row in side_by_side(judge([PACKETS, slow_at_2_percent])) if row[0].id == "K5.2")
-    assert _claim(row).band == "≥ 1.5; ≥ 5"
-    assert _claim(row[:1]).band == "≥ 1.5"
+    assert claim_row(row).band == "≥ 1.5; ≥ 5"
+    assert claim_row(row[:1]).band == "≥ 1.5"
 
 
 def test_runs_of_which_none_is_certified_keep_their_way():

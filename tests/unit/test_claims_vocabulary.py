@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import linregress, spearmanr
 
 from fabbbr_analysis.claims import papers
-from fabbbr_analysis.claims.beside import Published
+from fabbbr_analysis.claims.beside import FromPaper
 from fabbbr_analysis.claims.expression import quantities_in
 from fabbbr_analysis.claims.levels import every, every_name, one_of, only
 from fabbbr_analysis.claims.means import Means
@@ -38,7 +38,7 @@ LOSS = every("loss_ratio")
 FAST = {("bbr1", 0.01): 8.0, ("bbr1", 0.1): 6.0, ("bbr1", 0.2): 2.0}
 SLOW = {("cubic", 0.01): 4.0, ("cubic", 0.1): 1.0}
 DRAWN = {("bbr1", 0.01): 4.0, ("bbr1", 0.1): 6.0, ("bbr1", 0.2): 2.5}
-PAPER = Published(words="the paper's speed", by=("cca", "loss_ratio"), numbers=lambda: DRAWN)
+PAPER = FromPaper(words="the paper's speed", by=("cca", "loss_ratio"), numbers=lambda: DRAWN)
 
 
 def means(values, quantity=SPEED, reduce=lambda runs: runs.mean(axis=-1)):
@@ -108,7 +108,7 @@ def test_ranks_of_equal_values_are_shared(values):
     (ours, theirs), levels = zip(*values, strict=True), [0.01 * (n + 1) for n in range(len(values))]
     assume(len(set(ours)) > 1 and len(set(theirs)) > 1)
     drawn = {key_of("bbr1", level): float(each) for level, each in zip(levels, theirs, strict=True)}
-    paper = Published(words="theirs", by=("cca", "loss_ratio"), numbers=lambda: drawn)
+    paper = FromPaper(words="theirs", by=("cca", "loss_ratio"), numbers=lambda: drawn)
     run = {("bbr1", level): each for level, each in zip(levels, ours, strict=True)}
     rho = value(rank_correlation(SPEED["bbr1", LOSS], over=paper["bbr1", LOSS]), run)
     assert rho == pytest.approx(spearmanr(ours, theirs).statistic, abs=1e-12)

@@ -16,7 +16,7 @@ Numbers: TypeAlias = Callable[[], Mapping[Key, float]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Published:
+class FromPaper:
     """Numbers of a paper, told apart by the columns ``by``: ``FABRIC["bbr1", RATE, RTT]`` is one of them."""
 
     words: str
@@ -31,7 +31,7 @@ class Published:
 class AsPublished(Expression):
     """A published number in a condition; its levels are bound by what is measured beside it."""
 
-    quantity: Published
+    quantity: FromPaper
     coordinates: tuple[Coordinate, ...]
 
     def of(self, means: Means, bound: Bound | None = None) -> Array:

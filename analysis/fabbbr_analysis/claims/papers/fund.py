@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from fabbbr_analysis.claims.beside import Published
+from fabbbr_analysis.claims.beside import FromPaper
 from fabbbr_analysis.claims.expression import Expression
 from fabbbr_analysis.claims.levels import every, one_of
 from fabbbr_analysis.claims.quantities import column
@@ -38,8 +38,8 @@ def _on_fabric(name: str) -> Mapping[Key, float]:
     return {key_of(*row[:-1]): float(row[-1]) for row in rows.itertuples(index=False)}
 
 
-_FABRIC = Published(words="FABRIC's goodput", by=_BY, numbers=_goodput_on_fabric)
-_FABRIC_GAIN = Published(words="FABRIC's gain over CUBIC", by=_BY, numbers=_gain_on_fabric)
+_FABRIC = FromPaper(words="FABRIC's goodput", by=_BY, numbers=_goodput_on_fabric)
+_FABRIC_GAIN = FromPaper(words="FABRIC's gain over CUBIC", by=_BY, numbers=_gain_on_fabric)
 
 
 def _gain(cca: str, buffer_bytes: int) -> Expression:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fabbbr.units import Duration
 from fabbbr_analysis import models
-from fabbbr_analysis.claims.beside import Published
+from fabbbr_analysis.claims.beside import FromPaper
 from fabbbr_analysis.claims.levels import every, every_name, one_of, only
 from fabbbr_analysis.claims.observed import Observed, RunSet, SocketTrace
 from fabbbr_analysis.claims.quantities import (
@@ -210,7 +210,7 @@ def _table_of_streams() -> Mapping[Key, float]:
     return {key_of(*row[:-1]): float(row[-1]) for row in rows.itertuples(index=False)}
 
 
-_TALK = Published(words="the talk's table", by=_BY_STREAMS, numbers=_table_of_streams)
+_TALK = FromPaper(words="the talk's table", by=_BY_STREAMS, numbers=_table_of_streams)
 
 
 # Distribution of the bandwidth estimate, the delay being emulated or the path's own
