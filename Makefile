@@ -28,7 +28,7 @@ help:
 	@echo "make test-qemu  the role bbr on whole distributions under qemu (hours without hardware virtualisation)"
 	@echo "make sweep      every system call of a run fails in turn (ten minutes); what came of it, as a table"
 	@echo "make fuzz       ten million random steps through the core of BBRv2 and BBRv3"
-	@echo "make scoreboard  every published claim in its quick form, one page on them all (two hours; goes on where it was)"
+	@echo "make scoreboard  every published claim in its quick form, one page on them all (an hour on 2 cores; goes on where it was)"
 	@echo "make study      every bundled experiment in its default form (hours)"
 	@echo "make benchmark  speed of emulator and parsers beside their rivals"
 
