@@ -51,7 +51,9 @@ def write_report(run_sets: Sequence[RunSet], folder: Path) -> Path:
     whole = page(run_sets, verdicts, summaries, palette_of(*run_sets), folder)
     make(folder)
     write_atomically(folder / "summary.csv", as_csv(pd.concat(summaries, ignore_index=True)))
-    write_atomically(folder / "claims.csv", as_csv(_claims_table(verdicts)))
+    write_atomically(
+        folder / "claims.csv", as_csv(pd.DataFrame(map(claim_as_row, verdicts), columns=CLAIM_COLUMNS))
+    )
     compared = [table for run_set in run_sets if (table := comparison(run_set)) is not None]
     if compared:
         write_atomically(folder / TESTBED_ADDS, as_csv(pd.concat(compared, ignore_index=True)))
@@ -79,23 +81,13 @@ def as_csv(table: pd.DataFrame) -> str:
     return str(table.to_csv(index=False, lineterminator="\n"))
 
 
-def _claims_table(verdicts: Sequence[Verdict]) -> pd.DataFrame:
-    columns = [
-        "id",
-        "experiment",
-        "losses",
-        "verdict",
-        "value",
-        "low",
-        "high",
-        "band",
-        "published",
-        "n",
-        "strength",
-        "predicate",
-        "reason",
-        "rules_version",
-    ]
-    return pd.DataFrame(
-        [[getattr(verdict, column) for column in columns] for verdict in verdicts], columns=columns
-    )
+CLAIM_COLUMNS = (
+    "id", "experiment", "losses", "verdict", "value", "low", "high", "band", "published", "n", "strength",
+    "predicate", "reason", "rules_version",
+)  # fmt: skip
+"""What ``claims.csv`` says of a verdict."""
+
+
+def claim_as_row(verdict: Verdict) -> dict[str, object]:
+    """Return a verdict as a row of ``claims.csv``."""
+    return {column: getattr(verdict, column) for column in CLAIM_COLUMNS}

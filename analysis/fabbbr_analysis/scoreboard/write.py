@@ -15,7 +15,7 @@ from fabbbr_analysis.claims import judge_observed
 from fabbbr_analysis.figures.catalogue import palette_of
 from fabbbr_analysis.report import render
 from fabbbr_analysis.report.slots import Slot, first_slot
-from fabbbr_analysis.report.write import as_csv, make
+from fabbbr_analysis.report.write import as_csv, claim_as_row, make
 from fabbbr_analysis.scoreboard.board import Board, Standing, board, prefix_of
 
 if TYPE_CHECKING:
@@ -23,19 +23,6 @@ if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
 
 PAGE = "scoreboard.html"
-_COLUMNS = (
-    "id",
-    "experiment",
-    "verdict",
-    "value",
-    "low",
-    "high",
-    "band",
-    "published",
-    "n",
-    "strength",
-    "predicate",
-)
 
 
 def write_scoreboard(
@@ -73,8 +60,7 @@ def _rows(whole: Board) -> list[dict[str, object]]:
 def _flat(standing: Standing) -> Iterator[dict[str, object]]:
     """A row for each way in which its runs lost packets."""
     for each in standing.row.ways:
-        row = {name: getattr(each.verdict, name) for name in _COLUMNS}
-        yield row | {"losses": each.verdict.losses, "remarks": standing.remarks, "finding": standing.finding}
+        yield claim_as_row(each.verdict) | {"remarks": standing.remarks, "finding": standing.finding}
 
 
 def _as_json(whole: Board) -> dict[str, object]:
