@@ -114,9 +114,7 @@ def _measure(
         _write(os.path.join(raw, "counters.before.json"), counters(namespaces, job, gates))
 
     heartbeat = partial(_beat, os.path.join(results, "heartbeat"))
-    timeline = Timeline(namespaces, job, raw, heartbeat, barrier, at_zero)
-    timeline.gates = gates
-    flows, steps = timeline.run()
+    flows, steps = Timeline(namespaces, job, raw, heartbeat, barrier, at_zero).run(gates)
     stage[0] = "collect"
     barrier.wait("collect")
     time.sleep(job["settle_ns"] * 1e-9)

@@ -58,8 +58,6 @@ class Timeline:
         self._heartbeat = heartbeat
         self._barrier = barrier
         self._at_zero = at_zero
-        self.gates: Sequence[Gate] = ()
-        """Whose traces begin with the flows' time; to be set before ``run``."""
         self._iperf3_environment = dict(os.environ, **job.get("environment", {}))
         self._events: List[Tuple[float, int, Callable[[], None]]] = []
         self._serial = 0
@@ -75,17 +73,20 @@ class Timeline:
         self._records: Dict[int, Dict[str, Any]] = {}
         self._steps: List[Dict[str, Any]] = []
 
-    def run(self) -> Tuple[List[Dict[str, Any]], List[Dict[str, Any]]]:
-        """Return what happened to each flow and when each step was carried out."""
+    def run(self, gates: Sequence[Gate]) -> Tuple[List[Dict[str, Any]], List[Dict[str, Any]]]:
+        """Return what happened to each flow and when each step was carried out.
+
+        The traces of ``gates`` begin with the flows' time.
+        """
         received = [flow for flow in self._job["flows"] if self._namespaces.has(flow["server_node"])]
         for flow in received:
             self._start_server(flow)
         for flow in received:
             self._await_listening(flow)
         sampling = samplers(self._namespaces, self._job, self._folder)
-        sampling += [gate.sampler(self._folder) for gate in self.gates]
+        sampling += [gate.sampler(self._folder) for gate in gates]
         self._epoch = self._begin() + _LEAD_S
-        for gate in self.gates:
+        for gate in gates:
             gate.begin(self._epoch)
         self._schedule(sampling)
         try:

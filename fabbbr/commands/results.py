@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import shlex
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -106,6 +107,7 @@ def _claims(arguments: argparse.Namespace) -> int:
             print(json.dumps([{key: getattr(verdict, key) for key in _VERDICT} for verdict in verdicts]))
         else:
             _print_scoreboard(verdicts, everything=arguments.all)
+            _name_other_ways(run_sets, verdicts)
     return 0
 
 
@@ -128,9 +130,20 @@ def _print_scoreboard(verdicts: Sequence[Verdict], *, everything: bool) -> None:
         console.say(line)
     if not everything:
         console.say("(--all lists those not run)")
-    for experiment in _unpublished_way(verdicts):
-        words = f"fabbbr run {experiment} --set path.offloads=true --out runs/{experiment}.super-packets"
-        console.say(f"{experiment} was published with segmentation offloads on. To judge that too: {words}")
+
+
+def _name_other_ways(run_sets: Sequence[RunSet], verdicts: Sequence[Verdict]) -> None:
+    """What runs an experiment as it was published, where that was not run."""
+    from fabbbr_analysis.report.provenance import rerun_command
+
+    other = _unpublished_way(verdicts)
+    for run_set in run_sets:
+        if run_set.experiment in other:
+            command = rerun_command(run_set.manifest, run_set.origins())
+            Terminal().say(
+                f"{run_set.experiment} was published with segmentation offloads on. To judge that too: "
+                f"{command} --set path.offloads=true --out {shlex.quote(f'{run_set.path}.super-packets')}"
+            )
 
 
 def _print_verdict(console: Terminal, verdict: Verdict, name: str, *, named: bool) -> None:

@@ -1,15 +1,19 @@
 """Where a paper's hosts had offloads on, claims are judged both ways; runs of the two are never pooled."""
 
+import dataclasses
+
 import pandas as pd
 import pytest
+import synthetic
 from made_up_runs import Runs, run_rows
 
-from fabbbr.commands.results import _print_scoreboard
+from fabbbr.commands.results import _name_other_ways, _print_scoreboard
 from fabbbr_analysis.claims import MissingConditionError, _by_experiment, judge, side_by_side
 from fabbbr_analysis.claims.observed import Observed
 from fabbbr_analysis.claims.ways import each_way
 from fabbbr_analysis.references import load, ran_with_offloads
 from fabbbr_analysis.report.page import claim_row
+from fabbbr_analysis.report.provenance import rerun_command
 
 LOSSES = (0.01, 0.02, 0.05)
 ONE_BY_ONE = dict(zip(LOSSES, (1.2, 60.0, 900.0), strict=True))
@@ -75,17 +79,28 @@ def test_an_experiment_that_a_claim_needs_besides_is_not_taken_from_runs_of_the_
         _by_experiment(super_packets, [packets, packets_too])["ware_1v1"]
 
 
-def test_the_scoreboard_has_both_verdicts_in_one_row_and_says_how_to_get_the_one_that_is_missing(capsys):
+def test_the_scoreboard_has_both_verdicts_in_one_row(capsys):
     _print_scoreboard(judge([PACKETS, SUPER_PACKETS]), everything=False)
     lines = capsys.readouterr().out.splitlines()
     place = next(number for number, line in enumerate(lines) if " K5.2 " in line)
     assert lines[place].startswith("not reproduced K5.2   packet by packet: ")
     below = next(line for line in lines[place + 1 :] if not line.startswith(" "))
     assert below.startswith("reproduced            as published, super-packets: ")
-    assert "--set path.offloads=true" not in "".join(lines)
-    _print_scoreboard(judge([PACKETS]), everything=False)
-    said = " ".join(capsys.readouterr().out.split())
-    assert "fabbbr run knit6_e5 --set path.offloads=true --out runs/knit6_e5.super-packets" in said
+
+
+def test_who_judged_one_way_alone_is_told_the_same_run_in_the_other(capsys, tmp_path):
+    plan = dataclasses.replace(synthetic.KNIT6_E1, rtts=("6 ms", "61 ms"), ccas=("cubic", "bbr1"), repeat=2)
+    run_set = synthetic.run_set(plan, tmp_path / "e 1", period_s=1.0)
+    _name_other_ways([run_set], judge([run_set]))
+    told = " ".join(capsys.readouterr().out.split())
+    command = rerun_command(run_set.manifest, run_set.origins())
+    assert "--repeat 2" in command
+    assert f"{command} --set path.offloads=true --out '{tmp_path}/e 1.super-packets'" in told
+
+
+def test_who_judged_both_ways_is_told_nothing(capsys):
+    _name_other_ways([PACKETS, SUPER_PACKETS], judge([PACKETS, SUPER_PACKETS]))
+    assert capsys.readouterr().out == ""
 
 
 def test_a_row_of_the_report_has_the_band_of_each_part_that_decides():
