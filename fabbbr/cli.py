@@ -27,7 +27,7 @@ cannot be read; 9 analysis impossible; 10 some cells failed or were not certifie
 """  # noqa: E501
 UNEXPECTED = 1
 INTERRUPTED = 130
-_RUNS = ("run", "repeat")
+_RUNS = ("run", "repeat", "scoreboard")
 """Modules whose commands run cells."""
 _KEPT = {
     **dict.fromkeys(_RUNS, "; finished cells are kept, the same command continues"),

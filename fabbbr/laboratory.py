@@ -214,10 +214,15 @@ def _require_rights_to_own_files() -> None:
         raise EnvironmentUnfitError(message)
 
 
-def _at_once(jobs: int | None, backend: Backend) -> int:
+def require_jobs(jobs: int | None) -> None:
+    """Raise UsageError for a number of cells at a time that makes no sense; None leaves it to the place."""
     if jobs is not None and jobs < 1:
         message = f"--jobs {jobs}: at least one cell must run at a time"
         raise UsageError(message)
+
+
+def _at_once(jobs: int | None, backend: Backend) -> int:
+    require_jobs(jobs)
     return backend.cells_at_once(jobs)
 
 

@@ -20,7 +20,7 @@ from fabbbr.commands.span import span
 from fabbbr.commands.terminal import Terminal
 from fabbbr.errors import CellsFailedError, UsageError
 from fabbbr.execute import Summary
-from fabbbr.laboratory import Request, open_runs, planned
+from fabbbr.laboratory import Request, open_runs, planned, require_jobs
 from fabbbr.model import Cell
 from fabbbr.plan.estimate import estimate
 from fabbbr.plan.opening import Planned
@@ -63,6 +63,7 @@ class _Scoreboard:
     def __post_init__(self) -> None:
         self.folder: Path = self.arguments.out
         self.names = _names(self.arguments.papers)
+        require_jobs(self.arguments.jobs)
         within = self.arguments.within
         self._within_s = float("inf") if within is None else span("--within", within)
         self._began = time.monotonic()
@@ -167,7 +168,7 @@ def _names(papers: Sequence[str]) -> list[str]:
     own = papers_of(bundled.names("experiments"))
     for paper in papers:
         if paper not in own:
-            message = f"no paper {paper!r}{did_you_mean(paper, own)}; there are {', '.join(own)}"
+            message = f"no paper {paper!r}{did_you_mean(paper, own)} (there are {', '.join(own)})"
             raise UsageError(message)
     return [name for paper in own if not papers or paper in papers for name in own[paper]]
 

@@ -67,6 +67,7 @@ def test_the_exit_status_is_that_of_the_error(fabbbr, monkeypatch, kind):
         (("run", "x"), "finished cells are kept, the same command continues"),
         (("slice", "run", "mine", "x"), "finished cells are kept, the same command continues"),
         (("guest", "repeat", "runs/x"), "finished cells are kept, the same command continues"),
+        (("scoreboard",), "finished cells are kept, the same command continues"),
         (("slice", "teardown", "mine"), "what was reached is remembered, the same command continues"),
         (("doctor",), "the same command begins anew"),
     ],
@@ -75,7 +76,7 @@ def test_an_interrupt_ends_with_130_and_says_how_to_go_on(fabbbr, monkeypatch, w
     def interrupt(_):
         raise KeyboardInterrupt
 
-    for module in ("run", "slice", "repeat", "doctor"):
+    for module in ("run", "slice", "repeat", "scoreboard", "doctor"):
         monkeypatch.setattr(f"fabbbr.commands.{module}.main", interrupt)
     status, _, told = fabbbr(*words)
     assert (status, told) == (130, f"\nfabbbr: interrupted; {said}\n")
@@ -84,6 +85,9 @@ def test_an_interrupt_ends_with_130_and_says_how_to_go_on(fabbbr, monkeypatch, w
 BAD = [
     ((), 2, "COMMAND"),
     (("rnu",), 2, "invalid choice"),
+    (("scoreboard", "cardwel"), 2, "did you mean 'cardwell'? (there are cardwell, hm,"),
+    (("scoreboard", "--jobs", "0"), 2, "--jobs 0: at least one cell"),
+    (("scoreboard", "--within", "0 s"), 2, "--within 0 s: give a time"),
     (("run",), 2, "EXP"),
     (("run", "cardwel_f10"), 2, "did you mean 'cardwell_f10'"),
     (("plan", "cardwell_f10", "--set", "path.rat=1 Gbit/s"), 3, "rate"),
