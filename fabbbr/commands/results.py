@@ -119,17 +119,23 @@ def _print_scoreboard(verdicts: Sequence[Verdict], *, everything: bool) -> None:
     from fabbbr_analysis.claims import side_by_side
 
     console = Terminal()
-    for row in side_by_side(verdicts):
-        if everything or any(verdict.verdict != "not run" for verdict in row):
-            # The worst part of each way decides: where that is not the same, both are named.
-            apart = len({verdict.quantity for verdict in row}) > 1
-            for place, verdict in enumerate(row):
-                _print_verdict(console, verdict, "" if place else verdict.id, named=apart)
-            console.say(f"{'':21} ", (row[0].predicate, "dim"))
-    for line in _tallies(verdicts):
+    rows = side_by_side(verdicts)
+    shown = rows if everything else [row for row in rows if any(map(_rests_on_runs, row))]
+    for row in shown:
+        # The worst part of each way decides: where that is not the same, both are named.
+        apart = len({verdict.quantity for verdict in row}) > 1
+        for place, verdict in enumerate(row):
+            _print_verdict(console, verdict, "" if place else verdict.id, named=apart)
+        console.say(f"{'':21} ", (row[0].predicate, "dim"))
+    for line in _tallies([verdict for row in shown for verdict in row]):
         console.say(line)
-    if not everything:
-        console.say("(--all lists those not run)")
+    if len(shown) < len(rows):
+        console.say(f"(--all lists {len(rows) - len(shown)} more, which these runs do not judge)")
+
+
+def _rests_on_runs(verdict: Verdict) -> bool:
+    """Whether runs were judged: what is mere arithmetic has none."""
+    return verdict.verdict != "not run" and verdict.n is not None
 
 
 def _name_other_ways(run_sets: Sequence[RunSet], verdicts: Sequence[Verdict]) -> None:

@@ -88,6 +88,17 @@ def test_the_scoreboard_has_both_verdicts_in_one_row(capsys):
     assert below.startswith("reproduced            as published, super-packets: ")
 
 
+def test_arithmetic_is_listed_and_counted_only_where_all_is(capsys):
+    _print_scoreboard(judge([PACKETS]), everything=False)
+    own = capsys.readouterr().out
+    assert " K5.2 " in own
+    assert " CA.1 " not in own
+    assert "\n1 not reproduced\n" in own
+    assert "more, which these runs do not judge" in own
+    _print_scoreboard(judge([PACKETS]), everything=True)
+    assert " CA.1 " in capsys.readouterr().out
+
+
 def test_who_judged_one_way_alone_is_told_the_same_run_in_the_other(capsys, tmp_path):
     plan = dataclasses.replace(synthetic.KNIT6_E1, rtts=("6 ms", "61 ms"), ccas=("cubic", "bbr1"), repeat=2)
     run_set = synthetic.run_set(plan, tmp_path / "e 1", period_s=1.0)
