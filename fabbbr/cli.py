@@ -23,7 +23,8 @@ from fabbbr.version import __version__
 STATUSES = """\
 Exit statuses: 0 done; 1 unexpected; 2 usage; 3 a mistake in an experiment file; 4 the plan does not fit; 5 this machine
 lacks something; 6 a tool broke; 7 a run folder is damaged or cannot be written, or standard output cannot; 8 raw output
-cannot be read; 9 analysis impossible; 10 some cells failed or were not certified; 130 interrupted.
+cannot be read; 9 analysis impossible; 10 some cells failed or were not certified;
+11 a run is worse than its base; 130 interrupted.
 """  # noqa: E501
 UNEXPECTED = 1
 INTERRUPTED = 130
@@ -308,6 +309,29 @@ def _add_cell_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_gate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    gate = _command(
+        commands, "gate", "gate", "whether a run is worse than its base, by the exit status: for CI"
+    )
+    gate.add_argument("base", type=Path, metavar="BASE", help="the run folder to measure against")
+    gate.add_argument("--against", type=Path, metavar="RUN", required=True, help="the run to be judged")
+    gate.add_argument(
+        "--budget",
+        type=float,
+        default=0.001,
+        metavar="P",
+        help="chance of any false alarm in the whole table (default: 0.001)",
+    )
+    gate.add_argument(
+        "--tolerance",
+        type=float,
+        default=0.01,
+        metavar="R",
+        help="relative change that nobody minds (default: 0.01)",
+    )
+    _json(gate)
+
+
 def _add_result_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     _add_scoreboard(commands)
     report = _command(commands, "report", "results", "HTML, Markdown and CSV of one or more runs")
@@ -324,6 +348,7 @@ def _add_result_commands(commands: argparse._SubParsersAction[argparse.ArgumentP
     compare.add_argument("runs", nargs=2, type=Path, metavar="DIR")
     compare.add_argument("--to", type=Path, metavar="DIR", help="also write an HTML page there")
     _json(compare)
+    _add_gate(commands)
     verify = _command(commands, "verify", "results", "check all of a run against its digests")
     verify.add_argument("runs", nargs="+", type=Path, metavar="DIR")
     _json(verify)
