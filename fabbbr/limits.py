@@ -52,3 +52,6 @@ TRACE_BYTES = 64_000_000
 
 MISTAKES_LOOKED_FOR = 1000
 MISTAKES_SHOWN = 50
+
+GUESSES = 50
+"""Conditions with a mistake of whose other values is asked whether they could be meant."""
