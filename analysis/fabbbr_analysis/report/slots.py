@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 import plotly.graph_objects as go
 from markupsafe import Markup
 
+from fabbbr.errors import AnalysisError
 from fabbbr_analysis.figures import distribution, grid, overview, sweep, timeline
 from fabbbr_analysis.figures.catalogue import Entry, Point, entries, points
 from fabbbr_analysis.figures.measures import in_a_sentence
 from fabbbr_analysis.figures.sampling import POINTS_PER_TRACE
 from fabbbr_analysis.figures.style import Palette
+from fabbbr_analysis.report.render import bundled_plotly
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
@@ -54,7 +56,15 @@ def embed(figure: go.Figure) -> Markup:
     """Return the figure as JSON that cannot end the script element it stands in.
 
     The notebook's template is taken out: on the page, the style sheet decides about colours of text and grid.
+    Raises AnalysisError for a type of trace that the page's plotly.js does not draw.
     """
+    beyond = {trace.type for trace in figure.data} - bundled_plotly().traces
+    if beyond:
+        message = (
+            f"the pages' plotly.js draws no {', '.join(sorted(beyond))}; add it to TRACES in "
+            "scripts/make-plotly.mjs and run that"
+        )
+        raise AnalysisError(message)
     data = json.loads(figure.to_json(validate=False))
     data["layout"].pop("template", None)
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, sort_keys=True, allow_nan=False)
