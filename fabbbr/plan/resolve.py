@@ -121,6 +121,7 @@ def wire(setup: Setup, topology: Topology, *, trace: Trace | None = None) -> Wir
     _check_crossings(ground, rates)
     _check_round_trips(ground, delays)
     _check_maxrates(ground)
+    _check_queue_delay(ground, trace)
     flows = tuple(_flow(ground, index, flow, delays) for index, flow in enumerate(ground.assigned))
     steps = tuple(_steps(ground, dict(delays), dict(rates), trace))
     links = tuple(_links(ground, delays, rates, trace))
@@ -131,6 +132,7 @@ def _check_link_names(setup: Setup, topology: Topology) -> None:
     known = dict.fromkeys(link.name for link in topology.links)
     named = [(f"links.{name}", name) for name in setup.links]
     named += [(f"steps[{i}].link", step.link) for i, step in enumerate(setup.steps) if step.link]
+    named += [(f"capture[{i}]", capture.link) for i, capture in enumerate(setup.capture)]
     for key, name in named:
         if name not in known:
             message = (
@@ -175,6 +177,17 @@ def _check_maxrates(ground: _Ground) -> None:
                 f"group a host of its own (from: h1, from: h2), or limit single connections with pacing"
             )
             raise PlanError(message)
+
+
+def _check_queue_delay(ground: _Ground, trace: Trace | None) -> None:
+    """Where a trace is followed by single opportunities the queue is a program in the wire, and no qdisc."""
+    trunk = ground.topology.trunk
+    if ground.setup.queue_delay == "packets" and trace is not None and _delivers(ground, trunk):
+        message = (
+            f"queue_delay: the queue of {trunk} delivers by a trace, so no packet passes a queueing "
+            f"discipline there; capture the links around it instead (capture: [{trunk}]), or give a rate"
+        )
+        raise PlanError(message)
 
 
 def _labels(groups: tuple[FlowGroup, ...]) -> list[str]:
