@@ -195,7 +195,14 @@ def _over_time(run_set: RunSet, palette: Palette, limit: int) -> dict[str, Calla
         )
         for point in here
     }
-    return over_time | estimates
+    delays: dict[str, Callable[[], go.Figure]] = {
+        _timed("queue_delay", point): partial(
+            distribution.queue_delays, run_set, point.cell_ids, palette=palette
+        )
+        for point in here
+        if distribution.timed_cells(run_set).intersection(point.cell_ids)
+    }
+    return over_time | estimates | delays
 
 
 def _timed(kind: str, point: Point) -> str:

@@ -181,7 +181,7 @@ def _caption(group: Sequence[Entry]) -> str:
 
 
 def time_slots(run_set: RunSet, palette: Palette, prefix: str) -> list[Slot]:
-    """Return the figures over samples: what happened over time, and BBR's bandwidth estimates."""
+    """Return the figures within runs: over time, BBR's bandwidth estimates, delays of packets."""
     here = points(run_set)
     limit = _limit(run_set, here)
     over_time = [
@@ -191,6 +191,9 @@ def time_slots(run_set: RunSet, palette: Palette, prefix: str) -> list[Slot]:
     estimates = [
         (point.label, distribution.bandwidth_estimates(run_set, point.cell_ids, palette=palette))
         for point in here
+    ]
+    delays = [
+        (point.label, distribution.queue_delays(run_set, point.cell_ids, palette=palette)) for point in here
     ]
     slots = [
         _time_slot(
@@ -207,6 +210,15 @@ def time_slots(run_set: RunSet, palette: Palette, prefix: str) -> list[Slot]:
             slot_id=f"{prefix}-estimates",
             title="What BBR believes the bottleneck's rate to be",
             caption="Distribution of the bandwidth estimate over the samples of each run, from warm-up on.",
+        ),
+        _time_slot(
+            delays,
+            slot_id=f"{prefix}-queue-delays",
+            title="How long packets stand in the queue",
+            caption=(
+                "Distribution of the time from a data packet's arrival at the bottleneck to the leaving of "
+                "its last bit, of every packet that left it, over the whole of each run."
+            ),
         ),
     ]
     return [slot for slot in slots if slot is not None]
