@@ -338,6 +338,7 @@ def _add_result_commands(commands: argparse._SubParsersAction[argparse.ArgumentP
     report.add_argument("runs", nargs="+", type=Path, metavar="DIR")
     report.add_argument("--to", type=Path, metavar="DIR", help="where to write (default: the first run)")
     _json(report)
+    _add_paper_commands(commands)
     claims = _command(
         commands, "claims", "results", "the scoreboard: what the papers claim, judged by your runs"
     )
@@ -352,6 +353,49 @@ def _add_result_commands(commands: argparse._SubParsersAction[argparse.ArgumentP
     verify = _command(commands, "verify", "results", "check all of a run against its digests")
     verify.add_argument("runs", nargs="+", type=Path, metavar="DIR")
     _json(verify)
+
+
+def _add_paper_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    figure = _command(
+        commands, "figure", "figure", "a figure of a run as a file for a paper; without a name: list them"
+    )
+    figure.add_argument("run", type=Path, metavar="RUN", help="run folder")
+    figure.add_argument("name", nargs="?", metavar="NAME", help="of the figure").completer = _figure_names  # type: ignore[attr-defined]
+    figure.add_argument(
+        "--to", type=Path, metavar="FILE", help="a .pdf, .svg or .png (default: NAME.pdf here)"
+    )
+    figure.add_argument("--all", type=Path, metavar="DIR", help="write every figure and a page of thumbnails")
+    figure.add_argument("--format", choices=("pdf", "svg", "png"), help="of --all (default: pdf)")
+    figure.add_argument(
+        "--width", default="column", metavar="W", help="as 84mm, column (3.3in, default) or page (7in)"
+    )
+    figure.add_argument("--height", metavar="H", help="default: what suits the width")
+    figure.add_argument("--title", metavar="TEXT", help="above the figure (default: none)")
+    figure.add_argument(
+        "--caption",
+        action="store_true",
+        help="write the caption beside the file, as .txt and as LaTeX; without --to: print it",
+    )
+    _where_cells(figure)
+    _json(figure)
+
+
+def _where_cells(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--where",
+        metavar="SELECTOR",
+        help="axis=value[,axis=value…], as rtt=100ms, or a glob over cell ids",
+    )
+
+
+def _figure_names(*, parsed_args: argparse.Namespace, **_: object) -> list[str]:
+    from fabbbr_analysis.figures import figure_names
+    from fabbbr_analysis.runset import RunSet
+
+    try:
+        return figure_names(RunSet.open(parsed_args.run))
+    except FabbbrError:  # a folder that is no run, or not yet: there is nothing to complete
+        return []
 
 
 def _add_slice_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -16,6 +16,7 @@ from fabbbr_analysis.figures.style import Palette
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
 
+CAPTION = "Distribution of the bandwidth estimate over the samples of each run, from warm-up on."
 QUANTILES = np.linspace(0, 1, 201)
 """Half a percent apart: finer than the line is thick."""
 
