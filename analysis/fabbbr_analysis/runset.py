@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import pandas as pd
 
@@ -24,6 +24,9 @@ from fabbbr_analysis.tables.build import (
     table_path,
     tables_of,
 )
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Read: TypeAlias = Callable[[str, Sequence[str] | None, Sequence[str] | None], pd.DataFrame]
 """Table name, columns (None: all) and cell ids (None: all) → rows."""
@@ -53,7 +56,7 @@ class RunSet:
         self._read = read
 
     @classmethod
-    def open(cls, path: Path, *, progress: Progress | None = None) -> RunSet:
+    def open(cls, path: Path, *, progress: Progress | None = None) -> Self:
         """Open a run folder, and build its tables when they are missing or stale.
 
         Cells that are damaged are left out, and a DamagedRunWarning names them. Raises StoreError
@@ -83,7 +86,7 @@ class RunSet:
         experiment: str,
         path: Path = Path(),
         manifest: RunManifest | None = None,
-    ) -> RunSet:
+    ) -> Self:
         """Make a run set of tables in memory: table name → frame."""
 
         def read(table: str, columns: Sequence[str] | None, cell_ids: Sequence[str] | None) -> pd.DataFrame:
@@ -118,7 +121,7 @@ class RunSet:
         return self.found.problems if self.found is not None else ()
 
     @cached_property
-    def beside(self) -> RunSet | None:
+    def beside(self) -> Self | None:
         """The same cells in the guest, whose run folder is within this one; None where there is none.
 
         Raises as :meth:`open`; what is damaged is in its ``problems`` and not warned of.
@@ -130,7 +133,7 @@ class RunSet:
             return None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DamagedRunWarning)
-            return RunSet.open(folder.path)
+            return type(self).open(folder.path)
 
     @property
     def files(self) -> tuple[str, ...]:
