@@ -250,22 +250,22 @@ def test_a_cell_over_time_by_id_condition_or_glob(run):
         run.over_time()
 
 
-def test_comparing_within_a_run_takes_the_first_value_of_the_file_for_base(run):
+def test_comparing_within_a_run_takes_the_first_value_for_base_unless_told(run):
     table = run.compare(by="cca", metrics=["goodput_bps"]).table
-    assert set(table["b"]) == {"bbr1"}  # this manifest has no axes, so the first of the table
+    assert set(table["b"]) == {"cubic"}
     assert len(table) == 8
-    against = run.compare(by="cca", against="cubic", metrics=["goodput_bps"])
-    assert set(against.table["b"]) == {"cubic"}
+    against = run.compare(by="cca", against="bbr1", metrics=["goodput_bps"])
+    assert set(against.table["b"]) == {"bbr1"}
     assert np.allclose(against.table["difference"], -table["difference"])
     assert len(against.different) == (against.table["verdict"] == "different").sum()
 
 
-def test_the_order_of_the_experiment_file_decides_where_it_is_known(run):
-    conditions = [{"axes": {"cca": cca, "loss": "1 %"}} for cca in ("cubic", "bbr1")]
+def test_the_first_value_is_that_of_the_experiment_file_where_it_is_known(run):
+    conditions = [{"axes": {"cca": cca, "loss": "1 %"}} for cca in ("bbr1", "cubic")]
     manifest = run.manifest.model_copy(update={"experiment": {"id": "x", "conditions": conditions}})
     frames = {"cells": run.cells, "runs": run.runs, "flows": run.flows}
     ordered = Run.from_frames(frames, experiment="x", manifest=manifest)
-    assert set(ordered.compare(by="cca").table["b"]) == {"cubic"}
+    assert set(ordered.compare(by="cca").table["b"]) == {"bbr1"}
 
 
 def test_comparing_with_another_run_or_its_folder(tmp_path):
