@@ -50,6 +50,9 @@ PARTS = 2_000_000
 TRACE_BYTES = 64_000_000
 """Of all traces of an experiment: 10 million opportunities, a gigabit per second for two minutes."""
 
+CAPTURE_BYTES = 4 << 30
+"""Memory that all captures of a cell take while it runs: a minute at 500 Mbit/s, at both ends of a link."""
+
 MISTAKES_LOOKED_FOR = 1000
 MISTAKES_SHOWN = 50
 

@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fabbbr import limits
+from fabbbr.capturing import room_of
 from fabbbr.errors import PlanError, SpecError, UntrustedError
 from fabbbr.model import Cell, Flow
 from fabbbr.physics import end_of
 from fabbbr.plan.definitions import ParametersError
 from fabbbr.plan.link_traces import Trace
-from fabbbr.plan.resolve import MisfitError, wire
+from fabbbr.plan.resolve import MisfitError, Wiring, wire
 from fabbbr.spec.document import Loc
 from fabbbr.spec.experiment import Condition, Experiment, Setup, SliceChoice
 from fabbbr.topology import Topology
@@ -124,18 +125,24 @@ def _in_condition(
 ) -> Cell:
     """The cell of a condition, its repetition and seed still to come."""
     setup = condition.setup
-    name = condition.id or experiment.id
     try:
         topology = topology_of(setup.slice)
         wiring = wire(setup, topology, trace=trace)
+        cell = _resolved(experiment.id, condition, topology, wiring)
+        _require_room(cell)
     except (PlanError, SpecError) as error:
         message = f"{experiment.id}: {f'{condition.id}: ' if condition.id else ''}{error}"
         raise (SpecError if isinstance(error, SpecError) else PlanError)(message) from error
+    return cell
+
+
+def _resolved(experiment: str, condition: Condition, topology: Topology, wiring: Wiring) -> Cell:
+    setup = condition.setup
     end = end_of(wiring.flows, wiring.links)
     return Cell(
         id=condition.id,
-        experiment=experiment.id,
-        condition=name,
+        experiment=experiment,
+        condition=condition.id or experiment,
         axes=condition.axes,
         repetition=0,
         seed=0,
@@ -149,7 +156,26 @@ def _in_condition(
         ecn=setup.path.ecn,
         sample_period=setup.sample_period,
         warm_up=default_warm_up(wiring.flows, end=end) if setup.warm_up is None else setup.warm_up,
+        captures=setup.capture,
+        queue_delay=setup.queue_delay,
     )
+
+
+def _require_room(cell: Cell) -> None:
+    """Captures stay in memory until the flows are over: nobody may be woken before."""
+    needed = room_of(cell).memory_bytes
+    if needed > limits.CAPTURE_BYTES:
+        keys = " and ".join(
+            key
+            for key, used in (("capture", cell.captures), ("queue_delay", cell.queue_delay == "packets"))
+            if used
+        )
+        message = (
+            f"{keys}: takes {needed / 1e9:.3g} GB of memory while a cell runs, and at most "
+            f"{limits.CAPTURE_BYTES / 1e9:.3g} GB are given; shorten the flows, lower the rate, or capture "
+            f"fewer links, or headers alone"
+        )
+        raise PlanError(message)
 
 
 def _parts(cell: Cell) -> int:

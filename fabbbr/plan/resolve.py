@@ -176,6 +176,7 @@ def _wired(
         _check_crossings(ground, rates),
         _check_round_trips(ground, delays),
         _check_maxrates(ground),
+        _check_queue_delay(ground, trace),
     ):
         complaints.found.extend(check)
     flows = tuple(_flow(ground, index, flow, delays) for index, flow in enumerate(ground.assigned))
@@ -189,6 +190,7 @@ def _check_link_names(setup: Setup, topology: Topology, complaints: _Complaints)
     known = dict.fromkeys(link.name for link in topology.links)
     named: list[tuple[Loc, str]] = [(("links", name), name) for name in setup.links]
     named += [(("steps", i, "link"), step.link) for i, step in enumerate(setup.steps) if step.link]
+    named += [(("capture", i), capture.link) for i, capture in enumerate(setup.capture)]
     for loc, name in named:
         if name not in known:
             message = f"the slice has no link {name!r}{did_you_mean(name, known)} (links: {listed(known)})"
@@ -231,6 +233,17 @@ def _check_maxrates(ground: _Ground) -> Iterator[Mistake]:
                 f"group a host of its own (from: h1, from: h2), or limit single connections with pacing"
             )
             yield ("flows", flow.position), message
+
+
+def _check_queue_delay(ground: _Ground, trace: Trace | None) -> Iterator[Mistake]:
+    """Where a trace is followed by single opportunities the queue is a program in the wire, and no qdisc."""
+    trunk = ground.topology.trunk
+    if ground.setup.queue_delay == "packets" and trace is not None and _delivers(ground, trunk):
+        message = (
+            f"the queue of {trunk} delivers by a trace, so no packet passes a queueing "
+            f"discipline there; capture the links around it instead (capture: [{trunk}]), or give a rate"
+        )
+        yield ("queue_delay",), message
 
 
 def _labels(groups: tuple[FlowGroup, ...]) -> list[str]:
