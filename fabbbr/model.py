@@ -146,6 +146,25 @@ class Flow(Record):
     """Of fabbbr's own BBR; None for everything else."""
 
 
+class Ping(Record):
+    """Echo requests beside the flows, from the agent's own program: what a small packet waits.
+
+    Injected loss spares them, so one without an answer was dropped in a queue.
+    """
+
+    index: int
+    group: str
+    sender: str
+    receiver: str
+    interval: Span
+    """From one request to the next, answered or not."""
+    start: Span
+    duration: Span | None = None
+    """None: until the last flow is over, which also ends one that has a duration."""
+    rtt: Span
+    """Propagation round trip of the path."""
+
+
 class Step(Record):
     """A change of a link while flows run; ``at`` counts from the start of the first flow."""
 
@@ -186,6 +205,7 @@ class Cell(Record):
     switches: tuple[Switch, ...]
     links: tuple[CellLink, ...]
     flows: tuple[Flow, ...]
+    pings: tuple[Ping, ...] = ()
     steps: tuple[Step, ...] = ()
     mtu_bytes: int = 1500
     offloads: bool = False
@@ -194,6 +214,21 @@ class Cell(Record):
     sample_period: Span
     warm_up: Span
     """Left out of steady-state metrics, never of whole-run ones."""
+
+    @property
+    def traffic(self) -> tuple[Flow | Ping, ...]:
+        """All that goes from one host to another."""
+        return (*self.flows, *self.pings)
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """Sender and receiver of all traffic, each pair once; those of flows first."""
+        return tuple(dict.fromkeys((one.sender, one.receiver) for one in self.traffic))
+
+    @property
+    def talking(self) -> tuple[str, ...]:
+        """The hosts that send or receive anything, each once."""
+        return tuple(dict.fromkeys(host for pair in self.pairs for host in pair))
 
     @property
     def bottlenecks(self) -> dict[str, Bottleneck]:

@@ -72,6 +72,7 @@ class Timeline:
         """Since when every client on every machine is over."""
         self._records: Dict[int, Dict[str, Any]] = {}
         self._steps: List[Dict[str, Any]] = []
+        self._pinging: Dict[int, "subprocess.Popen[bytes]"] = {}
 
     def run(self, gates: Sequence[Gate]) -> Tuple[List[Dict[str, Any]], List[Dict[str, Any]]]:
         """Return what happened to each flow and when each step was carried out.
@@ -91,14 +92,22 @@ class Timeline:
         self._schedule(sampling)
         try:
             self._loop()
+            self._end_pings()
         finally:
-            for process in list(self._clients.values()) + list(self._servers.values()):
+            for process in self._started():
                 if process.poll() is None:
                     process.kill()
                     process.wait()
         for sampler in sampling:
             sampler.finish()
         return [self._records[index] for index in sorted(self._records)], self._steps
+
+    def _started(self) -> List["subprocess.Popen[bytes]"]:
+        return [
+            process
+            for of_kind in (self._clients, self._servers, self._pinging)
+            for process in of_kind.values()
+        ]
 
     def _begin(self) -> float:
         """The instant from which the flows' time counts, waited for."""
@@ -135,6 +144,11 @@ class Timeline:
             self._sending.add(flow["index"])
             self._at(flow["start_ns"] * 1e-9, partial(self._start_client, flow))
             self._at(flow["deadline_ns"] * 1e-9, partial(self._interrupt, flow))
+        self._schedule_others(samplers)
+
+    def _schedule_others(self, samplers: List[Any]) -> None:
+        for ping in self._job["pinging"]:
+            self._at(ping["start_ns"] * 1e-9, partial(self._start_ping, ping))
         for step in self._job["steps"]:
             self._at(step["at_ns"] * 1e-9, partial(self._carry_out, step))
         period = self._job["sample_period_ns"] * 1e-9
@@ -189,8 +203,25 @@ class Timeline:
     def _start(
         self, flow: Dict[str, Any], side: str, node: str, argv: List[str]
     ) -> "subprocess.Popen[bytes]":
-        stem = os.path.join(self._folder, "flow-%d.%s" % (flow["index"], side))
         environment = self._iperf3_environment if argv[0] == "iperf3" else None
+        return self._start_program("flow-%d.%s" % (flow["index"], side), node, argv, environment)
+
+    def _start_ping(self, ping: Dict[str, Any]) -> None:
+        argv = ping["argv"] + ["--epoch", "%.9f" % self._epoch]
+        self._pinging[ping["index"]] = self._start_program("ping-%d" % ping["index"], ping["node"], argv)
+
+    def _end_pings(self) -> None:
+        """Have each say what it has; what it asked last may still be answered."""
+        for ping in self._job["pinging"]:
+            process = self._pinging.get(ping["index"])
+            if process is not None:
+                process.send_signal(signal.SIGTERM)
+                process.wait(ping["patience_ns"] * 1e-9 + _STOP_GRACE_S)
+
+    def _start_program(
+        self, name: str, node: str, argv: List[str], environment: Optional[Dict[str, str]] = None
+    ) -> "subprocess.Popen[bytes]":
+        stem = os.path.join(self._folder, name)
         with open(stem + ".json", "wb") as out, open(stem + ".err", "wb") as err:
             return self._namespaces.start(
                 node, argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment

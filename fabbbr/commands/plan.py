@@ -124,6 +124,8 @@ def command_lines(planned_job: Job) -> list[str]:
     for flow in planned_job.flows:
         at = f"# at {flow.start_ns / 1e9:g} s"
         lines.append(f"{flow.client_node}$ {shlex.join(flow.client_argv)}  {at}")
+    for ping in planned_job.pinging:
+        lines.append(f"{ping.node}$ {shlex.join(ping.argv)}  # at {ping.start_ns / 1e9:g} s")
     for step in planned_job.steps:
         lines += [f"{_line(command)}  # at {step.at_ns / 1e9:g} s" for command in step.commands]
     return lines

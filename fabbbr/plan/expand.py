@@ -93,6 +93,7 @@ def _in_condition(
         switches=topology.switches,
         links=wiring.links,
         flows=wiring.flows,
+        pings=wiring.pings,
         steps=wiring.steps,
         mtu_bytes=setup.path.mtu,
         offloads=setup.path.offloads,

@@ -16,7 +16,7 @@ from functools import cached_property
 from fabbbr import limits
 from fabbbr.errors import PlanError
 from fabbbr.foreign import listed, shown
-from fabbbr.model import AckAggregation, Bottleneck, CellLink, Flow, LinkTrace, Loss, Step
+from fabbbr.model import AckAggregation, Bottleneck, CellLink, Flow, LinkTrace, Loss, Ping, Step
 from fabbbr.plan.link_traces import Trace
 from fabbbr.spec.contradictions import FASTEST_RATE, SLOWEST_RATE
 from fabbbr.spec.experiment import FlowGroup, Setup, StepSetup
@@ -40,6 +40,7 @@ class Wiring:
 
     links: tuple[CellLink, ...]
     flows: tuple[Flow, ...]
+    pings: tuple[Ping, ...]
     steps: tuple[Step, ...]
 
 
@@ -60,6 +61,13 @@ class _Ground:
     setup: Setup
     topology: Topology
     assigned: tuple[_Assigned, ...]
+    """Flows."""
+    pings: tuple[_Assigned, ...]
+
+    @property
+    def all(self) -> tuple[_Assigned, ...]:
+        """All that goes from one host to another."""
+        return (*self.assigned, *self.pings)
 
     @property
     def frame_bytes(self) -> int:
@@ -67,23 +75,28 @@ class _Ground:
 
     @cached_property
     def _routes(self) -> dict[tuple[str, str], tuple[Link, ...]]:
-        """Of every pair of hosts between which some flow goes."""
-        ends = dict.fromkeys((flow.ends.sender, flow.ends.receiver) for flow in self.assigned)
+        """Of every pair of hosts between which something goes."""
+        ends = dict.fromkeys((one.ends.sender, one.ends.receiver) for one in self.all)
         return {pair: self.topology.path(*pair) for pair in ends}
 
     @cached_property
     def _crossing(self) -> dict[str, list[tuple[Link, ...]]]:
-        """Link → the routes over it."""
+        """Link → the routes of flows over it."""
         crossing = defaultdict(list)
-        for route in self._routes.values():
-            for link in route:
-                crossing[link.name].append(route)
+        for pair in self._of_flows:
+            for link in self._routes[pair]:
+                crossing[link.name].append(self._routes[pair])
         return crossing
 
     @cached_property
     def backwards(self) -> frozenset[str]:
         """Names of the links that some flow's data crosses from ``b`` to ``a``."""
-        return frozenset(name for pair in self._routes for name in self.topology.backwards(*pair))
+        return frozenset(name for pair in self._of_flows for name in self.topology.backwards(*pair))
+
+    @cached_property
+    def _of_flows(self) -> dict[tuple[str, str], None]:
+        """Pairs of hosts between which some flow goes, in order: a ping decides neither shaping nor BDP."""
+        return dict.fromkeys((flow.ends.sender, flow.ends.receiver) for flow in self.assigned)
 
     @cached_property
     def bottlenecks(self) -> dict[str, Link]:
@@ -116,7 +129,13 @@ def round_trip(route: tuple[Link, ...], delays: dict[str, Duration]) -> Duration
 def wire(setup: Setup, topology: Topology, *, trace: Trace | None = None) -> Wiring:
     """Resolve ``setup`` on ``topology``; raise PlanError where they do not fit."""
     _check_link_names(setup, topology)
-    ground = _Ground(setup=setup, topology=topology, assigned=tuple(_assign(setup, topology)))
+    assigned = tuple(_assign(setup, topology))
+    ground = _Ground(
+        setup=setup,
+        topology=topology,
+        assigned=tuple(one for one in assigned if one.group.kind != "ping"),
+        pings=tuple(one for one in assigned if one.group.kind == "ping"),
+    )
     delays, rates = _delays(ground), _rates(ground, trace)
     _check_crossings(ground, rates)
     _check_round_trips(ground, delays)
@@ -124,7 +143,8 @@ def wire(setup: Setup, topology: Topology, *, trace: Trace | None = None) -> Wir
     flows = tuple(_flow(ground, index, flow, delays) for index, flow in enumerate(ground.assigned))
     steps = tuple(_steps(ground, dict(delays), dict(rates), trace))
     links = tuple(_links(ground, delays, rates, trace))
-    return Wiring(links=links, flows=flows, steps=steps)
+    pings = tuple(_ping(ground, index, one, delays) for index, one in enumerate(ground.pings))
+    return Wiring(links=links, flows=flows, pings=pings, steps=steps)
 
 
 def _check_link_names(setup: Setup, topology: Topology) -> None:
@@ -140,7 +160,7 @@ def _check_link_names(setup: Setup, topology: Topology) -> None:
 
 
 def _check_crossings(ground: _Ground, rates: dict[str, Rate]) -> None:
-    for flow in ground.assigned:
+    for flow in ground.all:
         if not any(link.name in rates for link in ground.route(flow)):
             ends = f"{flow.ends.sender} to {flow.ends.receiver}"
             message = (
@@ -151,7 +171,7 @@ def _check_crossings(ground: _Ground, rates: dict[str, Rate]) -> None:
 
 
 def _check_round_trips(ground: _Ground, delays: dict[str, Duration]) -> None:
-    for flow in ground.assigned:
+    for flow in ground.all:
         if not round_trip(ground.route(flow), delays).ns:
             names = listed(link.name for link in ground.route(flow))
             message = (
@@ -178,13 +198,13 @@ def _check_maxrates(ground: _Ground) -> None:
 
 
 def _labels(groups: tuple[FlowGroup, ...]) -> list[str]:
-    """The given labels; otherwise the CCA, numbered when several groups run it."""
-    groups_of, seen = Counter(group.cca for group in groups), Counter[str]()
+    """The given labels; otherwise what the group is called, numbered when several are called so."""
+    groups_of, seen = Counter(group.called for group in groups), Counter[str]()
     labels = []
     for group in groups:
-        seen[group.cca] += 1
-        number = f".{seen[group.cca]}" if groups_of[group.cca] > 1 else ""
-        labels.append(group.label or group.cca + number)
+        seen[group.called] += 1
+        number = f".{seen[group.called]}" if groups_of[group.called] > 1 else ""
+        labels.append(group.label or group.called + number)
     return labels
 
 
@@ -195,8 +215,10 @@ def _assign(setup: Setup, topology: Topology) -> Iterator[_Assigned]:
         for start in group.starts():
             ends = named
             if ends is None:
-                pair = topology.pairs[turn % len(topology.pairs)]
-                turn += 1
+                # Pings go beside the first flow, and take no flow its turn.
+                pings = group.kind == "ping"
+                pair = topology.pairs[0 if pings else turn % len(topology.pairs)]
+                turn += not pings
                 swap = group.direction == "reverse"
                 ends = Pair(sender=pair.receiver, receiver=pair.sender) if swap else pair
             yield _Assigned(label=label, group=group, start=start, ends=ends)
@@ -321,6 +343,7 @@ def _aggregation(ground: _Ground, link: str) -> AckAggregation | None:
 
 def _flow(ground: _Ground, index: int, flow: _Assigned, delays: dict[str, Duration]) -> Flow:
     group = flow.group
+    assert group.cca is not None
     return Flow(
         index=index,
         group=flow.label,
@@ -336,6 +359,20 @@ def _flow(ground: _Ground, index: int, flow: _Assigned, delays: dict[str, Durati
         rtt=round_trip(ground.route(flow), delays),
         implementation=None if group.whose == "mainline" else group.whose,
         profile=group.own_profile,
+    )
+
+
+def _ping(ground: _Ground, index: int, ping: _Assigned, delays: dict[str, Duration]) -> Ping:
+    assert ping.group.ping is not None
+    return Ping(
+        index=index,
+        group=ping.label,
+        sender=ping.ends.sender,
+        receiver=ping.ends.receiver,
+        interval=ping.group.ping,
+        start=ping.start,
+        duration=ping.group.duration,
+        rtt=round_trip(ground.route(ping), delays),
     )
 
 

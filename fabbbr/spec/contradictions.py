@@ -16,6 +16,7 @@ from fabbbr.spec.experiment import (
     BBR_PROFILES,
     IMPLEMENTATIONS,
     FlowGroup,
+    Kind,
     LinkSetup,
     PathSetup,
     Setup,
@@ -46,6 +47,9 @@ FASTEST_MAXRATE = Rate(8 * (2**32 - 2))
 """fq keeps it in bytes per second, in 32 bits, of which the largest number means none."""
 
 LARGEST_TRANSFER = Size(10**15)
+SHORTEST_PING = Duration(1_000_000)
+"""0.8 Mbit/s of requests, and what a program in Python can still send evenly."""
+
 SHORTEST_SAMPLE_PERIOD = Duration(1_000_000)
 MOST_FLOWS = (65_536 - DATA_PORT) // PORTS_PER_FLOW
 
@@ -155,18 +159,52 @@ def _aggregation(loc: Loc, aggregation: AckAggregation | None) -> Iterator[Mista
 
 def _flows(setup: Setup) -> Iterator[Mistake]:
     for index, group in enumerate(setup.flows):
-        yield from _how_long(("flows", index), group)
-        yield from _group(("flows", index), group)
-        yield from _bbr(("flows", index), group)
+        loc: Loc = ("flows", index)
+        yield from _kind(loc, group)
+        if group.kind == "ping":
+            yield from _ping(loc, group, setup)
+            continue
+        yield from _how_long(loc, group)
+        yield from _group(loc, group)
+        yield from _bbr(loc, group)
+    if all(group.kind == "ping" for group in setup.flows):
+        said = "nothing but pings, which need flows to be beside; add e.g. {cca: cubic, duration: 60 s}"
+        yield ("flows",), said
     if min(group.start.ns for group in setup.flows) > 0:
         yield ("flows", 0, "start"), "some flow must start at 0 s: the clock begins with the first flow"
-    total = sum(group.count for group in setup.flows)
+    total = sum(group.count for group in setup.flows if group.kind != "ping")
     if total > MOST_FLOWS:
         yield ("flows",), f"{total} flows; at most {MOST_FLOWS} have ports to send from, use fewer"
     last = {group.label: index for index, group in enumerate(setup.flows)}
     for label, times in Counter(group.label for group in setup.flows if group.label).items():
         if times > 1:
             yield ("flows", last[label], "label"), f"{label!r} names {times} groups; give each its own"
+
+
+_OF_EVERY_KIND = frozenset({"start", "duration", "direction", "sender", "receiver", "label"})
+_OF_KIND: dict[Kind, frozenset[str]] = {
+    "ping": _OF_EVERY_KIND | {"ping"},
+    "tcp": frozenset(FlowGroup.model_fields) - {"ping"},
+}
+
+
+def _kind(loc: Loc, group: FlowGroup) -> Iterator[Mistake]:
+    """What a group of its kind must say, and what it must not."""
+    if group.cca is None and "cca" in _OF_KIND[group.kind]:
+        yield (*loc, "cca"), "is missing; add e.g. cca: cubic"
+    for name in sorted(group.model_fields_set - _OF_KIND[group.kind]):
+        key = FlowGroup.model_fields[name].alias or name
+        yield (*loc, key), f"means nothing for a group of kind {group.kind}; remove it, or make two groups"
+
+
+def _ping(loc: Loc, group: FlowGroup, setup: Setup) -> Iterator[Mistake]:
+    yield from _within((*loc, "ping"), group.ping, SHORTEST_PING, LONGEST_RTT)
+    yield from _within((*loc, "start"), group.start, Duration(0), LONGEST_RUN)
+    yield from _within((*loc, "duration"), group.duration, Duration(1), LONGEST_RUN)
+    yield from _directed(loc, group)
+    if setup.end is not None and group.start >= setup.end:
+        said = f"{group.start} is not before the end of the flows at {setup.end}, which also ends pings"
+        yield (*loc, "start"), f"{said}; move it or lengthen them"
 
 
 def _how_long(loc: Loc, group: FlowGroup) -> Iterator[Mistake]:
@@ -185,13 +223,19 @@ def _how_long(loc: Loc, group: FlowGroup) -> Iterator[Mistake]:
 def _group(loc: Loc, group: FlowGroup) -> Iterator[Mistake]:
     if group.stagger.ns and group.count == 1:
         yield (*loc, "stagger"), "one flow alone cannot be staggered; raise count or use start"
-    if group.direction == "reverse" and (group.sender or group.receiver):
-        yield (*loc, "direction"), "from and to already say where the data goes; swap them instead"
+    yield from _directed(loc, group)
     yield from _rate((*loc, "pacing"), group.pacing)
     yield from _within((*loc, "maxrate"), group.maxrate, SLOWEST_RATE, FASTEST_MAXRATE)
 
 
+def _directed(loc: Loc, group: FlowGroup) -> Iterator[Mistake]:
+    if group.direction == "reverse" and (group.sender or group.receiver):
+        yield (*loc, "direction"), "from and to already say where the data goes; swap them instead"
+
+
 def _bbr(loc: Loc, group: FlowGroup) -> Iterator[Mistake]:
+    if group.cca is None:
+        return
     known, profiles = IMPLEMENTATIONS.get(group.cca, ("mainline",)), BBR_PROFILES.get(group.cca, ())
     if group.whose not in known:
         yield (*loc, "implementation"), f"{group.cca} is {' or '.join(known)}, not {group.whose}"

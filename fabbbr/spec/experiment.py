@@ -28,6 +28,9 @@ CCAS = (
 )
 """Congestion controls by the names of fabbbr: ``bbr1`` is the ``bbr`` of the mainline kernel."""
 
+Kind = Literal["tcp", "ping"]
+"""What a group of ``flows`` can be."""
+
 IMPLEMENTATIONS: dict[str, tuple[Implementation, ...]] = {
     "bbr1": ("mainline", "fabbbr"),
     "bbr2": ("fabbbr", "google"),
@@ -156,10 +159,12 @@ class LinkSetup(FileRecord):
 
 
 class FlowGroup(FileRecord):
-    """``count`` flows that differ in their start alone."""
+    """``count`` flows that differ in their start alone, or what goes on beside flows."""
 
-    cca: Cca = Field(examples=["cubic"])
-    """Congestion control; ``bbr1`` is the ``bbr`` of the mainline kernel."""
+    cca: Cca | None = Field(None, examples=["cubic"])
+    """Congestion control; ``bbr1`` is the ``bbr`` of the mainline kernel. Default: none; TCP needs one."""
+    ping: Span | None = Field(None, examples=["100 ms"])
+    """Echo requests beside the flows, one every so many ms or s. Default: none, flows of TCP."""
     profile: BbrProfile | None = None
     """Constants of fabbbr's own BBR. Default: ``v1``, ``v2alpha`` or ``v3``, by its version."""
     implementation: Implementation | None = None
@@ -173,7 +178,7 @@ class FlowGroup(FileRecord):
     stagger: Span = Duration(0)
     """From the start of one flow of the group to the start of the next, in s or ms."""
     duration: Span | None = None
-    """Whole seconds, up to 24 h. Default: until ``size`` has arrived."""
+    """Whole seconds, up to 24 h. Default: until ``size`` has arrived; of a ping until the flows are over."""
     size: ByteSize | None = None
     """Bytes that each flow delivers, all its streams together. Default: what ``duration`` allows."""
     pacing: BitRate | None = None
@@ -187,17 +192,28 @@ class FlowGroup(FileRecord):
     receiver: Name | None = Field(None, alias="to")
     """Host that receives. Default: the partner of ``from``, or the slice's pairs in turn."""
     label: Annotated[str, Field(min_length=1, max_length=40)] | None = None
-    """Name of the group in tables and figures. Default: the CCA, numbered if several groups run it."""
+    """Name of the group in tables and figures. Default: the CCA or kind, numbered if several have it."""
+
+    @property
+    def kind(self) -> Kind:
+        """What the group is."""
+        return "ping" if self.ping is not None else "tcp"
+
+    @property
+    def called(self) -> str:
+        """What tables and figures call it when it has no label and is the only one."""
+        return self.cca or self.kind
 
     @property
     def whose(self) -> Implementation:
         """The implementation that the flows run."""
-        return self.implementation or IMPLEMENTATIONS.get(self.cca, ("mainline",))[0]
+        return self.implementation or IMPLEMENTATIONS.get(self.cca or "", ("mainline",))[0]
 
     @property
     def own_profile(self) -> BbrProfile | None:
         """What the flows run of module fab_bbr; None when it is something else."""
-        return (self.profile or BBR_PROFILES[self.cca][0]) if self.whose == "fabbbr" else None
+        known = BBR_PROFILES.get(self.cca or "", ())
+        return (self.profile or known[0]) if self.whose == "fabbbr" and known else None
 
     def starts(self) -> list[Duration]:
         """When each flow of the group starts, from the beginning of the run."""
@@ -242,12 +258,13 @@ class Setup(FileRecord):
     @property
     def end(self) -> Duration | None:
         """When the last flow stops; None when some flow sends a size instead of a time."""
+        flows = [group for group in self.flows if group.kind != "ping"]
         ends = [
             group.start.ns + (group.count - 1) * group.stagger.ns + group.duration.ns
-            for group in self.flows
+            for group in flows
             if group.duration is not None
         ]
-        return Duration(max(ends)) if len(ends) == len(self.flows) else None
+        return Duration(max(ends)) if ends and len(ends) == len(flows) else None
 
 
 class Header(FileRecord):

@@ -22,6 +22,7 @@ class Tables:
     intervals: pd.DataFrame
     sockets: pd.DataFrame
     queues: pd.DataFrame
+    pings: pd.DataFrame
 
 
 def cell(flows=1, steps=(), warm_up="2 s", rate="8 Mbit/s", sized=()):
@@ -98,15 +99,20 @@ def bottleneck(samples):
     return queue_rows([("s1", "s1-eth2", "1:", *sample, "bottleneck", "trunk") for sample in samples])
 
 
-EMPTY = Tables(flow_rows(), interval_rows({}), socket_rows(), queue_rows())
+def ping_rows(*samples):
+    """(seconds, round trip in seconds) of each request."""
+    return pd.DataFrame(samples, columns=["t_s", "rtt_s"], dtype="float64")
 
 
-def of(flows=None, intervals=None, sockets=None, queues=None, of_cell=None):
+EMPTY = Tables(flow_rows(), interval_rows({}), socket_rows(), queue_rows(), ping_rows())
+
+
+def of(flows=None, intervals=None, sockets=None, queues=None, pings=None, of_cell=None):
     tables = Tables(
         *(
             given if given is not None else empty
             for given, empty in zip(
-                (flows, intervals, sockets, queues), dataclasses.astuple(EMPTY), strict=True
+                (flows, intervals, sockets, queues, pings), dataclasses.astuple(EMPTY), strict=True
             )
         )
     )
@@ -119,7 +125,8 @@ METRICS_OF_RUNS = {
     "retransmit_ratio", "rtt_median_s", "rtt_p95_s", "rtt_max_s", "queue_delay_median_s",
     "queue_median_bytes",
     "queue_p95_bytes", "queue_median_bdp", "queue_median_fill", "queue_drops", "injected_drops", "jain_flows",
-    "jain_groups", "convergence_s", "completion_mean_s", "completion_max_s",
+    "jain_groups", "convergence_s", "completion_mean_s", "completion_max_s", "ping_idle_median_s",
+    "ping_median_s", "ping_p95_s", "ping_p99_s", "ping_lost",
 }  # fmt: skip
 
 
