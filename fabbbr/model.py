@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from fabbbr.quantity import BitRate, ByteSize, Share, Span
+from fabbbr.quantity import BitRate, ByteSize, PerSecond, Share, Span
 from fabbbr.record import FileRecord, Record
 from fabbbr.testbed import ClockKind, Testbed
 from fabbbr.units import ETHERNET_HEADER_BYTES
@@ -146,6 +146,18 @@ class Flow(Record):
     """Of fabbbr's own BBR; None for everything else."""
 
 
+class Arrivals(Record):
+    """A group of flows that came at random, each with a size of its own; they are among the flows."""
+
+    group: str
+    rate: PerSecond
+    sizes: str
+    """As the experiment file says, as in ``pareto, mean 100 kB, shape 1.2``."""
+    start: Span
+    duration: Span
+    """Within which they start."""
+
+
 class Ping(Record):
     """Echo requests beside the flows, from the agent's own program: what a small packet waits.
 
@@ -205,6 +217,7 @@ class Cell(Record):
     switches: tuple[Switch, ...]
     links: tuple[CellLink, ...]
     flows: tuple[Flow, ...]
+    arrivals: tuple[Arrivals, ...] = ()
     pings: tuple[Ping, ...] = ()
     steps: tuple[Step, ...] = ()
     mtu_bytes: int = 1500

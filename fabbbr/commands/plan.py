@@ -18,7 +18,7 @@ from fabbbr.job.records import Command, Job
 from fabbbr.laboratory import Request, place, planned, selected
 from fabbbr.model import Cell
 from fabbbr.physics import end_of
-from fabbbr.plan.estimate import estimate
+from fabbbr.plan.estimate import estimate, offered_loads
 from fabbbr.testbed import Testbed
 
 _TABLE_WIDTH = 132
@@ -51,6 +51,7 @@ def print_plan(cells: Sequence[Cell], testbed: Testbed, *, commands: bool, as_js
                     "cells": [
                         {
                             "cell": cell.model_dump(mode="json"),
+                            "load": offered_loads(cell),
                             **({"job": _job_as_json(cell, testbed)} if commands else {}),
                         }
                         for cell in cells
@@ -83,9 +84,19 @@ def print_plan(cells: Sequence[Cell], testbed: Testbed, *, commands: bool, as_js
 
 def _table(cells: Sequence[Cell]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
-    for name in ("cell", "bottleneck", "RTT", "buffer", "loss", "flows", "duration"):
+    offered = [offered_loads(cell) for cell in cells]
+    for name in (
+        "cell",
+        "bottleneck",
+        "RTT",
+        "buffer",
+        "loss",
+        "flows",
+        *["load"] * any(offered),
+        "duration",
+    ):
         table.add_column(name, no_wrap=True)
-    for cell in cells:
+    for cell, loads in zip(cells, offered, strict=True):
         queue = cell.bottleneck
         loss = next((entry.loss for entry in cell.links if entry.loss is not None), None)
         table.add_row(
@@ -95,6 +106,7 @@ def _table(cells: Sequence[Cell]) -> Table:
             f"{queue.buffer_asked} = {queue.buffer_bytes} B",
             str(loss.rate) if loss else "none",
             ", ".join(dict.fromkeys(flow.cca for flow in cell.flows)) + f" ({len(cell.flows)})",
+            *[", ".join(f"{group} {load:.1%}" for group, load in loads.items())] * any(offered),
             f"{end_of(cell.flows, cell.links).seconds:g} s",
         )
     return table

@@ -9,7 +9,7 @@ from pathlib import Path
 from fabbbr import bundled, files, limits
 from fabbbr.errors import SpecError
 from fabbbr.model import Cell
-from fabbbr.plan import definitions, expand, link_traces
+from fabbbr.plan import arrivals, definitions, expand, link_traces
 from fabbbr.plan.link_traces import Trace
 from fabbbr.spec import read
 from fabbbr.spec.experiment import Experiment, Profile, SliceChoice
@@ -52,6 +52,7 @@ def open_plan(
         _Slices(path.parent, trust or Trust()),
         seed=seed,
         traces=_traces(experiment, path.parent),
+        sizes=_sizes(experiment, path.parent),
     )
     return Planned(source_name=name, text=text, experiment=experiment, cells=cells)
 
@@ -81,6 +82,19 @@ def _traces(experiment: Experiment, beside: Path) -> dict[str, Trace]:
         left -= len(text)
         read[name] = link_traces.parse(text, source=str(beside / name))
     return read
+
+
+def _sizes(experiment: Experiment, beside: Path) -> dict[str, tuple[int, ...]]:
+    """Each file of flow sizes that some group names → what stands in it."""
+    groups = (group for condition in experiment.conditions for group in condition.setup.flows)
+    named = dict.fromkeys(group.arrivals.size.file for group in groups if group.arrivals is not None)
+    return {
+        name: arrivals.parse_sizes(
+            read_text(beside / name, most=limits.TRACE_BYTES, said="the most of a file of sizes"),
+            source=str(beside / name),
+        )
+        for name in filter(None, named)
+    }
 
 
 def read_text(

@@ -9,9 +9,10 @@ acknowledgements on the bottlenecks, on their way back.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 from fabbbr import limits
 from fabbbr.errors import PlanError
@@ -19,7 +20,7 @@ from fabbbr.foreign import listed, shown
 from fabbbr.model import AckAggregation, Bottleneck, CellLink, Flow, LinkTrace, Loss, Ping, Step
 from fabbbr.plan.link_traces import Trace
 from fabbbr.spec.contradictions import FASTEST_RATE, SLOWEST_RATE
-from fabbbr.spec.experiment import FlowGroup, Setup, StepSetup
+from fabbbr.spec.experiment import ArrivalProcess, FlowGroup, Setup, StepSetup
 from fabbbr.suggest import did_you_mean
 from fabbbr.topology import Link, Pair, Topology
 from fabbbr.units import (
@@ -34,6 +35,10 @@ LARGEST_QUEUE_BYTES = 2**32 - 1
 """The limit of a queue is a 32-bit number in the kernel's interface (struct tc_tbf_qopt)."""
 
 
+Processes: TypeAlias = Mapping[int, tuple[ArrivalProcess, Duration]]
+"""Number of a flow that stands for those that come at random → how, and for how long."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Wiring:
     """Links, flows and steps of a cell."""
@@ -42,6 +47,7 @@ class Wiring:
     flows: tuple[Flow, ...]
     pings: tuple[Ping, ...]
     steps: tuple[Step, ...]
+    arrivals: Processes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +150,12 @@ def wire(setup: Setup, topology: Topology, *, trace: Trace | None = None) -> Wir
     steps = tuple(_steps(ground, dict(delays), dict(rates), trace))
     links = tuple(_links(ground, delays, rates, trace))
     pings = tuple(_ping(ground, index, one, delays) for index, one in enumerate(ground.pings))
-    return Wiring(links=links, flows=flows, pings=pings, steps=steps)
+    arrivals = {
+        index: (one.group.arrivals, one.group.duration)
+        for index, one in enumerate(ground.assigned)
+        if one.group.arrivals is not None and one.group.duration is not None
+    }
+    return Wiring(links=links, flows=flows, pings=pings, steps=steps, arrivals=arrivals)
 
 
 def _check_link_names(setup: Setup, topology: Topology) -> None:
@@ -304,7 +315,9 @@ def _rates(ground: _Ground, trace: Trace | None) -> dict[str, Rate]:
 
 def _mean_rate(ground: _Ground, trace: Trace) -> Rate:
     if ground.setup.end is None:
-        message = "path.trace: needs flows with a duration, to know how far to follow it; replace size"
+        message = (
+            "path.trace: needs flows with a duration, to know how far to follow it; replace size or arrivals"
+        )
         raise PlanError(message)
     trunk, *more = ground.bottlenecks
     own = ground.setup.links.get(trunk)
@@ -352,7 +365,7 @@ def _flow(ground: _Ground, index: int, flow: _Assigned, delays: dict[str, Durati
         receiver=flow.ends.receiver,
         streams=group.streams,
         start=flow.start,
-        duration=group.duration,
+        duration=group.duration if group.arrivals is None else None,
         size=group.size,
         pacing=group.pacing,
         maxrate=group.maxrate,

@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from fabbbr.foreign import shown
 from fabbbr.model import PORTS_PER_FLOW, AckAggregation, Aqm, BbrProfile, Implementation, Loss
-from fabbbr.quantity import BitRate, Buffer, ByteSize, Span
+from fabbbr.quantity import BitRate, Buffer, ByteSize, PerSecond, Span
 from fabbbr.record import FileRecord, Record
 from fabbbr.spec.axes import squeeze
 from fabbbr.suggest import did_you_mean
@@ -28,7 +28,7 @@ CCAS = (
 )
 """Congestion controls by the names of fabbbr: ``bbr1`` is the ``bbr`` of the mainline kernel."""
 
-Kind = Literal["tcp", "ping"]
+Kind = Literal["tcp", "arrivals", "ping"]
 """What a group of ``flows`` can be."""
 
 IMPLEMENTATIONS: dict[str, tuple[Implementation, ...]] = {
@@ -81,6 +81,10 @@ def _rate_alone(value: object) -> object:
 
 def _duration_alone(value: object) -> object:
     return {"least": value, "most": value} if isinstance(value, str) else value
+
+
+def _mean_alone(value: object) -> object:
+    return {"mean": value} if isinstance(value, str) else value
 
 
 def _named_alone(value: object) -> object:
@@ -158,11 +162,51 @@ class LinkSetup(FileRecord):
     """Queue discipline. Default: as in ``path``."""
 
 
+class SizeDistribution(FileRecord):
+    """How large flows are that come at random: a size alone, a distribution, or a file of sizes."""
+
+    distribution: Literal["fixed", "exponential", "lognormal", "pareto"] = "fixed"
+    """``fixed``: all have the mean."""
+    mean: ByteSize | None = Field(None, examples=["100 kB"])
+    """In bytes, before ``most`` cuts the distribution. Default: none; all but a file need it."""
+    sigma: Annotated[float, Field(gt=0, le=10, allow_inf_nan=False)] | None = None
+    """Of ``lognormal``: standard deviation of the size's natural logarithm. Default: none; it needs one."""
+    shape: Annotated[float, Field(gt=1, le=100, allow_inf_nan=False)] | None = None
+    """Of ``pareto``: the exponent of its tail, above 1. Default: none; it needs one."""
+    most: ByteSize | None = None
+    """The largest that is drawn, in bytes: the distribution is cut there. Default: it is not cut."""
+    file: str | None = Field(None, examples=["web.sizes"])
+    """Beside the experiment file, a whole number of bytes a line, drawn evenly. Default: a distribution."""
+
+    def __str__(self) -> str:
+        """As in ``pareto, mean 100 kB, shape 1.2``."""
+        if self.file is not None:
+            return f"from {self.file}"
+        told = {"mean": self.mean, "sigma": self.sigma, "shape": self.shape, "at most": self.most}
+        given = (
+            f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
+            for name, value in told.items()
+            if value is not None
+        )
+        return ", ".join((self.distribution, *given))
+
+
+class ArrivalProcess(FileRecord):
+    """Flows that come at random, independently of one another: a Poisson process."""
+
+    rate: PerSecond = Field(examples=["5 /s"])
+    """How many come in a second on average."""
+    size: Annotated[SizeDistribution, BeforeValidator(_mean_alone)] = Field(examples=["100 kB"])
+    """How large they are: a size for all in bytes, a distribution or a file."""
+
+
 class FlowGroup(FileRecord):
     """``count`` flows that differ in their start alone, or what goes on beside flows."""
 
     cca: Cca | None = Field(None, examples=["cubic"])
     """Congestion control; ``bbr1`` is the ``bbr`` of the mainline kernel. Default: none; TCP needs one."""
+    arrivals: ArrivalProcess | None = Field(None, examples=["{rate: 5 /s, size: 100 kB}"])
+    """Flows of random sizes that come at random while ``duration`` lasts. Default: ``count`` flows."""
     ping: Span | None = Field(None, examples=["100 ms"])
     """Echo requests beside the flows, one every so many ms or s. Default: none, flows of TCP."""
     profile: BbrProfile | None = None
@@ -197,7 +241,9 @@ class FlowGroup(FileRecord):
     @property
     def kind(self) -> Kind:
         """What the group is."""
-        return "ping" if self.ping is not None else "tcp"
+        if self.ping is not None:
+            return "ping"
+        return "arrivals" if self.arrivals is not None else "tcp"
 
     @property
     def called(self) -> str:
@@ -257,12 +303,12 @@ class Setup(FileRecord):
 
     @property
     def end(self) -> Duration | None:
-        """When the last flow stops; None when some flow sends a size instead of a time."""
+        """When the last flow stops; None when some flow sends a size, or comes at random."""
         flows = [group for group in self.flows if group.kind != "ping"]
         ends = [
             group.start.ns + (group.count - 1) * group.stagger.ns + group.duration.ns
             for group in flows
-            if group.duration is not None
+            if group.duration is not None and group.arrivals is None
         ]
         return Duration(max(ends)) if ends and len(ends) == len(flows) else None
 
