@@ -135,6 +135,8 @@ class Flow(Record):
     duration: Span | None = None
     size: ByteSize | None = None
     """Bytes per flow to send instead of a duration."""
+    at_random: bool = False
+    """Whether it came at random, with others of its group."""
     pacing: BitRate | None = None
     maxrate: BitRate | None = None
     """Of the ``fq`` that its sending host has; all flows of a host share it. None for a host without one."""

@@ -7,8 +7,10 @@ import signal
 import subprocess
 import time
 from functools import partial
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Union
 
+from . import transfer
+from .forked import Forked
 from .gate import Gate
 from .instants import sleep_until
 from .namespace import Namespaces
@@ -20,6 +22,12 @@ _STOP_GRACE_S = 5.0
 _LEAD_S = 0.1
 _EXCHANGE_S = 15.0
 _RNDRESEEDCRNG = 0x5207
+
+
+FORKED = "forked"
+"""First word of what is to be a fork of the agent; the second names the program."""
+_FORKS = {"transfer": transfer.main}
+Process = Union[Forked, "subprocess.Popen[bytes]"]
 
 
 class Barrier:
@@ -62,8 +70,8 @@ class Timeline:
         self._events: List[Tuple[float, int, Callable[[], None]]] = []
         self._serial = 0
         self._epoch = 0.0
-        self._servers: Dict[int, "subprocess.Popen[bytes]"] = {}
-        self._clients: Dict[int, "subprocess.Popen[bytes]"] = {}
+        self._servers: Dict[int, Process] = {}
+        self._clients: Dict[int, Process] = {}
         self._waiting: Set[int] = set()
         """Flows with an end on this machine that is not over."""
         self._sending: Set[int] = set()
@@ -72,7 +80,7 @@ class Timeline:
         """Since when every client on every machine is over."""
         self._records: Dict[int, Dict[str, Any]] = {}
         self._steps: List[Dict[str, Any]] = []
-        self._pinging: Dict[int, "subprocess.Popen[bytes]"] = {}
+        self._pinging: Dict[int, Process] = {}
 
     def run(self, gates: Sequence[Gate]) -> Tuple[List[Dict[str, Any]], List[Dict[str, Any]]]:
         """Return what happened to each flow and when each step was carried out.
@@ -102,7 +110,7 @@ class Timeline:
             sampler.finish()
         return [self._records[index] for index in sorted(self._records)], self._steps
 
-    def _started(self) -> List["subprocess.Popen[bytes]"]:
+    def _started(self) -> List[Process]:
         return [
             process
             for of_kind in (self._clients, self._servers, self._pinging)
@@ -200,9 +208,7 @@ class Timeline:
         }
         self._clients[index] = self._start(flow, "client", flow["client_node"], flow["client_argv"])
 
-    def _start(
-        self, flow: Dict[str, Any], side: str, node: str, argv: List[str]
-    ) -> "subprocess.Popen[bytes]":
+    def _start(self, flow: Dict[str, Any], side: str, node: str, argv: List[str]) -> Process:
         environment = self._iperf3_environment if argv[0] == "iperf3" else None
         return self._start_program("flow-%d.%s" % (flow["index"], side), node, argv, environment)
 
@@ -220,9 +226,12 @@ class Timeline:
 
     def _start_program(
         self, name: str, node: str, argv: List[str], environment: Optional[Dict[str, str]] = None
-    ) -> "subprocess.Popen[bytes]":
+    ) -> Process:
         stem = os.path.join(self._folder, name)
         with open(stem + ".json", "wb") as out, open(stem + ".err", "wb") as err:
+            if argv[0] == FORKED:
+                with self._namespaces.inside(node):
+                    return Forked(_FORKS[argv[1]], argv[2:], out, err)
             return self._namespaces.start(
                 node, argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment
             )
@@ -284,13 +293,14 @@ class Timeline:
         self._steps.append({"at_s": step["at_ns"] * 1e-9, "done_s": time.monotonic() - self._epoch})
 
 
-def _ended(server: "subprocess.Popen[bytes]") -> int:
+def _ended(server: Process) -> int:
     """Its exit status; one that still runs is told to stop."""
     if server.poll() is None:
         server.send_signal(signal.SIGTERM)
         try:
             server.wait(_STOP_GRACE_S)
-        except subprocess.TimeoutExpired:
+        except (subprocess.TimeoutExpired, TimeoutError):
             server.kill()
             server.wait()
+    assert server.returncode is not None
     return int(server.returncode)

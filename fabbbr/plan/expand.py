@@ -133,7 +133,9 @@ def _with_arrivals(cell: Cell, processes: Processes, sizes: Mapping[str, Sequenc
             continue
         listed, seed = sizes.get(process.size.file or ""), f"{cell.seed} {flow.index}"
         flows += (
-            flow.model_copy(update={"start": Duration(flow.start.ns + one.at.ns), "size": one.size})
+            flow.model_copy(
+                update={"start": Duration(flow.start.ns + one.at.ns), "size": one.size, "at_random": True}
+            )
             for one in arrivals(process, listed, seed=seed, duration=duration)
         )
     if not 0 < len(flows) <= MOST_FLOWS:
