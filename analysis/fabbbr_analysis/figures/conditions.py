@@ -56,7 +56,7 @@ def axis_columns(runs: pd.DataFrame) -> list[str]:
 
 def cca_columns(runs: pd.DataFrame) -> list[str]:
     """Return the ``axis_*`` columns that say which congestion control runs."""
-    return [name for name in axis_columns(runs) if _names_the_cca(runs, name)]
+    return [name for name in axis_columns(runs) if names_the_cca(runs, name)]
 
 
 def varied(runs: pd.DataFrame) -> tuple[Axis, ...]:
@@ -90,7 +90,8 @@ def _is_quantity(text: str) -> bool:
     return False
 
 
-def _names_the_cca(runs: pd.DataFrame, column: str) -> bool:
+def names_the_cca(runs: pd.DataFrame, column: str) -> bool:
+    """Whether a column says no more than which congestion control ran."""
     return all(text in str(ccas).split(",") for text, ccas in zip(runs[column], runs["ccas"], strict=True))
 
 

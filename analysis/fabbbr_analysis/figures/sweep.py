@@ -74,6 +74,13 @@ def _of_group(flows: pd.DataFrame, column: str) -> float | None:
     return float(flows[column].sum(min_count=1))
 
 
+def means(run_set: RunSet, sweep: Sweep) -> pd.DataFrame:
+    """Return the summary behind the means that :func:`draw` draws."""
+    column = sweep.measure.column
+    frame = points(run_set, sweep)
+    return summarise(frame[frame[column].notna()], [column])
+
+
 def draw(run_set: RunSet, sweep: Sweep, *, palette: Palette, published: Published | None) -> go.Figure:
     """Draw the sweep; cells that were not certified are shown and never averaged."""
     frame = points(run_set, sweep)
