@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from fabbbr.quantity import BitRate, ByteSize, Share, Span
+from fabbbr.quantity import BitRate, ByteSize, PerSecond, Share, Span
 from fabbbr.record import FileRecord, Record
 from fabbbr.testbed import ClockKind, Testbed
 from fabbbr.units import ETHERNET_HEADER_BYTES
@@ -37,6 +37,10 @@ Implementation = Literal["mainline", "fabbbr", "google"]
 kernel built from Google's tree."""
 BbrProfile = Literal["v1", "v1cap3", "v2alpha", "draft01", "v3"]
 """Which set of constants the module fab_bbr runs."""
+
+
+QueueDelay = Literal["samples", "packets"]
+"""How the delay of bottleneck queues is known: from the senders' RTT samples alone, or of every packet."""
 
 
 class Loss(FileRecord):
@@ -135,6 +139,8 @@ class Flow(Record):
     duration: Span | None = None
     size: ByteSize | None = None
     """Bytes per flow to send instead of a duration."""
+    at_random: bool = False
+    """Whether it came at random, with others of its group."""
     pacing: BitRate | None = None
     maxrate: BitRate | None = None
     """Of the ``fq`` that its sending host has; all flows of a host share it. None for a host without one."""
@@ -146,6 +152,37 @@ class Flow(Record):
     """Of fabbbr's own BBR; None for everything else."""
 
 
+class Arrivals(Record):
+    """A group of flows that came at random, each with a size of its own; they are among the flows."""
+
+    group: str
+    rate: PerSecond
+    sizes: str
+    """As the experiment file says, as in ``pareto, mean 100 kB, shape 1.2``."""
+    start: Span
+    duration: Span
+    """Within which they start."""
+
+
+class Ping(Record):
+    """Echo requests beside the flows, from the agent's own program: what a small packet waits.
+
+    Injected loss spares them, so one without an answer was dropped in a queue.
+    """
+
+    index: int
+    group: str
+    sender: str
+    receiver: str
+    interval: Span
+    """From one request to the next, answered or not."""
+    start: Span
+    duration: Span | None = None
+    """None: until the last flow is over, which also ends one that has a duration."""
+    rtt: Span
+    """Propagation round trip of the path."""
+
+
 class Step(Record):
     """A change of a link while flows run; ``at`` counts from the start of the first flow."""
 
@@ -154,6 +191,15 @@ class Step(Record):
     rate: BitRate | None = None
     rtt: Span | None = None
     buffer_bytes: int | None = None
+
+
+class LinkCapture(FileRecord):
+    """A link whose packets are kept, at both of its ends."""
+
+    link: str = Field(examples=["trunk"])
+    """Name of the link."""
+    bytes: Literal["headers", "full"] = "headers"
+    """``headers``: the first 94 bytes of each frame, which hold all that Ethernet, IPv4 and TCP say."""
 
 
 class Host(Record):
@@ -186,6 +232,8 @@ class Cell(Record):
     switches: tuple[Switch, ...]
     links: tuple[CellLink, ...]
     flows: tuple[Flow, ...]
+    arrivals: tuple[Arrivals, ...] = ()
+    pings: tuple[Ping, ...] = ()
     steps: tuple[Step, ...] = ()
     mtu_bytes: int = 1500
     offloads: bool = False
@@ -194,6 +242,24 @@ class Cell(Record):
     sample_period: Span
     warm_up: Span
     """Left out of steady-state metrics, never of whole-run ones."""
+    captures: tuple[LinkCapture, ...] = ()
+    """Links whose packets are kept."""
+    queue_delay: QueueDelay = "samples"
+
+    @property
+    def traffic(self) -> tuple[Flow | Ping, ...]:
+        """All that goes from one host to another."""
+        return (*self.flows, *self.pings)
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """Sender and receiver of all traffic, each pair once; those of flows first."""
+        return tuple(dict.fromkeys((one.sender, one.receiver) for one in self.traffic))
+
+    @property
+    def talking(self) -> tuple[str, ...]:
+        """The hosts that send or receive anything, each once."""
+        return tuple(dict.fromkeys(host for pair in self.pairs for host in pair))
 
     @property
     def bottlenecks(self) -> dict[str, Bottleneck]:

@@ -37,6 +37,10 @@ class CellTables(Protocol):
     def sockets(self) -> pd.DataFrame: ...
     @property
     def queues(self) -> pd.DataFrame: ...
+    @property
+    def packets(self) -> pd.DataFrame: ...
+    @property
+    def pings(self) -> pd.DataFrame: ...
 
 
 def of_cell(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
@@ -54,6 +58,8 @@ def of_cell(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
         "utilisation": utilisation(goodput_bps, cell),
         **_retransmission(flows, tables.sockets, cell),
         **_round_trip(tables.sockets, cell),
+        **_sojourn(tables.packets, cell),
+        **_pinged(tables.pings, flows),
         **_occupancy(bottleneck, cell),
         "queue_drops": drops(queue_of(tables.queues, cell.trunk)),
         "injected_drops": drops(tables.queues[tables.queues["role"] == "loss"]),
@@ -183,6 +189,24 @@ def _round_trip(sockets: pd.DataFrame, cell: Cell) -> dict[str, float | int | No
     }
 
 
+def _pinged(pings: pd.DataFrame, flows: pd.DataFrame) -> dict[str, float | int | None]:
+    """Round trips [s] of the pings beside the flows: median, p95 and p99 under load, the median before it.
+
+    Under load is a request sent while some flow was on, before load one sent earlier, both as near as the
+    flows' own times are known. ``ping_lost`` counts the unanswered under load. All None without pings.
+    """
+    first_s, last_s = _zero_s(flows), _end_s(flows)
+    under_load = _during(pings, first_s, last_s)
+    loaded = _numbers(under_load, "rtt_s")
+    return {
+        "ping_idle_median_s": _quantile(_numbers(pings[pings["t_s"] < first_s], "rtt_s"), 0.5),
+        "ping_median_s": _quantile(loaded, 0.5),
+        "ping_p95_s": _quantile(loaded, 0.95),
+        "ping_p99_s": _quantile(loaded, 0.99),
+        "ping_lost": None if under_load.empty else int(under_load["rtt_s"].isna().sum()),
+    }
+
+
 def queue_delay_s(samples: pd.DataFrame, cell: Cell) -> Array | None:
     """RTT minus the propagation RTT of the flow's path [s], a sample; None when the cell changes its RTT."""
     if any(step.rtt is not None for step in cell.steps):
@@ -195,6 +219,21 @@ def queue_delay_s(samples: pd.DataFrame, cell: Cell) -> Array | None:
 
 
 # Queue
+
+
+def _sojourn(packets: pd.DataFrame, cell: Cell) -> dict[str, float | int | None]:
+    """Quantiles [s] of how long data stood in the first bottleneck's queue, over the packets that left it.
+
+    None where packets were not timed.
+    """
+    stood = _numbers(data_through(packets, cell.trunk.name), "sojourn_s")
+    return {f"queue_delay_p{percent}_s": _quantile(stood, percent / 100) for percent in (50, 95, 99)}
+
+
+def data_through(packets: pd.DataFrame, link: str) -> pd.DataFrame:
+    """Pick the data that came to the bottleneck queue of ``link``, in the direction a → b."""
+    here = (packets["role"] == "bottleneck") & (packets["link"] == link)
+    return packets[here & packets["flow"].notna()]
 
 
 def queue_of(queues: pd.DataFrame, link: CellLink) -> pd.DataFrame:

@@ -29,6 +29,8 @@ class CellTables:
     intervals: pd.DataFrame
     sockets: pd.DataFrame
     queues: pd.DataFrame
+    packets: pd.DataFrame
+    pings: pd.DataFrame
 
 
 def read_cell(stored: StoredCell) -> dict[str, pa.Table]:
