@@ -59,11 +59,11 @@ class ResultTable:
     rows: tuple[ResultRow, ...]
 
 
-def result_table(runs: pd.DataFrame, summary: pd.DataFrame) -> ResultTable:
-    """Set the long summary as a table; metrics that no run has are left out."""
+def result_table(runs: pd.DataFrame, summary: pd.DataFrame, columns: Sequence[str] = _COLUMNS) -> ResultTable:
+    """Set the long summary as a table of these metrics; those that no run has are left out."""
     axes = varied(runs)
     present = set(summary.loc[summary["mean"].notna(), "metric"])
-    measures = [BY_COLUMN[column] for column in _COLUMNS if column in present]
+    measures = [BY_COLUMN[column] for column in columns if column in present]
     by_condition: dict[str, dict[str, _Record]] = {}
     for record in summary.to_dict("records"):
         by_condition.setdefault(str(record["condition"]), {})[str(record["metric"])] = record
