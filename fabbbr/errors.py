@@ -117,6 +117,12 @@ class CellsFailedError(FabbbrError):
     exit_status = 10
 
 
+class RegressionError(FabbbrError):
+    """A run is worse than the base that it was compared with."""
+
+    exit_status = 11
+
+
 _REMEDIES: dict[int, tuple[type[FabbbrError], str]] = {
     errno.EMFILE: (EnvironmentUnfitError, "raise ulimit -n, or lower --jobs"),
     errno.ENFILE: (EnvironmentUnfitError, "end programs that hold many files open"),

@@ -16,6 +16,7 @@ from fabbbr.errors import EnvironmentUnfitError, PlanError, StoreError, UsageErr
 from fabbbr.execute import Event, Summary, execute
 from fabbbr.files import LARGEST_RECORD_BYTES, read_own
 from fabbbr.inspection import require_whole_cells
+from fabbbr.job.captures import misfit as cannot_capture
 from fabbbr.job.geography import misfit
 from fabbbr.model import Cell, RunManifest
 from fabbbr.plan.opening import Planned, open_plan
@@ -198,7 +199,7 @@ def _opened(request: Request, cells: Sequence[Cell]) -> AbstractContextManager[B
 
 def _to_be_had(cells: Sequence[Cell], testbed: Testbed) -> tuple[Cell, ...]:
     """Those whose round trips the network has, or netem can add; PlanError when none is."""
-    against = {cell.id: misfit(cell, testbed) for cell in cells}
+    against = {cell.id: misfit(cell, testbed) or cannot_capture(cell, testbed) for cell in cells}
     fit = tuple(cell for cell in cells if against[cell.id] is None)
     if cells and not fit:
         message = f"none of {len(cells)} cells fits: {against[cells[0].id]}"

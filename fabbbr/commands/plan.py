@@ -11,6 +11,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
+from fabbbr.capturing import Room, room_of
 from fabbbr.commands.question import trust_of
 from fabbbr.commands.terminal import Terminal
 from fabbbr.job.build import prepare
@@ -43,7 +44,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 def print_plan(cells: Sequence[Cell], testbed: Testbed, *, commands: bool, as_json: bool) -> int:
     """Print ``cells`` as a table or as JSON, with every command as on ``testbed`` when asked."""
-    cost = estimate(cells, testbed)
+    cost, room = estimate(cells, testbed), _room(cells)
     if as_json:
         print(
             json.dumps(
@@ -61,6 +62,8 @@ def print_plan(cells: Sequence[Cell], testbed: Testbed, *, commands: bool, as_js
                         "bottleneck_bytes": cost.bottleneck_bytes,
                         "bottleneck_packets": cost.bottleneck_packets,
                         "wall_s_on_one_core": cost.wall_s,
+                        "capture_memory_bytes": room.memory_bytes,
+                        "capture_disk_bytes": room.disk_bytes,
                     },
                     "testbed": testbed.model_dump(mode="json"),
                 }
@@ -74,7 +77,21 @@ def print_plan(cells: Sequence[Cell], testbed: Testbed, *, commands: bool, as_js
         for cell in cells:
             _print_commands(console, cell, testbed)
     console.say(cost_in_words(cost, testbed))
+    if room.memory_bytes:
+        console.say(
+            f"captures: up to {room.memory_bytes / 1e6:.0f} MB of memory while a cell runs, and about "
+            f"{room.disk_bytes / 1e6:.0f} MB of files in all"
+        )
     return 0
+
+
+def _room(cells: Sequence[Cell]) -> Room:
+    """The memory of the largest cell, and the files of all."""
+    each = [room_of(cell) for cell in cells]
+    return Room(
+        memory_bytes=max((room.memory_bytes for room in each), default=0),
+        disk_bytes=sum(room.disk_bytes for room in each),
+    )
 
 
 _HEADS = ("cell", "bottleneck", "RTT", "buffer", "loss", "flows", "duration")
@@ -133,6 +150,12 @@ def command_lines(planned_job: Job) -> list[str]:
             f"{gate.node}$ python3 -S -m agent.gate  # from {gate.into} to {gate.out}, by a trace, "
             f"limit {gate.limit_bytes} B"
         )
+    for task in planned_job.captures:
+        for tap in task.taps:
+            lines.append(
+                f"# {task.file}: packets of {tap.interface}, {tap.keeps_bytes} B of each, in a ring of "
+                f"{tap.slots} slots"
+            )
     for flow in planned_job.flows:
         lines.append(f"{flow.server_node}$ {shlex.join(flow.server_argv)}")
     for flow in planned_job.flows:

@@ -85,6 +85,15 @@ MEASURES: tuple[Measure, ...] = (
         "Median queueing delay",
         "Smoothed RTT less the propagation RTT.",
     ),
+    *(
+        _milliseconds(
+            f"queue_delay_p{percent}_s",
+            f"queue_delay_p{percent}",
+            f"{name} of the queueing delay",
+            "Time of each data packet in the bottleneck's queue, from its arrival to its last bit's leaving.",
+        )
+        for percent, name in ((50, "Median"), (95, "95th percentile"), (99, "99th percentile"))
+    ),
     Measure(
         column="queue_median_bdp",
         slug="queue",

@@ -29,6 +29,7 @@ class CellTables:
     intervals: pd.DataFrame
     sockets: pd.DataFrame
     queues: pd.DataFrame
+    packets: pd.DataFrame
 
 
 def read_cell(stored: StoredCell) -> dict[str, pa.Table]:
