@@ -207,7 +207,7 @@ def _add_experiment_commands(commands: argparse._SubParsersAction[argparse.Argum
         commands, "experiments", "experiments", "list the bundled experiments, show one, or copy one to edit"
     )
     experiments.add_argument("action", choices=("list", "show", "copy"), nargs="?", default="list")
-    experiments.add_argument("name", nargs="?", help="a bundled experiment").completer = _experiment_names  # type: ignore[attr-defined]
+    experiments.add_argument("name", nargs="?", help="a bundled experiment").completer = _bundled_names  # type: ignore[attr-defined]
     experiments.add_argument(
         "--to", type=Path, metavar="FILE", help="where copy writes (default: ./NAME.yaml)"
     )
@@ -298,7 +298,7 @@ def _add_cell_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="KEY=VALUE",
         help="change a key of the experiment, as in path.rate='1 Gbit/s'; may be given again",
-    )
+    ).completer = _keys  # type: ignore[attr-defined]
     parser.add_argument(
         "--trust",
         action="store_true",
@@ -306,7 +306,7 @@ def _add_cell_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--only", metavar="SELECTOR", help="axis=value[,axis=value…], or a glob over cell ids"
-    )
+    ).completer = _axis_values  # type: ignore[attr-defined]
 
 
 def _add_gate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -342,7 +342,9 @@ def _add_result_commands(commands: argparse._SubParsersAction[argparse.ArgumentP
     claims = _command(
         commands, "claims", "results", "the scoreboard: what the papers claim, judged by your runs"
     )
-    claims.add_argument("runs", nargs="*", type=Path, metavar="DIR", help="default: every run below ./runs")
+    claims.add_argument(
+        "runs", nargs="*", type=Path, metavar="DIR", help="runs, or folders of runs (default: ./runs)"
+    )
     claims.add_argument("--all", action="store_true", help="also list the claims that your runs cannot judge")
     _json(claims)
     compare = _command(commands, "compare", "results", "what changed between two runs, with intervals")
@@ -553,7 +555,25 @@ def _definition_names(**_: object) -> list[str]:
     return list(bundled.names("slices"))
 
 
-def _experiment_names(**_: object) -> list[str]:
+def _experiment_names(prefix: str, **_: object) -> list[str]:
+    from fabbbr.commands.completion import experiments
+
+    return experiments(prefix)
+
+
+def _axis_values(prefix: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
+    from fabbbr.commands.completion import selectors
+
+    return selectors(prefix, parsed_args.experiment)
+
+
+def _keys(prefix: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
+    from fabbbr.commands.completion import keys
+
+    return keys(prefix, parsed_args.experiment)
+
+
+def _bundled_names(**_: object) -> list[str]:
     from fabbbr import bundled
 
     return list(bundled.names("experiments"))

@@ -28,8 +28,8 @@ from fabbbr.trust import Trust
 class ParametersError(SpecError):
     """Parameters that do not fit the definition; ``found`` has each with its key and what to do about it."""
 
-    def __init__(self, name: str, found: Sequence[Mistake]) -> None:
-        super().__init__("\n".join(f"slice {name}: {loc[-1]}: {message}" for loc, message in found))
+    def __init__(self, message: str, found: Sequence[Mistake] = ()) -> None:
+        super().__init__(message)
         self.found = tuple(found)
 
 
@@ -147,7 +147,9 @@ def _parameters(function: Callable[..., Any], choice: SliceChoice, path: Path) -
     try:
         return dict(model.model_validate(choice.parameters))
     except ValidationError as error:
-        raise ParametersError(path.stem, list(_wrong_parameters(error, tuple(fields)))) from None
+        found = list(_wrong_parameters(error, tuple(fields)))
+        lines = (f"slice {path.stem}: {loc[-1]}: {message}" for loc, message in found)
+        raise ParametersError("\n".join(lines), found) from None
 
 
 def _wrong_parameters(error: ValidationError, known: tuple[str, ...]) -> Iterator[Mistake]:

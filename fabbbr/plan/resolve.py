@@ -9,7 +9,7 @@ acknowledgements on the bottlenecks, on their way back.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,11 +37,16 @@ LARGEST_QUEUE_BYTES = 2**32 - 1
 
 
 class MisfitError(PlanError):
-    """Keys that do not fit the topology, each with what to do about it."""
+    """Keys that do not fit the topology; ``found`` has each with what to do about it."""
 
-    def __init__(self, *found: Mistake) -> None:
-        super().__init__("\n".join(f"{spell(loc)}: {message}" for loc, message in found))
-        self.found = found
+    def __init__(self, message: str, found: Sequence[Mistake] = ()) -> None:
+        super().__init__(message)
+        self.found = tuple(found)
+
+    @classmethod
+    def of(cls, *found: Mistake) -> MisfitError:
+        """All of them."""
+        return cls("\n".join(f"{spell(loc)}: {message}" for loc, message in found), found)
 
 
 class _Complaints:
@@ -61,7 +66,7 @@ class _Complaints:
     def refuse(self) -> None:
         """Raise all that was noted; nothing noted, no error."""
         if self.found:
-            raise MisfitError(*dict.fromkeys(self.found))
+            raise MisfitError.of(*dict.fromkeys(self.found))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +136,7 @@ class _Ground:
             message = (
                 f"{why} needs an access link, and {flow.ends.sender} stands right at bottleneck {first.name}"
             )
-            raise MisfitError((loc, message))
+            raise MisfitError.of((loc, message))
         return first.name
 
     def longest_rtt(self, link: str, delays: dict[str, Duration]) -> Duration:
@@ -156,7 +161,7 @@ def wire(setup: Setup, topology: Topology, *, trace: Trace | None = None) -> Wir
     try:
         delays, rates = _delays(ground), _rates(ground, trace)
     except MisfitError as error:
-        raise MisfitError(*complaints.found, *error.found) from None
+        raise MisfitError.of(*complaints.found, *error.found) from None
     return _wired(ground, delays, rates, trace, complaints)
 
 
@@ -295,17 +300,17 @@ def _named_ends(index: int, group: FlowGroup, topology: Topology, partners: _Par
         if name is not None and name not in hosts
     ]
     if unknown:
-        raise MisfitError(*unknown)
+        raise MisfitError.of(*unknown)
     if sender is None and receiver is None:
         return None
     if (sender, receiver) in partners:
         return partners[sender, receiver]
     if sender is None or receiver is None:
         message = f"{sender or receiver} is in no pair of the slice; give both from and to"
-        raise MisfitError((loc, message))
+        raise MisfitError.of((loc, message))
     if sender == receiver:
         message = f"from and to are both {sender}; name two hosts"
-        raise MisfitError((loc, message))
+        raise MisfitError.of((loc, message))
     return Pair(sender=sender, receiver=receiver)
 
 
@@ -323,7 +328,7 @@ def _delays(ground: _Ground) -> dict[str, Duration]:
         senders = {flow.ends.sender: flow for flow in ground.assigned}
         wrong = list(_senders_apart(rtt, senders))
         if wrong:
-            raise MisfitError(*wrong)
+            raise MisfitError.of(*wrong)
         for sender, flow in senders.items():
             access = ground.access(flow, ("path", "rtt", sender), "an RTT by sender")
             delays[access] = _half(rtt[sender])
@@ -349,7 +354,7 @@ def _rates(ground: _Ground, trace: Trace | None) -> dict[str, Rate]:
     rate = ground.setup.path.rate if trace is None else _mean_rate(ground, trace)
     if rate is None:
         message = f"{ground.setup.path.trace} was not read; pass its contents to the plan"
-        raise MisfitError((("path", "trace"), message))
+        raise MisfitError.of((("path", "trace"), message))
     rates = dict.fromkeys(ground.bottlenecks, rate)
     switches = {switch.name for switch in ground.topology.switches}
     for link in ground.topology.links:
@@ -358,7 +363,7 @@ def _rates(ground: _Ground, trace: Trace | None) -> dict[str, Rate]:
             continue
         if link.a not in switches:
             message = f"its sending end {link.a} is a host; only a switch shapes"
-            raise MisfitError((("links", link.name, "rate"), message))
+            raise MisfitError.of((("links", link.name, "rate"), message))
         rates[link.name] = own.rate
     return rates
 
@@ -366,18 +371,18 @@ def _rates(ground: _Ground, trace: Trace | None) -> dict[str, Rate]:
 def _mean_rate(ground: _Ground, trace: Trace) -> Rate:
     if ground.setup.end is None:
         message = "needs flows with a duration, to know how far to follow it; replace size"
-        raise MisfitError((("path", "trace"), message))
+        raise MisfitError.of((("path", "trace"), message))
     trunk, *more = ground.bottlenecks
     own = ground.setup.links.get(trunk)
     if more or (own is not None and own.rate is not None):
         message = f"sets the rate of {trunk} alone; use a slice with one bottleneck and no links.{trunk}.rate"
-        raise MisfitError((("path", "trace"), message))
+        raise MisfitError.of((("path", "trace"), message))
     if not SLOWEST_RATE <= trace.mean_rate <= FASTEST_RATE:
         message = (
             f"{shown(ground.setup.path.trace)} has a mean rate of "
             f"{trace.mean_rate}; record one of {SLOWEST_RATE} to {FASTEST_RATE}"
         )
-        raise MisfitError((("path", "trace"), message))
+        raise MisfitError.of((("path", "trace"), message))
     return trace.mean_rate
 
 
@@ -431,13 +436,13 @@ def _buffer_bytes(
             f"{of}a buffer of {buffer} is {size} bytes at {rate} and {rtt}, less than one packet "
             f"({ground.frame_bytes} bytes); enlarge it"
         )
-        raise MisfitError((loc, message))
+        raise MisfitError.of((loc, message))
     if size > LARGEST_QUEUE_BYTES:
         message = (
             f"{of}a buffer of {buffer} is {size} bytes at {rate} and {rtt}, and tc counts to "
             f"{LARGEST_QUEUE_BYTES}; lower the buffer or the rate"
         )
-        raise MisfitError((loc, message))
+        raise MisfitError.of((loc, message))
     return size
 
 
@@ -466,10 +471,10 @@ def _step(
     link = step.link or ground.topology.trunk
     if link not in rates and (step.rate is not None or step.buffer is not None):
         message = f"link {link} has no queue; name a bottleneck ({listed(rates)})"
-        raise MisfitError((loc, message))
+        raise MisfitError.of((loc, message))
     if link not in delays and step.rtt is not None:
         message = f"link {link} has no delay of its own; name one that has ({listed(delays)})"
-        raise MisfitError(((*loc, "rtt"), message))
+        raise MisfitError.of(((*loc, "rtt"), message))
     if step.rtt is not None:
         delays[link] = _half(step.rtt)
     if step.rate is not None:
@@ -491,7 +496,7 @@ def _trace_steps(ground: _Ground, trace: Trace | None) -> list[Step]:
             f"{shown(ground.setup.path.trace)} changes the rate {len(rates)} times "
             f"until {end}; at most {limits.STEPS}, shorten the flows"
         )
-        raise MisfitError((("path", "trace"), message))
+        raise MisfitError.of((("path", "trace"), message))
     return [Step(at=at, link=trunk, rate=rate) for at, rate in rates]
 
 
@@ -551,13 +556,13 @@ def _check_backwards(
             f"loss on link {link.name} would fall on the acknowledgements of the flows that "
             f"send from {link.b} to {link.a}; loss needs all data to go from {link.a} to {link.b}"
         )
-        raise MisfitError((loc, message))
+        raise MisfitError.of((loc, message))
     if aggregation is not None:
         message = (
             f"aggregation on link {link.name} would hold the data of the flows that "
             f"send from {link.b} to {link.a}; it needs all data to go from {link.a} to {link.b}"
         )
-        raise MisfitError((("path", "ack_aggregation"), message))
+        raise MisfitError.of((("path", "ack_aggregation"), message))
 
 
 def _ce_threshold(ground: _Ground) -> Duration | None:
@@ -597,5 +602,5 @@ def _followed(ground: _Ground, link: str, trace: Trace | None) -> LinkTrace | No
             f"{shown(ground.setup.path.trace)} has {len(trace.opportunities_ms)} opportunities; "
             f"at most {limits.OPPORTUNITIES}, cut it"
         )
-        raise MisfitError((("path", "trace"), message))
+        raise MisfitError.of((("path", "trace"), message))
     return trace.link(ground.setup.path.trace or "")

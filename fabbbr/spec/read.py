@@ -108,20 +108,19 @@ def _read(
     if not isinstance(root, Table):
         problems.append(Problem(place=root.place, key="", message="expected keys such as id, path and flows"))
         raise SpecError("\n".join(map(str, problems)))
-    if repeat is not None:
-        overrides = (*overrides, f"repeat={repeat}")
     problems.extend(_stray_keys(root))
+    changed = bool(overrides) or repeat is not None
     resolved: dict[tuple[str, bool], tuple[Experiment | None, _Resolving]] = {}
     for name in PROFILES:
-        overridden = bool(overrides) and name == profile
+        overridden = changed and name == profile
         reading = (name if name in root.entries else "default", overridden)
         if reading not in resolved:  # a profile that the file does not define is the default once more
             table = in_profile(root, name)
-            resolved[reading] = _resolve(
-                apply_overrides(table, overrides) if overridden else table, name, root
-            )
+            if overridden:
+                table = _with_repeat(apply_overrides(table, overrides), repeat)
+            resolved[reading] = _resolve(table, name, root)
             problems.extend(_said_of(name, resolved[reading][1].problems, known=problems))
-    experiment, resolving = resolved[profile if profile in root.entries else "default", bool(overrides)]
+    experiment, resolving = resolved[profile if profile in root.entries else "default", changed]
     return experiment, problems, resolving.looked
 
 
@@ -194,6 +193,13 @@ def apply_overrides(table: Table, overrides: Sequence[str]) -> Table:
         value = _override_value(text, source)
         table = _with_axis(table, name, _as_list(value)) or _set(table, name.split("."), value, source)
     return table
+
+
+def _with_repeat(table: Table, repeat: int | None) -> Table:
+    if repeat is None:
+        return table
+    source = f"--repeat {repeat}"
+    return _set(table, ["repeat"], Scalar(text=str(repeat), place=Place(source=source)), source)
 
 
 def _override_value(text: str, source: str) -> Node:

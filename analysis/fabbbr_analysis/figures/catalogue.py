@@ -256,12 +256,15 @@ def _over_time(run_set: RunSet, palette: Palette, limit: int) -> dict[str, Drawi
         )
         for point in here
     }
-    delays: dict[str, Callable[[], go.Figure]] = {
-        _timed("queue_delay", point): partial(
-            distribution.queue_delays, run_set, point.cell_ids, palette=palette
+    timed = distribution.timed_cells(run_set)
+    delays = {
+        _timed("queue_delay", point): Drawing(
+            title=_titled("Queueing delay of every packet", point),
+            reading=distribution.DELAYS_CAPTION,
+            draw=partial(distribution.queue_delays, run_set, point.cell_ids, palette=palette),
         )
         for point in here
-        if distribution.timed_cells(run_set).intersection(point.cell_ids)
+        if timed.intersection(point.cell_ids)
     }
     return over_time | estimates | delays
 

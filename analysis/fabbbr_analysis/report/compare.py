@@ -18,9 +18,9 @@ from fabbbr_analysis.figures.measures import BY_COLUMN, Measure, in_a_sentence
 from fabbbr_analysis.report import provenance, render
 from fabbbr_analysis.report.provenance import Fact
 from fabbbr_analysis.report.slots import Option, Slot, embed
-from fabbbr_analysis.report.wording import ABSENT, counted, interval, listing, number
 from fabbbr_analysis.report.write import as_csv, make
 from fabbbr_analysis.summary import compare
+from fabbbr_analysis.wording import ABSENT, counted, interval, listing, number
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
