@@ -55,3 +55,6 @@ CAPTURE_BYTES = 4 << 30
 
 MISTAKES_LOOKED_FOR = 1000
 MISTAKES_SHOWN = 50
+
+GUESSES = 50
+"""Conditions with a mistake of whose other values is asked whether they could be meant."""

@@ -19,7 +19,7 @@ from fabbbr.job.records import Command, Job
 from fabbbr.laboratory import Request, place, planned, selected
 from fabbbr.model import Cell
 from fabbbr.physics import end_of
-from fabbbr.plan.estimate import estimate
+from fabbbr.plan.estimate import Estimate, estimate
 from fabbbr.testbed import Testbed
 
 _TABLE_WIDTH = 132
@@ -76,11 +76,7 @@ def print_plan(cells: Sequence[Cell], testbed: Testbed, *, commands: bool, as_js
     if commands:
         for cell in cells:
             _print_commands(console, cell, testbed)
-    console.say(
-        f"{cost.cells} cells, {cost.clock_s:.0f} s of {testbed.clock} time, "
-        f"{cost.bottleneck_bytes / 1e9:.2f} GB through the bottleneck, about {cost.wall_s / 60:.1f} min on "
-        f"one core"
-    )
+    console.say(cost_in_words(cost, testbed))
     if room.memory_bytes:
         console.say(
             f"captures: up to {room.memory_bytes / 1e6:.0f} MB of memory while a cell runs, and about "
@@ -98,23 +94,41 @@ def _room(cells: Sequence[Cell]) -> Room:
     )
 
 
+_HEADS = ("cell", "bottleneck", "RTT", "buffer", "loss", "flows", "duration")
+
+
 def _table(cells: Sequence[Cell]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
-    for name in ("cell", "bottleneck", "RTT", "buffer", "loss", "flows", "duration"):
+    for name in _HEADS:
         table.add_column(name, no_wrap=True)
     for cell in cells:
-        queue = cell.bottleneck
-        loss = next((entry.loss for entry in cell.links if entry.loss is not None), None)
-        table.add_row(
-            cell.id,
-            str(queue.rate) + (f" by {queue.trace.name}" if queue.trace is not None else ""),
-            ", ".join(dict.fromkeys(str(flow.rtt) for flow in cell.flows)),
-            f"{queue.buffer_asked} = {queue.buffer_bytes} B",
-            str(loss.rate) if loss else "none",
-            ", ".join(dict.fromkeys(flow.cca for flow in cell.flows)) + f" ({len(cell.flows)})",
-            f"{end_of(cell.flows, cell.links).seconds:g} s",
-        )
+        table.add_row(*row_of(cell).values())
     return table
+
+
+def row_of(cell: Cell) -> dict[str, str]:
+    """A cell as people read it, by the heads of a plan's table."""
+    queue = cell.bottleneck
+    loss = next((entry.loss for entry in cell.links if entry.loss is not None), None)
+    texts = (
+        cell.id,
+        str(queue.rate) + (f" by {queue.trace.name}" if queue.trace is not None else ""),
+        ", ".join(dict.fromkeys(str(flow.rtt) for flow in cell.flows)),
+        f"{queue.buffer_asked} = {queue.buffer_bytes} B",
+        str(loss.rate) if loss else "none",
+        ", ".join(dict.fromkeys(flow.cca for flow in cell.flows)) + f" ({len(cell.flows)})",
+        f"{end_of(cell.flows, cell.links).seconds:g} s",
+    )
+    return dict(zip(_HEADS, texts, strict=True))
+
+
+def cost_in_words(cost: Estimate, testbed: Testbed) -> str:
+    """What a plan will take, in one line."""
+    return (
+        f"{cost.cells} cells, {cost.clock_s:.0f} s of {testbed.clock} time, "
+        f"{cost.bottleneck_bytes / 1e9:.2f} GB through the bottleneck, about {cost.wall_s / 60:.1f} min on "
+        f"one core"
+    )
 
 
 def _job_as_json(cell: Cell, testbed: Testbed) -> dict[str, Any]:

@@ -8,21 +8,28 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from fabbbr import limits
 from fabbbr.capturing import room_of
-from fabbbr.errors import PlanError, SpecError
+from fabbbr.errors import PlanError, SpecError, UntrustedError
 from fabbbr.model import Cell, Flow
 from fabbbr.physics import end_of
+from fabbbr.plan.definitions import ParametersError
 from fabbbr.plan.link_traces import Trace
-from fabbbr.plan.resolve import Wiring, wire
-from fabbbr.spec.experiment import Condition, Experiment, SliceChoice
+from fabbbr.plan.resolve import MisfitError, Wiring, wire
+from fabbbr.spec.document import Loc
+from fabbbr.spec.experiment import Condition, Experiment, Setup, SliceChoice
 from fabbbr.topology import Topology
-from fabbbr.units import NANOSECONDS_PER_SECOND, Duration
+from fabbbr.units import NANOSECONDS_PER_SECOND, Duration, Rate
 
 LONGEST_ID = 200
 """Bytes: file systems hold 255, and a partial name is a little longer than the final one."""
+
+
+class TooManyPartsError(PlanError):
+    """All cells together are more than anybody could run."""
 
 
 _CHARACTERS_PER_PART = 100
@@ -56,7 +63,7 @@ def cells(
                 f"{len(experiment.conditions)} conditions with "
                 f"{experiment.repeat} repetitions); lower one of them or split the experiment"
             )
-            raise PlanError(message)
+            raise TooManyPartsError(message)
     shuffler = random.Random(seed)  # noqa: S311 - an order, not a secret
     cells: list[Cell] = []
     for repetition in range(1, experiment.repeat + 1):
@@ -65,6 +72,49 @@ def cells(
         cells.extend(block)
     _check_ids(experiment, cells)
     return tuple(cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Misfit:
+    """What is wrong with a setup that can be read."""
+
+    loc: Loc
+    message: str
+    of_the_file: bool
+    """Whether a name or a parameter in it is wrong, and not only how things fit together."""
+
+
+def misfits(
+    setup: Setup, topology_of: Callable[[SliceChoice], Topology], trace_of: Callable[[str], Trace]
+) -> Iterator[Misfit]:
+    """All that is wrong with slice and trace of a setup, or that does not fit; nothing where it can run.
+
+    Neither is a slice looked at that may not run.
+    """
+    trace, rate_is_known = None, True
+    try:
+        trace = None if setup.path.trace is None else trace_of(setup.path.trace)
+    except SpecError as error:
+        yield Misfit(loc=("path", "trace"), message=str(error), of_the_file=True)
+        setup, rate_is_known = _without_trace(setup), False
+    try:
+        wire(setup, topology_of(setup.slice), trace=trace)
+    except UntrustedError:
+        return
+    except ParametersError as error:
+        yield from (Misfit(loc=loc, message=said, of_the_file=True) for loc, said in error.found)
+    except MisfitError as error:
+        for loc, said in error.found:
+            if rate_is_known or loc[-1] != "buffer":
+                yield Misfit(loc=loc, message=said, of_the_file=False)
+    except SpecError as error:
+        yield Misfit(loc=("slice",), message=str(error).removeprefix("slice: "), of_the_file=True)
+
+
+def _without_trace(setup: Setup) -> Setup:
+    """The same setup with any rate: what its buffers hold is then not known."""
+    path = setup.path.model_copy(update={"trace": None, "rate": setup.path.rate or Rate(10**8)})
+    return setup.model_copy(update={"path": path})
 
 
 def _in_condition(
@@ -82,7 +132,7 @@ def _in_condition(
         _require_room(cell)
     except (PlanError, SpecError) as error:
         message = f"{experiment.id}: {f'{condition.id}: ' if condition.id else ''}{error}"
-        raise type(error)(message) from error
+        raise (SpecError if isinstance(error, SpecError) else PlanError)(message) from error
     return cell
 
 

@@ -172,7 +172,7 @@ class LinkSetup(FileRecord):
 class FlowGroup(FileRecord):
     """``count`` flows that differ in their start alone."""
 
-    cca: Cca = Field(examples=["cubic"])
+    cca: Cca = Field(examples=["cubic", "bbr2"])
     """Congestion control; ``bbr1`` is the ``bbr`` of the mainline kernel."""
     profile: BbrProfile | None = None
     """Constants of fabbbr's own BBR. Default: ``v1``, ``v2alpha`` or ``v3``, by its version."""
@@ -283,6 +283,11 @@ class Header(FileRecord):
     """Ids of the published claims that this experiment tests."""
 
 
+def spell_axes(axes: dict[str, str]) -> str:
+    """``cca=bbr1,loss=1%``; empty when nothing varies."""
+    return ",".join(f"{axis}={squeeze(text)}" for axis, text in axes.items())
+
+
 class Condition(Record):
     """One combination of the varied values, and the setup that it gives."""
 
@@ -292,7 +297,7 @@ class Condition(Record):
     @property
     def id(self) -> str:
         """``cca=bbr1,loss=1%``; empty when nothing varies."""
-        return ",".join(f"{axis}={squeeze(text)}" for axis, text in self.axes.items())
+        return spell_axes(self.axes)
 
 
 class Experiment(Header):
