@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from fabbbr.quantity import BitRate, ByteSize, Share, Span
+from fabbbr.quantity import BitRate, ByteSize, PerSecond, Share, Span
 from fabbbr.record import FileRecord, Record
 from fabbbr.testbed import ClockKind, Testbed
 from fabbbr.units import ETHERNET_HEADER_BYTES
@@ -139,6 +139,8 @@ class Flow(Record):
     duration: Span | None = None
     size: ByteSize | None = None
     """Bytes per flow to send instead of a duration."""
+    at_random: bool = False
+    """Whether it came at random, with others of its group."""
     pacing: BitRate | None = None
     maxrate: BitRate | None = None
     """Of the ``fq`` that its sending host has; all flows of a host share it. None for a host without one."""
@@ -148,6 +150,37 @@ class Flow(Record):
     """None for what the mainline kernel has."""
     profile: BbrProfile | None = None
     """Of fabbbr's own BBR; None for everything else."""
+
+
+class Arrivals(Record):
+    """A group of flows that came at random, each with a size of its own; they are among the flows."""
+
+    group: str
+    rate: PerSecond
+    sizes: str
+    """As the experiment file says, as in ``pareto, mean 100 kB, shape 1.2``."""
+    start: Span
+    duration: Span
+    """Within which they start."""
+
+
+class Ping(Record):
+    """Echo requests beside the flows, from the agent's own program: what a small packet waits.
+
+    Injected loss spares them, so one without an answer was dropped in a queue.
+    """
+
+    index: int
+    group: str
+    sender: str
+    receiver: str
+    interval: Span
+    """From one request to the next, answered or not."""
+    start: Span
+    duration: Span | None = None
+    """None: until the last flow is over, which also ends one that has a duration."""
+    rtt: Span
+    """Propagation round trip of the path."""
 
 
 class Step(Record):
@@ -199,6 +232,8 @@ class Cell(Record):
     switches: tuple[Switch, ...]
     links: tuple[CellLink, ...]
     flows: tuple[Flow, ...]
+    arrivals: tuple[Arrivals, ...] = ()
+    pings: tuple[Ping, ...] = ()
     steps: tuple[Step, ...] = ()
     mtu_bytes: int = 1500
     offloads: bool = False
@@ -210,6 +245,21 @@ class Cell(Record):
     captures: tuple[LinkCapture, ...] = ()
     """Links whose packets are kept."""
     queue_delay: QueueDelay = "samples"
+
+    @property
+    def traffic(self) -> tuple[Flow | Ping, ...]:
+        """All that goes from one host to another."""
+        return (*self.flows, *self.pings)
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """Sender and receiver of all traffic, each pair once; those of flows first."""
+        return tuple(dict.fromkeys((one.sender, one.receiver) for one in self.traffic))
+
+    @property
+    def talking(self) -> tuple[str, ...]:
+        """The hosts that send or receive anything, each once."""
+        return tuple(dict.fromkeys(host for pair in self.pairs for host in pair))
 
     @property
     def bottlenecks(self) -> dict[str, Bottleneck]:

@@ -71,13 +71,20 @@ def cubic_window_segments(*, rtt_s: float, loss: float) -> float:
 
 
 def end_of(flows: Sequence[Flow], links: Sequence[CellLink]) -> Duration:
-    """When the last flow ends; flows with a size are taken to use the slowest bottleneck one by one."""
+    """When the last flow ends; flows with a size are taken to use the slowest bottleneck one by one.
+
+    In the order of their starts: it is idle while all that have started are over.
+    """
     rate = min(link.bottleneck.rate for link in links if link.bottleneck is not None)
     timed = [flow.start.ns + flow.duration.ns for flow in flows if flow.duration is not None]
-    sized = [flow for flow in flows if flow.size is not None]
-    bits = sum(8 * flow.size.bytes for flow in sized if flow.size is not None)
-    last_start = max((flow.start.ns for flow in sized), default=0)
-    return Duration(max([*timed, last_start + bits * NANOSECONDS_PER_SECOND // rate.bps]))
+    sized = sorted((flow.start.ns, flow.size.bytes) for flow in flows if flow.size is not None)
+    busy_from = bits = end = 0
+    for start, size in sized:
+        if start > end:
+            busy_from, bits = start, 0
+        bits += 8 * size
+        end = busy_from + bits * NANOSECONDS_PER_SECOND // rate.bps
+    return Duration(max([*timed, end]))
 
 
 def capacity_bytes(cell: Cell, link: str, end: Duration) -> float:

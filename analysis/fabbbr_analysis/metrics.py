@@ -39,6 +39,8 @@ class CellTables(Protocol):
     def queues(self) -> pd.DataFrame: ...
     @property
     def packets(self) -> pd.DataFrame: ...
+    @property
+    def pings(self) -> pd.DataFrame: ...
 
 
 def of_cell(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
@@ -57,6 +59,7 @@ def of_cell(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
         **_retransmission(flows, tables.sockets, cell),
         **_round_trip(tables.sockets, cell),
         **_sojourn(tables.packets, cell),
+        **_pinged(tables.pings, flows),
         **_occupancy(bottleneck, cell),
         "queue_drops": drops(queue_of(tables.queues, cell.trunk)),
         "injected_drops": drops(tables.queues[tables.queues["role"] == "loss"]),
@@ -183,6 +186,24 @@ def _round_trip(sockets: pd.DataFrame, cell: Cell) -> dict[str, float | int | No
         "rtt_p95_s": _quantile(rtt, 0.95),
         "rtt_max_s": _quantile(rtt, 1.0),
         "queue_delay_median_s": None if delay is None else _quantile(delay, 0.5),
+    }
+
+
+def _pinged(pings: pd.DataFrame, flows: pd.DataFrame) -> dict[str, float | int | None]:
+    """Round trips [s] of the pings beside the flows: median, p95 and p99 under load, the median before it.
+
+    Under load is a request sent while some flow was on, before load one sent earlier, both as near as the
+    flows' own times are known. ``ping_lost`` counts the unanswered under load. All None without pings.
+    """
+    first_s, last_s = _zero_s(flows), _end_s(flows)
+    under_load = _during(pings, first_s, last_s)
+    loaded = _numbers(under_load, "rtt_s")
+    return {
+        "ping_idle_median_s": _quantile(_numbers(pings[pings["t_s"] < first_s], "rtt_s"), 0.5),
+        "ping_median_s": _quantile(loaded, 0.5),
+        "ping_p95_s": _quantile(loaded, 0.95),
+        "ping_p99_s": _quantile(loaded, 0.99),
+        "ping_lost": None if under_load.empty else int(under_load["rtt_s"].isna().sum()),
     }
 
 

@@ -237,6 +237,12 @@ class RunSet:
         """Read what became of each packet at the bottlenecks: only these columns of only these cells."""
         return self._read("packets", columns, cell_ids)
 
+    def pings(
+        self, columns: Sequence[str] | None = None, cell_ids: Sequence[str] | None = None
+    ) -> pd.DataFrame:
+        """Read the round trips of pings beside flows: only these columns of only these cells."""
+        return self._read("pings", columns, cell_ids)
+
 
 def _require_utf_8(path: Path) -> None:
     """Arrow opens no other name."""

@@ -49,6 +49,7 @@ def certify(prepared: Prepared, evidence: Evidence, *, lossy_cells: int) -> Cert
             kept_by_receivers(cell, evidence.before, evidence.after),
             *_clocks(prepared, evidence),
             *_zero(prepared, evidence),
+            *carried.pinged(cell, evidence),
             ran,
         )
     )

@@ -326,6 +326,15 @@ class TransferReport(Told):
         return sum(stream.bytes for stream in self.streams) if right else None
 
 
+class PingReport(Told):
+    """What :mod:`fabbbr.agent.ping` prints."""
+
+    ping: Literal[1]
+    error: str | None
+    samples: tuple[tuple[float, float | None], ...]
+    """When each request was sent, since the flows' zero, and its round trip, in seconds; None unanswered."""
+
+
 FlowReport = Iperf3Report | TransferReport
 _FLOW_REPORT: TypeAdapter[FlowReport] = TypeAdapter(
     Annotated[TransferReport | Iperf3Report, Field(union_mode="left_to_right")]
@@ -345,6 +354,8 @@ class Evidence:
     flows: Mapping[int, FlowRecord]
     reports: Mapping[tuple[int, Side], FlowReport | None]
     """None where the program left nothing that can be read."""
+    pings: Mapping[int, PingReport]
+    """Of those beside the flows that began."""
     steps: tuple[StepRecord, ...]
     clocks: Mapping[str, MachineClock]
     """Machine → its clock; empty where one machine carried out everything."""
@@ -371,6 +382,12 @@ class Evidence:
                 (record.flow, side): _report(raw / f"flow-{record.flow}.{side}.json")
                 for record in flows
                 for side in sides
+            },
+            pings={
+                int(path.name.removeprefix("ping-").removesuffix(".json")): _load(
+                    raw, path.name, TypeAdapter(PingReport)
+                )
+                for path in sorted(raw.glob("ping-*.json"))
             },
             steps=_load(raw, steps.name, TypeAdapter(tuple[StepRecord, ...])) if steps.exists() else (),
             clocks=_load(raw, clocks.name, TypeAdapter(dict[str, MachineClock])) if clocks.exists() else {},

@@ -24,6 +24,9 @@ _FIRST_WITH_THREADS = (3, 16)
 _LARGEST_BLOCK_BYTES = 131_072
 """iperf3's own, for TCP."""
 
+_FORK = ("forked", "transfer")
+"""Of flows that come at random there may be hundreds: see :mod:`fabbbr.agent.forked`."""
+
 _REPORT_BYTES = 1400
 """Measured: an iperf3 3.12 server had 1.95 GB after 44 735 s with 32 streams."""
 
@@ -86,7 +89,7 @@ def _timed(address: str, flow: Flow) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def _sized(address: str, flow: Flow) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Sender and receiver of a flow of given bytes."""
     assert flow.size is not None
-    program = ("python3", "-S", "-m", "agent.transfer")
+    program = _FORK if flow.at_random else ("python3", "-S", "-m", "agent.transfer")
     ends = ("--port", str(SERVER_PORT + flow.index), "--parallel", str(flow.streams))
     sender = [
         *program, "send", *ends, "--address", address, "--cport", str(_first_port(flow)),

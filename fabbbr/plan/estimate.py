@@ -44,6 +44,20 @@ def estimate(cells: Iterable[Cell], testbed: Testbed) -> Estimate:
     )
 
 
+def offered_loads(cell: Cell) -> dict[str, float]:
+    """Group of flows that come at random → what it offers, as a share of the first bottleneck's rate.
+
+    Frames of the segments that carry the payload, over the time within which they come.
+    """
+    payload = cell.mtu_bytes - TCP_IPV4_HEADER_BYTES
+    loads = {}
+    for process in cell.arrivals:
+        sizes = [flow.size.bytes for flow in cell.flows if flow.group == process.group and flow.size]
+        framed = sum(size + -(-size // payload) * (cell.frame_bytes - payload) for size in sizes)
+        loads[process.group] = 8 * framed / process.duration.seconds / cell.bottleneck.rate.bps
+    return loads
+
+
 def _of_cell(cell: Cell, testbed: Testbed) -> Estimate:
     end = end_of(cell.flows, cell.links)
     loss = max((link.loss.rate.value for link in cell.links if link.loss is not None), default=0.0)

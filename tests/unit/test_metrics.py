@@ -23,6 +23,7 @@ class Tables:
     sockets: pd.DataFrame
     queues: pd.DataFrame
     packets: pd.DataFrame
+    pings: pd.DataFrame
 
 
 def cell(flows=1, steps=(), warm_up="2 s", rate="8 Mbit/s", sized=()):
@@ -104,15 +105,22 @@ def packet_rows(rows=()):
     return pd.DataFrame(rows, columns=["role", "link", "flow", "sojourn_s"])
 
 
-EMPTY = Tables(flow_rows(), interval_rows({}), socket_rows(), queue_rows(), packet_rows())
+def ping_rows(*samples):
+    """(seconds, round trip in seconds) of each request."""
+    return pd.DataFrame(samples, columns=["t_s", "rtt_s"], dtype="float64")
 
 
-def of(flows=None, intervals=None, sockets=None, queues=None, packets=None, of_cell=None):
+EMPTY = Tables(flow_rows(), interval_rows({}), socket_rows(), queue_rows(), packet_rows(), ping_rows())
+
+
+def of(flows=None, intervals=None, sockets=None, queues=None, packets=None, pings=None, of_cell=None):
     tables = Tables(
         *(
             given if given is not None else empty
             for given, empty in zip(
-                (flows, intervals, sockets, queues, packets), dataclasses.astuple(EMPTY), strict=True
+                (flows, intervals, sockets, queues, packets, pings),
+                dataclasses.astuple(EMPTY),
+                strict=True,
             )
         )
     )
@@ -126,7 +134,8 @@ METRICS_OF_RUNS = {
     "queue_delay_p50_s", "queue_delay_p95_s", "queue_delay_p99_s",
     "queue_median_bytes",
     "queue_p95_bytes", "queue_median_bdp", "queue_median_fill", "queue_drops", "injected_drops", "jain_flows",
-    "jain_groups", "convergence_s", "completion_mean_s", "completion_max_s",
+    "jain_groups", "convergence_s", "completion_mean_s", "completion_max_s", "ping_idle_median_s",
+    "ping_median_s", "ping_p95_s", "ping_p99_s", "ping_lost",
 }  # fmt: skip
 
 

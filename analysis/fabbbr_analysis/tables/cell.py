@@ -30,6 +30,7 @@ class CellTables:
     sockets: pd.DataFrame
     queues: pd.DataFrame
     packets: pd.DataFrame
+    pings: pd.DataFrame
 
 
 def read_cell(stored: StoredCell) -> dict[str, pa.Table]:

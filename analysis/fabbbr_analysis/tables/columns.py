@@ -11,7 +11,7 @@ from fabbbr_analysis.parse import iperf3
 TABLES_VERSION = 8
 """Raised when the same raw files give other tables: a parser was mended, a column changed, or they lie
 elsewhere: from 5 on a cell has its own files of samples, from 6 on completion is of the flows with a size,
-from 7 on a table says whether offloads were on, from 8 on packets have a table."""
+from 7 on a table says whether offloads were on, from 8 on there are packets and pings."""
 
 CELLS = pa.schema(
     [
@@ -81,7 +81,7 @@ FLOWS = pa.schema(
 
 INTERVALS = pa.schema([pa.field("cell_id", pa.string()), pa.field("flow", pa.int64()), *iperf3.INTERVALS])
 
-_COUNTED_METRICS = frozenset({"retransmits", "queue_drops", "injected_drops"})
+_COUNTED_METRICS = frozenset({"retransmits", "queue_drops", "injected_drops", "ping_lost"})
 
 
 def axis_column(key: str) -> str:
@@ -100,7 +100,7 @@ def runs_schema(cells: pa.Schema, metrics: Iterable[str]) -> pa.Schema:
     return pa.schema([*cells, *(pa.field(name, kind) for name, kind in types.items())])
 
 
-def tagged(table: pa.Table, schema: pa.Schema, **constants: str | int) -> pa.Table:
+def tagged(table: pa.Table, schema: pa.Schema, **constants: str | float) -> pa.Table:
     """Bring ``table`` into ``schema``, with some columns the same in every row."""
     columns = [
         pa.repeat(pa.scalar(constants[field.name], field.type), len(table))
