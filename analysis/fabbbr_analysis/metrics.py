@@ -63,6 +63,7 @@ def of_cell(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
         "jain_flows": jain_of_flows(flows),
         "jain_groups": jain_of_groups(flows),
         "convergence_s": convergence_s(flows, tables.intervals),
+        **_by_direction(tables, cell),
         "completion_mean_s": _complete(sized, "completion_s", np.mean),
         "completion_max_s": _complete(sized, "completion_s", np.max),
     }
@@ -74,15 +75,44 @@ def of_cell(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
 def utilisation(goodput_bps: float | None, cell: Cell) -> float | None:
     """Goodput over what TCP payload can fill of the bottleneck: rate × (MTU - 52) / (MTU + 14).
 
-    A ratio; None when the rate changes while the flows run, or when flows in
-    both directions have a queue each.
+    A ratio; None when the rate changes while the flows run, when flows in
+    both directions have a queue each, or when some flow is of UDP, whose headers are shorter.
     """
-    if goodput_bps is None or cell.bottleneck.both_directions:
+    return None if cell.bottleneck.both_directions else _share_of_rate(goodput_bps, cell)
+
+
+def _share_of_rate(goodput_bps: float | None, cell: Cell) -> float | None:
+    if goodput_bps is None or any(flow.udp is not None for flow in cell.flows):
         return None
     if any(step.rate is not None for step in cell.steps) or cell.bottleneck.trace is not None:
         return None
     capacity_bps = cell.bottleneck.rate.bps * goodput_ceiling(cell.mtu_bytes)
     return float(goodput_bps / capacity_bps)
+
+
+def _by_direction(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
+    """Goodput [bit/s] and utilisation each way, and the queue of the way back [bytes].
+
+    A way on which no flow sends has None. The backlog of the way back is None, too, where several interfaces
+    share it.
+    """
+    back = [flow.index for flow in cell.flows if flow.direction == "reverse"]
+    is_back = tables.flows["flow"].isin(back)
+    found: dict[str, float | int | None] = {}
+    for name, flows in (("forward", tables.flows[~is_back]), ("reverse", tables.flows[is_back])):
+        rate_bps = _rate_bps(_complete_sum(flows, "received_bytes"), _span_s(flows, "receiver_s"))
+        found[f"goodput_{name}_bps"] = rate_bps
+        found[f"utilisation_{name}"] = _share_of_rate(rate_bps, cell)
+    queues = tables.queues
+    queue = queues[(queues["role"] == "bottleneck_reverse") & (queues["link"] == cell.trunk.name)]
+    standing = queue if queue["interface"].nunique() == 1 else queue.iloc[:0]
+    backlog = _numbers(_during(standing, _zero_s(tables.flows), _end_s(tables.flows)), "backlog_bytes")
+    return {
+        **found,
+        "queue_reverse_median_bytes": _quantile(backlog, 0.5),
+        "queue_reverse_p95_bytes": _quantile(backlog, 0.95),
+        "queue_reverse_drops": drops(queue),
+    }
 
 
 def steady_goodput_bps(flows: pd.DataFrame, intervals: pd.DataFrame, *, warm_up_s: float) -> float | None:
@@ -146,7 +176,7 @@ def _retransmission(flows: pd.DataFrame, sockets: pd.DataFrame, cell: Cell) -> d
     The segments sent come from the sockets, because what iperf3 handed to the
     kernel may still be queued there.
     """
-    total = _complete_sum(flows, "retransmits")
+    total = _complete_sum(flows[flows["cca"].notna()], "retransmits")
     sent = sent_segments(sockets, mss_bytes=cell.mtu_bytes - TCP_IPV4_HEADER_BYTES)
     return {
         "retransmits": None if total is None else int(total),

@@ -105,7 +105,7 @@ def _table(cells: Sequence[Cell]) -> Table:
             ", ".join(dict.fromkeys(str(flow.rtt) for flow in cell.flows)),
             f"{queue.buffer_asked} = {queue.buffer_bytes} B",
             str(loss.rate) if loss else "none",
-            ", ".join(dict.fromkeys(flow.cca for flow in cell.flows)) + f" ({len(cell.flows)})",
+            ", ".join(dict.fromkeys(flow.cca or "UDP" for flow in cell.flows)) + f" ({len(cell.flows)})",
             *[", ".join(f"{group} {load:.1%}" for group, load in loads.items())] * any(offered),
             f"{end_of(cell.flows, cell.links).seconds:g} s",
         )

@@ -123,9 +123,10 @@ def of(flows=None, intervals=None, sockets=None, queues=None, pings=None, of_cel
 METRICS_OF_RUNS = {
     "goodput_bps", "goodput_steady_bps", "throughput_bps", "link_rate_bps", "utilisation", "retransmits",
     "retransmit_ratio", "rtt_median_s", "rtt_p95_s", "rtt_max_s", "queue_delay_median_s",
-    "queue_median_bytes",
-    "queue_p95_bytes", "queue_median_bdp", "queue_median_fill", "queue_drops", "injected_drops", "jain_flows",
-    "jain_groups", "convergence_s", "completion_mean_s", "completion_max_s", "ping_idle_median_s",
+    "queue_median_bytes", "queue_p95_bytes", "queue_median_bdp", "queue_median_fill", "queue_drops",
+    "injected_drops", "jain_flows", "jain_groups", "convergence_s", "completion_mean_s", "completion_max_s",
+    "ping_idle_median_s", "goodput_forward_bps", "goodput_reverse_bps", "utilisation_forward",
+    "utilisation_reverse", "queue_reverse_median_bytes", "queue_reverse_p95_bytes", "queue_reverse_drops",
     "ping_median_s", "ping_p95_s", "ping_p99_s", "ping_lost",
 }  # fmt: skip
 
