@@ -9,14 +9,14 @@ state starts at the cell's warm-up.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from fabbbr.model import Cell, CellLink
+from fabbbr.model import Cell, CellLink, Flow
 from fabbbr.units import TCP_IPV4_HEADER_BYTES, goodput_ceiling
 
 Array: TypeAlias = NDArray[np.float64]
@@ -78,11 +78,11 @@ def utilisation(goodput_bps: float | None, cell: Cell) -> float | None:
     A ratio; None when the rate changes while the flows run, when flows in
     both directions have a queue each, or when some flow is of UDP, whose headers are shorter.
     """
-    return None if cell.bottleneck.both_directions else _share_of_rate(goodput_bps, cell)
+    return None if cell.bottleneck.both_directions else _share_of_rate(goodput_bps, cell, cell.flows)
 
 
-def _share_of_rate(goodput_bps: float | None, cell: Cell) -> float | None:
-    if goodput_bps is None or any(flow.udp is not None for flow in cell.flows):
+def _share_of_rate(goodput_bps: float | None, cell: Cell, flows: Sequence[Flow]) -> float | None:
+    if goodput_bps is None or any(flow.udp is not None for flow in flows):
         return None
     if any(step.rate is not None for step in cell.steps) or cell.bottleneck.trace is not None:
         return None
@@ -96,13 +96,13 @@ def _by_direction(tables: CellTables, cell: Cell) -> dict[str, float | int | Non
     A way on which no flow sends has None. The backlog of the way back is None, too, where several interfaces
     share it.
     """
-    back = [flow.index for flow in cell.flows if flow.direction == "reverse"]
-    is_back = tables.flows["flow"].isin(back)
     found: dict[str, float | int | None] = {}
-    for name, flows in (("forward", tables.flows[~is_back]), ("reverse", tables.flows[is_back])):
+    for name in ("forward", "reverse"):
+        sent = [flow for flow in cell.flows if flow.direction == name]
+        flows = tables.flows[tables.flows["flow"].isin([flow.index for flow in sent])]
         rate_bps = _rate_bps(_complete_sum(flows, "received_bytes"), _span_s(flows, "receiver_s"))
         found[f"goodput_{name}_bps"] = rate_bps
-        found[f"utilisation_{name}"] = _share_of_rate(rate_bps, cell)
+        found[f"utilisation_{name}"] = _share_of_rate(rate_bps, cell, sent)
     queues = tables.queues
     queue = queues[(queues["role"] == "bottleneck_reverse") & (queues["link"] == cell.trunk.name)]
     standing = queue if queue["interface"].nunique() == 1 else queue.iloc[:0]

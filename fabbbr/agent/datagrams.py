@@ -88,9 +88,8 @@ class Datagrams:
                 self._take_in(data, arrived)
             if control in ready:
                 until = time.monotonic() + self._options.patience_ns * 1e-9
-        self._ended_s = arrived.last_s
-        self._counts = arrived.told()
-        self._end_sampling()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        self._end_with(arrived)
         control.close()
 
     def told(self, error: Optional[str]) -> Dict[str, Any]:
@@ -110,6 +109,14 @@ class Datagrams:
             "streams": [stream],
             "datagrams": self._counts,
         }
+
+    def _end_with(self, arrived: "Arrived") -> None:
+        """The last sample is when the last came: the wait for others is no part of the flow."""
+        self._counts = arrived.told()
+        self._ended_s = arrived.last_s
+        if arrived.last_s is not None:
+            last = {"at_s": arrived.last_s, "bytes": self._bytes}
+            self._samples = [sample for sample in self._samples if sample["at_s"] < arrived.last_s] + [last]
 
     def _take_in(self, data: socket.socket, arrived: "Arrived") -> None:
         while True:

@@ -87,7 +87,7 @@ class Video:
                 request = _exactly(connection, _REQUEST.size)
         except _GONE:
             # The receiver's time was up in the middle of a chunk: what was left of it is not to be sent.
-            if time.monotonic() - stream.established_s < self._options.duration_ns * 1e-9:
+            if time.monotonic() - self._started_s < self._options.duration_ns * 1e-9:
                 raise
         stream.ended_s = time.monotonic()
         self._end_sampling()
