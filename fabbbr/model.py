@@ -39,6 +39,10 @@ BbrProfile = Literal["v1", "v1cap3", "v2alpha", "draft01", "v3"]
 """Which set of constants the module fab_bbr runs."""
 
 
+QueueDelay = Literal["samples", "packets"]
+"""How the delay of bottleneck queues is known: from the senders' RTT samples alone, or of every packet."""
+
+
 class Loss(FileRecord):
     """Injected loss, on the data direction only.
 
@@ -242,6 +246,15 @@ class Step(Record):
     buffer_bytes: int | None = None
 
 
+class LinkCapture(FileRecord):
+    """A link whose packets are kept, at both of its ends."""
+
+    link: str = Field(examples=["trunk"])
+    """Name of the link."""
+    bytes: Literal["headers", "full"] = "headers"
+    """``headers``: the first 94 bytes of each frame, which hold all that Ethernet, IPv4 and TCP say."""
+
+
 class Host(Record):
     """An end host."""
 
@@ -282,6 +295,9 @@ class Cell(Record):
     sample_period: Span
     warm_up: Span
     """Left out of steady-state metrics, never of whole-run ones."""
+    captures: tuple[LinkCapture, ...] = ()
+    """Links whose packets are kept."""
+    queue_delay: QueueDelay = "samples"
 
     @property
     def traffic(self) -> tuple[Flow | Ping, ...]:

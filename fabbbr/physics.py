@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import sqrt
 
-from fabbbr.model import CellLink, Flow, Loss
+from fabbbr.model import Cell, CellLink, Flow, Loss
 from fabbbr.units import NANOSECONDS_PER_SECOND, Duration, Rate
 
 
@@ -85,3 +85,12 @@ def end_of(flows: Sequence[Flow], links: Sequence[CellLink]) -> Duration:
         bits += 8 * size
         end = busy_from + bits * NANOSECONDS_PER_SECOND // rate.bps
     return Duration(max([*timed, end]))
+
+
+def capacity_bytes(cell: Cell, link: str, end: Duration) -> float:
+    """What the bottleneck of ``link`` can send until ``end``: the integral of its rate, steps included."""
+    changes = [(Duration(0), cell.bottlenecks[link].rate)]
+    changes += [(step.at, step.rate) for step in cell.steps if step.link == link and step.rate is not None]
+    until = [at for at, _ in changes[1:]] + [end]
+    bits = sum(rate.bps * max(stop.ns - at.ns, 0) for (at, rate), stop in zip(changes, until, strict=True))
+    return bits / (8 * NANOSECONDS_PER_SECOND)

@@ -219,6 +219,9 @@ class Ratio(_Quantity):
 
     @classmethod
     def _exact(cls, value: Fraction, text: str) -> Self:
+        if value == 10**12 and _split(text, cls.kind)[1] == "":
+            message = f"{text!r} may mean 1 % or all of it; write '1 %' or '100 %'"
+            raise UnitError(message)
         if value > 10**12:
             message = f"{text!r}: a ratio cannot exceed 100 %"
             raise UnitError(message)

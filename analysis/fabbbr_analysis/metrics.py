@@ -38,6 +38,8 @@ class CellTables(Protocol):
     @property
     def queues(self) -> pd.DataFrame: ...
     @property
+    def packets(self) -> pd.DataFrame: ...
+    @property
     def pings(self) -> pd.DataFrame: ...
 
 
@@ -56,6 +58,7 @@ def of_cell(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
         "utilisation": utilisation(goodput_bps, cell),
         **_retransmission(flows, tables.sockets, cell),
         **_round_trip(tables.sockets, cell),
+        **_sojourn(tables.packets, cell),
         **_pinged(tables.pings, flows),
         **_occupancy(bottleneck, cell),
         "queue_drops": drops(queue_of(tables.queues, cell.trunk)),
@@ -246,6 +249,21 @@ def queue_delay_s(samples: pd.DataFrame, cell: Cell) -> Array | None:
 
 
 # Queue
+
+
+def _sojourn(packets: pd.DataFrame, cell: Cell) -> dict[str, float | int | None]:
+    """Quantiles [s] of how long data stood in the first bottleneck's queue, over the packets that left it.
+
+    None where packets were not timed.
+    """
+    stood = _numbers(data_through(packets, cell.trunk.name), "sojourn_s")
+    return {f"queue_delay_p{percent}_s": _quantile(stood, percent / 100) for percent in (50, 95, 99)}
+
+
+def data_through(packets: pd.DataFrame, link: str) -> pd.DataFrame:
+    """Pick the data that came to the bottleneck queue of ``link``, in the direction a → b."""
+    here = (packets["role"] == "bottleneck") & (packets["link"] == link)
+    return packets[here & packets["flow"].notna()]
 
 
 def queue_of(queues: pd.DataFrame, link: CellLink) -> pd.DataFrame:

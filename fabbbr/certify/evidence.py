@@ -58,10 +58,12 @@ class LinkCounters(Told):
     class _Both(Told):
         class _Received(Told):
             packets: _Count
+            bytes: _Count
             dropped: _Count
 
         class _Sent(Told):
             packets: _Count
+            bytes: _Count
 
         rx: _Received
         tx: _Sent
@@ -78,6 +80,8 @@ class QdiscCounters(Told):
     dev: str
     root: bool = False
     packets: _Count
+    bytes: _Count
+    """Sent, in frames."""
     drops: _Count
     backlog: _Count
     """Bytes."""
@@ -96,8 +100,6 @@ class GateCounters(QdiscCounters):
     offered: _Count
     """Opportunities since it follows the trace."""
     used: _Count
-    bytes: _Count
-    """Sent since it was started, in frames."""
     late_s: float
     """The most that it was late for an opportunity that it used."""
     unheard: _Count
@@ -245,6 +247,40 @@ class StepRecord(Told):
     done_s: float
 
 
+class TapTold(Told):
+    """What one tap saw, as the agent counted it when it wrote the file."""
+
+    file: str
+    node: str
+    interface: str
+    received_packets: _Count
+    received_bytes: _Count
+    sent_packets: _Count
+    sent_bytes: _Count
+    lost: _Count
+    """For want of room in its ring, as the kernel counts."""
+
+
+class CapturesTold(Told):
+    """What all taps saw."""
+
+    class _Offset(Told):
+        before_s: float
+        after_s: float
+
+    realtime_minus_monotonic: _Offset
+    """The clock of the stamps against that of the flows' time."""
+    taps: tuple[TapTold, ...]
+
+    def tap(self, file: str, node: str, interface: str) -> TapTold:
+        """What one tap saw; raise BackendError when it is missing."""
+        for tap in self.taps:
+            if (tap.file, tap.node, tap.interface) == (file, node, interface):
+                return tap
+        told = "captures.json"
+        raise _lacking(told, "the agent", f"{interface} of {file} is missing")
+
+
 class Iperf3Report(Told):
     """As much of ``iperf3 --json`` as says whether it ran."""
 
@@ -329,12 +365,14 @@ class Evidence:
     steps: tuple[StepRecord, ...]
     clocks: Mapping[str, MachineClock]
     """Machine → its clock; empty where one machine carried out everything."""
+    captures: CapturesTold | None = None
+    """None where nothing was captured."""
 
     @classmethod
     def read(cls, raw: Path) -> Evidence:
         """Load from a cell's ``raw/``; raise BackendError when a tool did not leave what it should."""
         flows = _load(raw, "flows.json", TypeAdapter(tuple[FlowRecord, ...]))
-        steps, clocks = raw / "steps.json", raw / "clocks.json"
+        steps, clocks, captures = raw / "steps.json", raw / "clocks.json", raw / "captures.json"
         sides: tuple[Side, Side] = ("client", "server")
         return cls(
             readback=_load(raw, "readback.json", TypeAdapter(dict[str, Answer])),
@@ -359,6 +397,7 @@ class Evidence:
             },
             steps=_load(raw, steps.name, TypeAdapter(tuple[StepRecord, ...])) if steps.exists() else (),
             clocks=_load(raw, clocks.name, TypeAdapter(dict[str, MachineClock])) if clocks.exists() else {},
+            captures=_load(raw, captures.name, TypeAdapter(CapturesTold)) if captures.exists() else None,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fabbbr.job.cabling import Cabling, lay_cables
+from fabbbr.job.captures import capture_tasks
 from fabbbr.job.configure import (
     anew_commands,
     configure_commands,
@@ -76,6 +77,7 @@ def _job(cell: Cell, testbed: Testbed, cabling: Cabling, expected: Expected) -> 
             for step, commands in zip(cell.steps, steps, strict=True)
         ),
         gates=tuple(gate_tasks(cabling)),
+        captures=capture_tasks(cell, cabling, expected.queues),
         counted=tuple(counting_captures(expected.super_packets)),
         socket_nodes=tuple(hosts),
         queue_nodes=tuple(node.name for node in cabling.nodes if node.kind != "host"),

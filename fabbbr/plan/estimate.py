@@ -6,14 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fabbbr.model import Cell, Flow
-from fabbbr.physics import cubic_window_segments, end_of
+from fabbbr.physics import capacity_bytes, cubic_window_segments, end_of
 from fabbbr.testbed import Testbed
-from fabbbr.units import (
-    NANOSECONDS_PER_SECOND,
-    TCP_IPV4_HEADER_BYTES,
-    Duration,
-    Rate,
-)
+from fabbbr.units import TCP_IPV4_HEADER_BYTES, Duration
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,10 +65,7 @@ def _of_cell(cell: Cell, testbed: Testbed) -> Estimate:
     end = end_of(cell.flows, cell.links)
     loss = max((link.loss.rate.value for link in cell.links if link.loss is not None), default=0.0)
     possible = sum(_most_bytes(flow, cell, end, loss) for flow in cell.flows)
-    sent = sum(
-        min(_capacity_bytes(link, queue.rate, cell, end), possible)
-        for link, queue in cell.bottlenecks.items()
-    )
+    sent = sum(min(capacity_bytes(cell, link, end), possible) for link in cell.bottlenecks)
     packets = sent / cell.frame_bytes
     forwarding_s = packets / testbed.pace.packets_per_s
     lasts_s = max(forwarding_s, end.seconds) if testbed.clock == "real" else forwarding_s
@@ -85,15 +77,6 @@ def _of_cell(cell: Cell, testbed: Testbed) -> Estimate:
         computing_s=forwarding_s + testbed.pace.overhead_s,
         wall_s=lasts_s + testbed.pace.overhead_s,
     )
-
-
-def _capacity_bytes(link: str, first: Rate, cell: Cell, end: Duration) -> float:
-    """The integral of the rate over the run, steps included."""
-    changes = [(Duration(0), first)]
-    changes += [(step.at, step.rate) for step in cell.steps if step.link == link and step.rate is not None]
-    until = [at for at, _ in changes[1:]] + [end]
-    bits = sum(rate.bps * max(stop.ns - at.ns, 0) for (at, rate), stop in zip(changes, until, strict=True))
-    return bits / (8 * NANOSECONDS_PER_SECOND)
 
 
 def _most_bytes(flow: Flow, cell: Cell, end: Duration, loss: float) -> float:

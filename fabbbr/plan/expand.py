@@ -8,22 +8,30 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from fabbbr import limits
-from fabbbr.errors import PlanError, SpecError
+from fabbbr.capturing import room_of
+from fabbbr.errors import PlanError, SpecError, UntrustedError
 from fabbbr.model import Arrivals, Cell, Flow
 from fabbbr.physics import end_of
 from fabbbr.plan.arrivals import arrivals
+from fabbbr.plan.definitions import ParametersError
 from fabbbr.plan.link_traces import Trace
-from fabbbr.plan.resolve import Processes, wire
+from fabbbr.plan.resolve import MisfitError, Processes, Wiring, wire
 from fabbbr.spec.contradictions import MOST_FLOWS
-from fabbbr.spec.experiment import Condition, Experiment, SliceChoice
+from fabbbr.spec.document import Loc
+from fabbbr.spec.experiment import Condition, Experiment, Setup, SliceChoice
 from fabbbr.topology import Topology
-from fabbbr.units import NANOSECONDS_PER_SECOND, Duration
+from fabbbr.units import NANOSECONDS_PER_SECOND, Duration, Rate
 
 LONGEST_ID = 200
 """Bytes: file systems hold 255, and a partial name is a little longer than the final one."""
+
+
+class TooManyPartsError(PlanError):
+    """All cells together are more than anybody could run."""
 
 
 _CHARACTERS_PER_PART = 100
@@ -58,7 +66,7 @@ def cells(
                 f"{len(experiment.conditions)} conditions with "
                 f"{experiment.repeat} repetitions); lower one of them or split the experiment"
             )
-            raise PlanError(message)
+            raise TooManyPartsError(message)
     shuffler = random.Random(seed)  # noqa: S311 - an order, not a secret
     cells: list[Cell] = []
     for repetition in range(1, experiment.repeat + 1):
@@ -72,6 +80,49 @@ def cells(
     return tuple(cells)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Misfit:
+    """What is wrong with a setup that can be read."""
+
+    loc: Loc
+    message: str
+    of_the_file: bool
+    """Whether a name or a parameter in it is wrong, and not only how things fit together."""
+
+
+def misfits(
+    setup: Setup, topology_of: Callable[[SliceChoice], Topology], trace_of: Callable[[str], Trace]
+) -> Iterator[Misfit]:
+    """All that is wrong with slice and trace of a setup, or that does not fit; nothing where it can run.
+
+    Neither is a slice looked at that may not run.
+    """
+    trace, rate_is_known = None, True
+    try:
+        trace = None if setup.path.trace is None else trace_of(setup.path.trace)
+    except SpecError as error:
+        yield Misfit(loc=("path", "trace"), message=str(error), of_the_file=True)
+        setup, rate_is_known = _without_trace(setup), False
+    try:
+        wire(setup, topology_of(setup.slice), trace=trace)
+    except UntrustedError:
+        return
+    except ParametersError as error:
+        yield from (Misfit(loc=loc, message=said, of_the_file=True) for loc, said in error.found)
+    except MisfitError as error:
+        for loc, said in error.found:
+            if rate_is_known or loc[-1] != "buffer":
+                yield Misfit(loc=loc, message=said, of_the_file=False)
+    except SpecError as error:
+        yield Misfit(loc=("slice",), message=str(error).removeprefix("slice: "), of_the_file=True)
+
+
+def _without_trace(setup: Setup) -> Setup:
+    """The same setup with any rate: what its buffers hold is then not known."""
+    path = setup.path.model_copy(update={"trace": None, "rate": setup.path.rate or Rate(10**8)})
+    return setup.model_copy(update={"path": path})
+
+
 def _in_condition(
     experiment: Experiment,
     condition: Condition,
@@ -80,19 +131,25 @@ def _in_condition(
 ) -> tuple[Cell, Processes]:
     """The cell of a condition, its repetition and seed still to come, and what will then come at random."""
     setup = condition.setup
-    name = condition.id or experiment.id
     try:
         topology = topology_of(setup.slice)
         wiring = wire(setup, topology, trace=trace)
+        cell = _resolved(experiment.id, condition, topology, wiring)
+        _require_room(cell)
     except (PlanError, SpecError) as error:
         message = f"{experiment.id}: {f'{condition.id}: ' if condition.id else ''}{error}"
-        raise type(error)(message) from error
+        raise (SpecError if isinstance(error, SpecError) else PlanError)(message) from error
+    return cell, wiring.arrivals
+
+
+def _resolved(experiment: str, condition: Condition, topology: Topology, wiring: Wiring) -> Cell:
+    setup = condition.setup
     windows = [wiring.flows[index].start.ns + duration.ns for index, (_, duration) in wiring.arrivals.items()]
     end = Duration(max([end_of(wiring.flows, wiring.links).ns, *windows]))
-    cell = Cell(
+    return Cell(
         id=condition.id,
-        experiment=experiment.id,
-        condition=name,
+        experiment=experiment,
+        condition=condition.id or experiment,
         axes=condition.axes,
         repetition=0,
         seed=0,
@@ -117,8 +174,26 @@ def _in_condition(
         ecn=setup.path.ecn,
         sample_period=setup.sample_period,
         warm_up=default_warm_up(wiring.flows, end=end) if setup.warm_up is None else setup.warm_up,
+        captures=setup.capture,
+        queue_delay=setup.queue_delay,
     )
-    return cell, wiring.arrivals
+
+
+def _require_room(cell: Cell) -> None:
+    """Captures stay in memory until the flows are over: nobody may be woken before."""
+    needed = room_of(cell).memory_bytes
+    if needed > limits.CAPTURE_BYTES:
+        keys = " and ".join(
+            key
+            for key, used in (("capture", cell.captures), ("queue_delay", cell.queue_delay == "packets"))
+            if used
+        )
+        message = (
+            f"{keys}: takes {needed / 1e9:.3g} GB of memory while a cell runs, and at most "
+            f"{limits.CAPTURE_BYTES / 1e9:.3g} GB are given; shorten the flows, lower the rate, or capture "
+            f"fewer links, or headers alone"
+        )
+        raise PlanError(message)
 
 
 def _with_arrivals(cell: Cell, processes: Processes, sizes: Mapping[str, Sequence[int]]) -> Cell:

@@ -84,6 +84,24 @@ def mistakes(setup: Setup) -> Iterator[Mistake]:
     yield from _bbrs_together(setup.flows)
     yield from _steps(setup)
     yield from _times(setup)
+    yield from _captures(setup)
+
+
+def _captures(setup: Setup) -> Iterator[Mistake]:
+    first: set[str] = set()
+    for index, capture in enumerate(setup.capture):
+        if capture.link in first:
+            yield ("capture", index), f"link {capture.link} is captured already; name it once"
+        first.add(capture.link)
+        if capture.bytes == "full" and setup.path.offloads:
+            said = "a super-packet has up to 64 kB; take headers, or leave offloads off"
+            yield ("capture", index, "bytes"), said
+    if setup.queue_delay == "packets" and setup.path.offloads:
+        said = (
+            "a super-packet may be cut inside the queue, and its segments have no arrival of their own; "
+            "leave offloads off"
+        )
+        yield ("queue_delay",), said
 
 
 def _path(path: PathSetup, links: dict[str, LinkSetup]) -> Iterator[Mistake]:

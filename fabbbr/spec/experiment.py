@@ -12,7 +12,17 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
 
 from fabbbr.foreign import shown
-from fabbbr.model import PORTS_PER_FLOW, AckAggregation, Aqm, BbrProfile, Implementation, Loss, Video
+from fabbbr.model import (
+    PORTS_PER_FLOW,
+    AckAggregation,
+    Aqm,
+    BbrProfile,
+    Implementation,
+    LinkCapture,
+    Loss,
+    QueueDelay,
+    Video,
+)
 from fabbbr.quantity import BitRate, Buffer, ByteSize, PerSecond, Span
 from fabbbr.record import FileRecord, Record
 from fabbbr.spec.axes import squeeze
@@ -83,6 +93,10 @@ def _duration_alone(value: object) -> object:
     return {"least": value, "most": value} if isinstance(value, str) else value
 
 
+def _link_alone(value: object) -> object:
+    return {"link": value} if isinstance(value, str) else value
+
+
 def _mean_alone(value: object) -> object:
     return {"mean": value} if isinstance(value, str) else value
 
@@ -104,6 +118,7 @@ RoundTrip = Annotated[
     Discriminator(lambda value: "by sender" if isinstance(value, dict) else "one"),
 ]
 InjectedLoss = Annotated[Loss, BeforeValidator(_rate_alone)]
+CapturedLink = Annotated[LinkCapture, BeforeValidator(_link_alone)]
 HeldAcks = Annotated[AckAggregation, BeforeValidator(_duration_alone)]
 
 
@@ -203,7 +218,7 @@ class ArrivalProcess(FileRecord):
 class FlowGroup(FileRecord):
     """``count`` flows that differ in their start alone, or what goes on beside flows."""
 
-    cca: Cca | None = Field(None, examples=["cubic"])
+    cca: Cca | None = Field(None, examples=["cubic", "bbr2"])
     """Congestion control; ``bbr1`` is the ``bbr`` of the mainline kernel. Default: none; TCP needs one."""
     arrivals: ArrivalProcess | None = Field(None, examples=["{rate: 5 /s, size: 100 kB}"])
     """Flows of random sizes that come at random while ``duration`` lasts. Default: ``count`` flows."""
@@ -310,6 +325,10 @@ class Setup(FileRecord):
     """Left out of steady-state metrics. Default: 10 s or 50 RTT, with a BBR 20 s; at most half the run."""
     sample_period: Span = Duration(100_000_000)
     """How often sockets and queues are read, 1 ms or more."""
+    capture: tuple[CapturedLink, ...] = Field((), examples=["[trunk]"])
+    """Links whose packets are kept as pcapng files: names, or mappings of ``link`` and ``bytes``."""
+    queue_delay: QueueDelay = "samples"
+    """``packets``: how long each packet stands in a bottleneck queue. Default: from RTT samples alone."""
 
     @property
     def end(self) -> Duration | None:
@@ -338,6 +357,11 @@ class Header(FileRecord):
     """Ids of the published claims that this experiment tests."""
 
 
+def spell_axes(axes: dict[str, str]) -> str:
+    """``cca=bbr1,loss=1%``; empty when nothing varies."""
+    return ",".join(f"{axis}={squeeze(text)}" for axis, text in axes.items())
+
+
 class Condition(Record):
     """One combination of the varied values, and the setup that it gives."""
 
@@ -347,7 +371,7 @@ class Condition(Record):
     @property
     def id(self) -> str:
         """``cca=bbr1,loss=1%``; empty when nothing varies."""
-        return ",".join(f"{axis}={squeeze(text)}" for axis, text in self.axes.items())
+        return spell_axes(self.axes)
 
 
 class Experiment(Header):

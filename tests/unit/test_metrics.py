@@ -22,6 +22,7 @@ class Tables:
     intervals: pd.DataFrame
     sockets: pd.DataFrame
     queues: pd.DataFrame
+    packets: pd.DataFrame
     pings: pd.DataFrame
 
 
@@ -99,20 +100,27 @@ def bottleneck(samples):
     return queue_rows([("s1", "s1-eth2", "1:", *sample, "bottleneck", "trunk") for sample in samples])
 
 
+def packet_rows(rows=()):
+    """``[(role, link, flow, sojourn_s), …]``."""
+    return pd.DataFrame(rows, columns=["role", "link", "flow", "sojourn_s"])
+
+
 def ping_rows(*samples):
     """(seconds, round trip in seconds) of each request."""
     return pd.DataFrame(samples, columns=["t_s", "rtt_s"], dtype="float64")
 
 
-EMPTY = Tables(flow_rows(), interval_rows({}), socket_rows(), queue_rows(), ping_rows())
+EMPTY = Tables(flow_rows(), interval_rows({}), socket_rows(), queue_rows(), packet_rows(), ping_rows())
 
 
-def of(flows=None, intervals=None, sockets=None, queues=None, pings=None, of_cell=None):
+def of(flows=None, intervals=None, sockets=None, queues=None, packets=None, pings=None, of_cell=None):
     tables = Tables(
         *(
             given if given is not None else empty
             for given, empty in zip(
-                (flows, intervals, sockets, queues, pings), dataclasses.astuple(EMPTY), strict=True
+                (flows, intervals, sockets, queues, packets, pings),
+                dataclasses.astuple(EMPTY),
+                strict=True,
             )
         )
     )
@@ -123,10 +131,11 @@ def of(flows=None, intervals=None, sockets=None, queues=None, pings=None, of_cel
 METRICS_OF_RUNS = {
     "goodput_bps", "goodput_steady_bps", "throughput_bps", "link_rate_bps", "utilisation", "retransmits",
     "retransmit_ratio", "rtt_median_s", "rtt_p95_s", "rtt_max_s", "queue_delay_median_s",
-    "queue_median_bytes", "queue_p95_bytes", "queue_median_bdp", "queue_median_fill", "queue_drops",
-    "injected_drops", "jain_flows", "jain_groups", "convergence_s", "completion_mean_s", "completion_max_s",
-    "ping_idle_median_s", "goodput_forward_bps", "goodput_reverse_bps", "utilisation_forward",
-    "utilisation_reverse", "queue_reverse_median_bytes", "queue_reverse_p95_bytes", "queue_reverse_drops",
+    "completion_max_s", "completion_mean_s", "convergence_s", "goodput_forward_bps", "goodput_reverse_bps",
+    "injected_drops", "jain_flows", "jain_groups", "ping_idle_median_s", "queue_delay_p50_s",
+    "queue_delay_p95_s", "queue_delay_p99_s", "queue_drops", "queue_median_bdp", "queue_median_bytes",
+    "queue_median_fill", "queue_p95_bytes", "queue_reverse_drops", "queue_reverse_median_bytes",
+    "queue_reverse_p95_bytes", "utilisation_forward", "utilisation_reverse",
     "ping_median_s", "ping_p95_s", "ping_p99_s", "ping_lost",
 }  # fmt: skip
 
@@ -235,6 +244,19 @@ def test_rtt_is_over_all_samples_of_all_senders():
     assert found["rtt_median_s"] == pytest.approx(0.090)
     assert found["rtt_p95_s"] == pytest.approx(0.135)
     assert found["rtt_max_s"] == pytest.approx(0.140)
+
+
+def test_delays_of_packets_are_those_of_data_that_left_the_first_bottleneck():
+    data = [("bottleneck", "trunk", 0.0, 0.001 * n) for n in range(101)]
+    others = [
+        ("bottleneck", "trunk", NAN, 9.0),  # a control connection
+        ("bottleneck", "trunk", 0.0, NAN),  # dropped
+        ("bottleneck", "second", 0.0, 9.0),
+        ("bottleneck_reverse", "trunk", 0.0, 9.0),
+    ]
+    found = of(flow_rows(1e6), packets=packet_rows(data + others))
+    delays = [found[f"queue_delay_p{percent}_s"] for percent in (50, 95, 99)]
+    assert delays == pytest.approx([0.050, 0.095, 0.099])
 
 
 def test_queue_delay_subtracts_the_propagation_of_each_flow():

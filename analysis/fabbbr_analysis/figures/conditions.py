@@ -60,7 +60,7 @@ def varied(runs: pd.DataFrame) -> tuple[Axis, ...]:
     A quantity that only follows another axis (``zip`` in the experiment file) is not one of its own; a name
     is, since it tells apart what no line should join.
     """
-    columns = [name for name in axis_columns(runs) if not _names_the_cca(runs, name)]
+    columns = [name for name in axis_columns(runs) if not names_the_cca(runs, name)]
     axes = [_axis(runs, name) for name in columns]
     ordered = sorted(axes, key=lambda axis: (axis.shown is None, -len(axis.texts), axis.key))
     return tuple(
@@ -85,7 +85,8 @@ def _is_quantity(text: str) -> bool:
     return False
 
 
-def _names_the_cca(runs: pd.DataFrame, column: str) -> bool:
+def names_the_cca(runs: pd.DataFrame, column: str) -> bool:
+    """Whether a column says no more than which congestion control ran."""
     return all(text in str(ccas).split(",") for text, ccas in zip(runs[column], runs["ccas"], strict=True))
 
 

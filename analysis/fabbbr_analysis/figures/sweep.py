@@ -55,6 +55,13 @@ def _per_group(flows: pd.DataFrame, runs: pd.DataFrame, column: str) -> pd.DataF
     )
 
 
+def means(run_set: RunSet, sweep: Sweep) -> pd.DataFrame:
+    """Return the summary behind the means that :func:`draw` draws."""
+    column = sweep.measure.column
+    frame = points(run_set, sweep)
+    return summarise(frame[frame[column].notna()], [column])
+
+
 def draw(run_set: RunSet, sweep: Sweep, *, palette: Palette, published: Published | None) -> go.Figure:
     """Draw the sweep; cells that were not certified are shown and never averaged."""
     frame = points(run_set, sweep)

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
 
 
+CAPTION = "For each congestion control the run whose goodput is nearest to the median of its repetitions."
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Panel:
     """One of the three charts that share the time axis."""

@@ -23,7 +23,7 @@ from fabbbr_analysis.report.findings import findings
 from fabbbr_analysis.report.provenance import Fact
 from fabbbr_analysis.report.slots import Slot, grid_slots, metric_slots, overview_slots, time_slots
 from fabbbr_analysis.report.tables import ResultTable, result_table
-from fabbbr_analysis.report.wording import counted, distinct, interval, listing
+from fabbbr_analysis.wording import counted, distinct, interval, listing
 
 if TYPE_CHECKING:
     from fabbbr_analysis.claims import Verdict

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fabbbr.model import Bottleneck, Cell, CongestionControl, Flow, Provenance, RunManifest
 from fabbbr_analysis.report.diagram import buffers, spread
-from fabbbr_analysis.report.wording import counted, distinct, listing, tie
+from fabbbr_analysis.wording import counted, distinct, listing, tie
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet

@@ -10,7 +10,7 @@ import pandas as pd
 
 from fabbbr_analysis.figures.conditions import Axis, varied
 from fabbbr_analysis.figures.measures import BY_COLUMN, Measure
-from fabbbr_analysis.report.wording import ABSENT, limits, mean
+from fabbbr_analysis.wording import ABSENT, limits, mean
 
 _Record: TypeAlias = Mapping[Hashable, Any]
 """A row of a table by column; pandas knows no more about its types."""

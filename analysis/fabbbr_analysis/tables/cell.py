@@ -29,6 +29,7 @@ class CellTables:
     intervals: pd.DataFrame
     sockets: pd.DataFrame
     queues: pd.DataFrame
+    packets: pd.DataFrame
     pings: pd.DataFrame
 
 
