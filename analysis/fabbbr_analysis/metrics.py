@@ -67,6 +67,7 @@ def of_cell(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
         "jain_flows": jain_of_flows(flows),
         "jain_groups": jain_of_groups(flows),
         "convergence_s": convergence_s(flows, tables.intervals),
+        **_by_direction(tables, cell),
         "completion_mean_s": _complete(sized, "completion_s", np.mean),
         "completion_max_s": _complete(sized, "completion_s", np.max),
     }
@@ -94,15 +95,23 @@ def together_bps(flows: pd.DataFrame, counted: str, lasted: str) -> float | None
 def utilisation(flows: pd.DataFrame, cell: Cell) -> float | None:
     """Goodput through the bottleneck over what TCP payload can fill of it: rate × (MTU - 52) / (MTU + 14).
 
-    A ratio; None when the rate changes while the flows run, or when flows in
-    both directions have a queue each. Flows that do not cross the first bottleneck are none of its load.
+    A ratio; None when the rate changes while the flows run, when flows in both directions have a queue each,
+    or when some flow is of UDP, whose headers are shorter. Flows that do not cross the first bottleneck are
+    none of its load.
     """
-    if cell.bottleneck.both_directions or cell.bottleneck.trace is not None:
+    if cell.bottleneck.both_directions:
+        return None
+    return _share_of_rate(flows, cell, [flow for flow in cell.flows if crosses(cell, flow, cell.trunk)])
+
+
+def _share_of_rate(flows: pd.DataFrame, cell: Cell, some: Sequence[Flow]) -> float | None:
+    """Goodput of some flows over what TCP payload can fill of the first bottleneck."""
+    if cell.bottleneck.trace is not None or any(flow.udp is not None for flow in some):
         return None
     if any(step.rate is not None for step in cell.steps):
         return None
-    there = [flow.index for flow in cell.flows if crosses(cell, flow, cell.trunk)]
-    goodput_bps = together_bps(flows[flows["flow"].isin(there)], "received_bytes", "receiver_s")
+    there = flows[flows["flow"].isin([flow.index for flow in some])]
+    goodput_bps = together_bps(there, "received_bytes", "receiver_s")
     if goodput_bps is None:
         return None
     return goodput_bps / (cell.bottleneck.rate.bps * goodput_ceiling(cell.mtu_bytes))
@@ -111,6 +120,30 @@ def utilisation(flows: pd.DataFrame, cell: Cell) -> float | None:
 def crosses(cell: Cell, flow: Flow, link: CellLink) -> bool:
     """Whether the data of ``flow`` goes over ``link`` from ``a`` to ``b``."""
     return crossed(cell.links, flow.sender, flow.receiver).get(link.name, False)
+
+
+def _by_direction(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
+    """Goodput [bit/s] and utilisation each way, and the queue of the way back [bytes].
+
+    A way on which no flow sends has None. The backlog of the way back is None, too, where several interfaces
+    share it.
+    """
+    found: dict[str, float | int | None] = {}
+    for name in ("forward", "reverse"):
+        sent = [flow for flow in cell.flows if flow.direction == name]
+        flows = tables.flows[tables.flows["flow"].isin([flow.index for flow in sent])]
+        found[f"goodput_{name}_bps"] = together_bps(flows, "received_bytes", "receiver_s")
+        found[f"utilisation_{name}"] = _share_of_rate(flows, cell, sent)
+    queues = tables.queues
+    queue = queues[(queues["role"] == "bottleneck_reverse") & (queues["link"] == cell.trunk.name)]
+    standing = queue if queue["interface"].nunique() == 1 else queue.iloc[:0]
+    backlog = _numbers(_during(standing, _zero_s(tables.flows), _end_s(tables.flows)), "backlog_bytes")
+    return {
+        **found,
+        "queue_reverse_median_bytes": _quantile(backlog, 0.5),
+        "queue_reverse_p95_bytes": _quantile(backlog, 0.95),
+        "queue_reverse_drops": drops(queue),
+    }
 
 
 def steady_goodput_bps(arrived: Sequence[Arrival | None], *, warm_up_s: float) -> float | None:
@@ -174,7 +207,7 @@ def _retransmission(flows: pd.DataFrame, sockets: pd.DataFrame, cell: Cell) -> d
     The segments sent come from the sockets, because what iperf3 handed to the
     kernel may still be queued there.
     """
-    total = _complete_sum(flows, "retransmits")
+    total = _complete_sum(flows[flows["cca"].notna()], "retransmits")
     sent = sent_segments(sockets, mss_bytes=cell.mtu_bytes - TCP_IPV4_HEADER_BYTES)
     return {
         "retransmits": None if total is None else int(total),

@@ -248,6 +248,12 @@ class RunSet:
         """Read the round trips of pings beside flows: only these columns of only these cells."""
         return self._read("pings", columns, cell_ids)
 
+    def chunks(
+        self, columns: Sequence[str] | None = None, cell_ids: Sequence[str] | None = None
+    ) -> pd.DataFrame:
+        """Read the chunks of videos: only these columns of only these cells."""
+        return self._read("chunks", columns, cell_ids)
+
 
 def _require_utf_8(path: Path) -> None:
     """Arrow opens no other name."""

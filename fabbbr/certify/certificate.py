@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from fabbbr.certify import captured, carried, ceiling, controls, gates, packets, superpackets
+from fabbbr.certify import captured, carried, ceiling, controls, datagrams, gates, packets, superpackets
 from fabbbr.certify.evidence import Evidence, Preflight, answer_to
 from fabbbr.certify.hosts import kept_by_receivers, unlimited
 from fabbbr.certify.settings import settings
@@ -51,6 +51,7 @@ def certify(prepared: Prepared, evidence: Evidence, *, lossy_cells: int) -> Cert
             *_clocks(prepared, evidence),
             *_zero(prepared, evidence),
             *carried.pinged(cell, evidence),
+            *datagrams.checks(prepared, evidence),
             ran,
         )
     )

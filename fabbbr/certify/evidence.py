@@ -308,17 +308,23 @@ class Iperf3Report(Told):
 
 
 class TransferReport(Told):
-    """As much of what :mod:`fabbbr.agent.transfer` prints."""
+    """As much of what :mod:`fabbbr.agent.transfer` prints, and the agent's other programs for flows."""
 
     class _Stream(Told):
         bytes: _Count
         established_s: float | None
         ended_s: float | None
 
+    class _Datagrams(Told):
+        sent: _Count = 0
+        received: _Count = 0
+
     transfer: Literal[1]
     side: Literal["send", "receive"]
     error: str | None
     streams: tuple[_Stream, ...]
+    datagrams: _Datagrams | None = None
+    """None of TCP."""
 
     @property
     def lasted_s(self) -> float:

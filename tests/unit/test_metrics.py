@@ -134,10 +134,11 @@ def of(flows=None, intervals=None, sockets=None, queues=None, packets=None, ping
 METRICS_OF_RUNS = {
     "goodput_bps", "goodput_steady_bps", "throughput_bps", "link_rate_bps", "utilisation", "retransmits",
     "retransmit_ratio", "rtt_median_s", "rtt_p95_s", "rtt_max_s", "queue_delay_median_s",
-    "queue_delay_p50_s", "queue_delay_p95_s", "queue_delay_p99_s",
-    "queue_median_bytes",
-    "queue_p95_bytes", "queue_median_bdp", "queue_median_fill", "queue_drops", "injected_drops", "jain_flows",
-    "jain_groups", "convergence_s", "completion_mean_s", "completion_max_s", "ping_idle_median_s",
+    "completion_max_s", "completion_mean_s", "convergence_s", "goodput_forward_bps", "goodput_reverse_bps",
+    "injected_drops", "jain_flows", "jain_groups", "ping_idle_median_s", "queue_delay_p50_s",
+    "queue_delay_p95_s", "queue_delay_p99_s", "queue_drops", "queue_median_bdp", "queue_median_bytes",
+    "queue_median_fill", "queue_p95_bytes", "queue_reverse_drops", "queue_reverse_median_bytes",
+    "queue_reverse_p95_bytes", "utilisation_forward", "utilisation_reverse",
     "ping_median_s", "ping_p95_s", "ping_p99_s", "ping_lost",
 }  # fmt: skip
 

@@ -75,6 +75,18 @@ FLOWS = pa.schema(
         ("rtt_max_s", pa.float64()),
         ("max_cwnd_bytes", pa.int64()),
         ("completion_s", pa.float64()),
+        ("direction", pa.string()),
+        ("udp_rate_bps", pa.int64()),
+        ("datagrams_sent", pa.int64()),
+        ("datagrams_lost", pa.int64()),
+        ("datagrams_reordered", pa.int64()),
+        ("datagram_loss_ratio", pa.float64()),
+        ("jitter_s", pa.float64()),
+        ("video_startup_s", pa.float64()),
+        ("video_stalls", pa.int64()),
+        ("video_stalled_s", pa.float64()),
+        ("video_chunks", pa.int64()),
+        ("chunk_download_bps", pa.float64()),
         ("iperf3_version", pa.string()),
     ]
 )
@@ -124,7 +136,9 @@ GROUPS = pa.schema(
 
 INTERVALS = pa.schema([pa.field("cell_id", pa.string()), pa.field("flow", pa.int64()), *iperf3.INTERVALS])
 
-_COUNTED_METRICS = frozenset({"retransmits", "queue_drops", "injected_drops", "ping_lost"})
+_COUNTED_METRICS = frozenset(
+    {"retransmits", "queue_drops", "injected_drops", "ping_lost", "queue_reverse_drops"}
+)
 
 
 def axis_column(key: str) -> str:
