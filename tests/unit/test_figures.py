@@ -212,15 +212,21 @@ def test_a_seed_of_63_bits_reaches_the_reader_unrounded(f10):
     assert {identity[1] for identity in draw(changed).data[0].customdata} == {str(seed)}
 
 
-def test_groups_of_flows_are_series_with_the_sums_of_their_flows(f10):
+def test_groups_of_flows_are_series_with_the_bytes_of_their_flows_over_the_time_that_they_ran(f10):
+    """The second cubic follows the first: neither is alone as fast as a sum of both would be."""
     cell_id = "cca=bbr1,loss=15%,r1"
-    rows = [("bbr1", "bbr1", 30e6), ("cubic", "cubic", 2e6), ("cubic", "cubic", 3e6)]
+    rows = [
+        ("bbr1", "bbr1", 30e6, 0.0, 10.0),
+        ("cubic", "cubic", 2e6, 0.0, 5.0),
+        ("cubic", "cubic", 8e6, 5.0, 5.0),
+    ]
     flows = pd.DataFrame(
         [
-            {"cell_id": cell_id, "group": g, "cca": c, "goodput_bps": bps, "flow": i}
-            for i, (g, c, bps) in enumerate(rows)
+            {"cell_id": cell_id, "group": g, "cca": c, "goodput_bps": bps, "flow": i, "start_s": start,
+             "receiver_zero_s": start, "received_bytes": bps / 8 * seconds, "receiver_s": seconds}
+            for i, (g, c, bps, start, seconds) in enumerate(rows)
         ]
-    )
+    )  # fmt: skip
     mixed = synthetic.changed(f10, flows=flows, runs=f10.runs.assign(ccas="bbr1,cubic"))
     figure = draw(mixed, by_group=True)
     assert {name: list(traces(figure, name)[0].y) for name in ("bbr1", "cubic")} == {
@@ -230,7 +236,8 @@ def test_groups_of_flows_are_series_with_the_sums_of_their_flows(f10):
 
 
 def test_a_group_whose_flows_all_failed_has_no_point_instead_of_a_zero(f10):
-    flows = f10.flows.assign(goodput_bps=f10.flows["goodput_bps"].where(f10.flows["cca"] != "cubic"))
+    received = f10.flows["received_bytes"].where(f10.flows["cca"] != "cubic")
+    flows = f10.flows.assign(received_bytes=received)
     figure = draw(synthetic.changed(f10, flows=flows), by_group=True)
     assert not traces(figure, "cubic")
     assert traces(figure, "bbr1")
