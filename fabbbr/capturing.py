@@ -107,10 +107,15 @@ def _end(cell: Cell) -> Duration:
 
 
 def _besides(cell: Cell) -> int:
-    """Packets that are no full segments: of connections, and echo requests with their answers."""
+    """Packets that are no full segments: of connections, datagrams, echo requests with their answers."""
     connections = sum(flow.streams for flow in cell.flows)
     echoes = sum(2 * -(-_end(cell).ns // ping.interval.ns) for ping in cell.pings)
-    return _ALWAYS + _PER_CONNECTION * connections + echoes
+    datagrams = sum(
+        flow.udp.count_in(flow.duration)
+        for flow in cell.flows
+        if flow.udp is not None and flow.duration is not None
+    )
+    return _ALWAYS + _PER_CONNECTION * connections + 2 * datagrams + echoes
 
 
 def _offered(cell: Cell) -> float:

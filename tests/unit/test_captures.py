@@ -145,6 +145,15 @@ def test_the_ring_holds_what_a_full_bottleneck_lets_out_and_what_is_lost_before_
     assert all(tap.slot_bytes >= 66 + tap.keeps_bytes for tap in task.taps)
 
 
+def test_small_packets_have_room_too():
+    """A thousand datagrams a second, which overrun the link, and a ping every 10 ms beside them."""
+    flows = "{udp: 8 Mbit/s, packet_size: 100 B, duration: 5 s}, {ping: 10 ms}, {cca: cubic, duration: 5 s}"
+    (task,) = job("queue_delay: packets", path="rate: 2 Mbit/s, rtt: 20 ms", flows=flows).captures
+    (tap,) = task.taps
+    datagrams = 5 * 8e6 / 8 / 114
+    assert tap.slots > 2 * datagrams + 2 * 500
+
+
 def test_machines_with_clocks_of_their_own_are_refused_with_the_remedy():
     apart = several({"h1": "one", "s1": "two", "h2": "three"})
     for more, key in (("capture: [trunk]", "capture"), ("queue_delay: packets", "queue_delay")):

@@ -42,7 +42,7 @@ def bandwidth_estimates(run_set: RunSet, cell_ids: Sequence[str], *, palette: Pa
 def queue_delays(run_set: RunSet, cell_ids: Sequence[str], *, palette: Palette) -> go.Figure:
     """Draw the CDF of the time (ms) that data packets stood in a bottleneck's queue, over the whole run.
 
-    Cells with several bottlenecks have a curve for each. Cells whose packets were not timed add nothing: a
+    One curve for each congestion control and bottleneck of a cell; UDP has none. Cells whose packets were not timed add nothing: a
     figure without traces means that none were.
     """
     timed = timed_cells(run_set)
