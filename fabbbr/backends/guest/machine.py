@@ -52,6 +52,8 @@ class Machine:
     seccomp: bool
     seed: int
     memory_bytes: int
+    connection_slots: int | None = None
+    """Of the kernel's table of connections; None: by its memory."""
     cpu: int
     clock_limit_s: float
     """Seconds on the guest's clock after which the guest ends itself."""
@@ -185,6 +187,7 @@ def _argv(machine: Machine, runtime: Path) -> tuple[str, ...]:
         str(machine.kernel),
         *(("seccomp=on",) if machine.seccomp else ()),
         f"mem={machine.memory_bytes >> 20}M",
+        *((f"thash_entries={machine.connection_slots}",) if machine.connection_slots else ()),
         *clock,
         *_root_words(machine, runtime),
         "uml_dir=./", "umid=guest", "con0=null,fd:1", "con=null",
