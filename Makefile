@@ -13,7 +13,7 @@ QEMU_PACKAGES := qemu-system-x86 qemu-utils mmdebstrap dpkg-dev e2fsprogs openss
 DEMO := runs/demo
 N ?= 20
 
-.PHONY: help setup tools image demo test test-fast test-again test-fabric test-wheel ci-dry-run test-qemu sweep fuzz check format guest wheels scoreboard study benchmark clean
+.PHONY: help setup tools image demo test test-fast test-again test-fabric test-wheel ci-dry-run test-qemu sweep fuzz check format guest wheels scoreboard numbers study benchmark clean
 
 help:
 	@echo "make demo       install, build the guest image, rerun two papers quickly, show what came of each"
@@ -31,6 +31,7 @@ help:
 	@echo "make sweep      every system call of a run fails in turn (ten minutes); what came of it, as a table"
 	@echo "make fuzz       ten million random steps through the core of BBRv2 and BBRv3"
 	@echo "make scoreboard  every published claim in its quick form, one page on them all (an hour on 2 cores; goes on where it was)"
+	@echo "make numbers    measure the numbers of README and docs again, and say which no longer hold (an hour)"
 	@echo "make study      every bundled experiment in its default form (hours)"
 	@echo "make benchmark  speed of emulator and parsers beside their rivals"
 
@@ -145,6 +146,9 @@ fuzz: tools
 
 scoreboard: guest
 	@$(BIN)/fabbbr scoreboard
+
+numbers: guest
+	@$(BIN)/python -m benchmarks.numbers --run
 
 study: guest
 	@for experiment in experiments/*.yaml; do \
