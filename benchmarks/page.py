@@ -1,4 +1,4 @@
-"""A report in headless Chromium: its size, how long it takes to draw, how many pages it prints, what is clipped.
+"""A report in headless Chromium: size, time to draw, printed pages, what is clipped.
 
     python -m benchmarks.page REPORT.html... [--shots DIR]
 
@@ -77,7 +77,8 @@ def _show(driver: Any, report: Path, shots: Path | None) -> None:  # noqa: ANN40
     )
     pages = len(re.findall(rb"/Type\s*/Page\b", pdf))
     print(
-        f"{report.parent.name}: {report.stat().st_size / 1e6:.2f} MB, drawn in {min(spans):.0f} ms, {pages} pages"
+        f"{report.parent.name}: {report.stat().st_size / 1e6:.2f} MB, "
+        f"drawn in {min(spans):.0f} ms, {pages} pages"
     )
     if shots is not None:
         shots.mkdir(parents=True, exist_ok=True)

@@ -24,7 +24,7 @@ HOME = Path(__file__).parent.parent
 sys.path[:0] = [str(HOME), str(HOME / "analysis")]
 
 from benchmarks.variants import edit_of, edited
-from fabbbr.laboratory import run
+from fabbbr import run
 from fabbbr_analysis import stats
 from fabbbr_analysis.metrics import jain
 from fabbbr_analysis.runset import RunSet

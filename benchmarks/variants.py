@@ -30,11 +30,10 @@ from pathlib import Path
 HOME = Path(__file__).parent.parent
 sys.path[:0] = [str(HOME), str(HOME / "analysis")]
 
-from fabbbr import execute
+from fabbbr import execute, run
 from fabbbr.job.build import prepare
 from fabbbr.job.expected import Prepared
 from fabbbr.job.records import Command, Job
-from fabbbr.laboratory import run
 from fabbbr.model import Cell
 from fabbbr.testbed import Testbed
 

@@ -31,7 +31,7 @@ from fabbbr.trust import Trust
 from fabbbr.version import __version__
 
 if TYPE_CHECKING:
-    from fabbbr_analysis.runset import RunSet
+    from fabbbr_analysis.run import Run
 
 DEFAULT_SEED = 1
 LARGEST_SEED = 2**63 - 1
@@ -307,48 +307,8 @@ def _require_same(existing: RunManifest, request: Request, plan: Planned) -> Non
         raise StoreError(message)
 
 
-def open_runs(paths: Sequence[Path]) -> list[RunSet]:
+def open_runs(paths: Sequence[str | Path]) -> list[Run]:
     """Open run folders for analysis, making their tables where they are missing."""
-    from fabbbr_analysis.runset import RunSet
+    from fabbbr_analysis.run import Run
 
-    return [RunSet.open(path) for path in paths]
-
-
-def run(  # noqa: PLR0913 - the notebook's face of the command line: one keyword per option
-    experiment: str,
-    *,
-    backend: str = DEFAULT,
-    clock: ClockKind | None = None,
-    repeat: int | None = None,
-    quick: bool = False,
-    seed: int = DEFAULT_SEED,
-    jobs: int | None = None,
-    only: str | None = None,
-    out: str | Path | None = None,
-    overrides: Sequence[str] = (),
-    trust: bool = False,
-) -> RunSet:
-    """Run an experiment (or continue it) and return its results: DataFrames, figures and a report.
-
-    ``trust`` lets a slice file that is not bundled, which is Python, run: an experiment file that you did not
-    write may name one. Without it UntrustedError is raised, unless you said yes to it at a terminal before.
-
-    Examples
-    --------
-    ``run("cardwell_f10", quick=True, repeat=2).runs``
-    """
-    request = Request(
-        experiment=experiment,
-        backend=backend,
-        clock=clock,
-        profile="quick" if quick else "default",
-        seed=seed,
-        repeat=repeat,
-        overrides=tuple(overrides),
-        only=only,
-        out=Path(out) if out is not None else None,
-        jobs=jobs,
-        trust=Trust(anything=trust),
-    )
-    folder, _ = carry_out(request, announce=lambda *_: None, listen=lambda _: None)
-    return open_runs([folder.path])[0]
+    return [Run.open(Path(path)) for path in paths]

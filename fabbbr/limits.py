@@ -43,6 +43,9 @@ STEPS = 100_000
 OPPORTUNITIES = 1_000_000
 """Of a trace that is followed packet by packet: 100 Mbit/s for two minutes."""
 
+SIZES = 1_000_000
+"""Of flows, in one file."""
+
 PARTS = 2_000_000
 """Hosts, switches, links, flows and steps of all cells together, and traces by the hundred characters:
 ``run.json`` holds each of them."""

@@ -287,12 +287,19 @@ class Iperf3Report(Told):
     class _End(Told):
         class _Sum(Told):
             bytes: _Count
+            seconds: float | None = None
 
         sum_sent: _Sum | None = None
         sum_received: _Sum | None = None
 
     error: str | None = None
     end: _End
+
+    @property
+    def lasted_s(self) -> float:
+        """How long it received, as far as it is known."""
+        received = self.end.sum_received
+        return (received.seconds or 0.0) if received is not None else 0.0
 
     def moved_bytes(self, side: Side) -> int | None:
         """What this end says that it sent or received; None when it does not say."""
@@ -301,17 +308,23 @@ class Iperf3Report(Told):
 
 
 class TransferReport(Told):
-    """As much of what :mod:`fabbbr.agent.transfer` prints."""
+    """As much of what :mod:`fabbbr.agent.transfer` prints, and the agent's other programs for flows."""
 
     class _Stream(Told):
         bytes: _Count
         established_s: float | None
         ended_s: float | None
 
+    class _Datagrams(Told):
+        sent: _Count = 0
+        received: _Count = 0
+
     transfer: Literal[1]
     side: Literal["send", "receive"]
     error: str | None
     streams: tuple[_Stream, ...]
+    datagrams: _Datagrams | None = None
+    """None of TCP."""
 
     @property
     def lasted_s(self) -> float:
@@ -324,6 +337,15 @@ class TransferReport(Told):
         """What this end sent or received; None for the other end's document."""
         right = self.side == ("send" if side == "client" else "receive")
         return sum(stream.bytes for stream in self.streams) if right else None
+
+
+class PingReport(Told):
+    """What :mod:`fabbbr.agent.ping` prints."""
+
+    ping: Literal[1]
+    error: str | None
+    samples: tuple[tuple[float, float | None], ...]
+    """When each request was sent, since the flows' zero, and its round trip, in seconds; None unanswered."""
 
 
 FlowReport = Iperf3Report | TransferReport
@@ -345,6 +367,8 @@ class Evidence:
     flows: Mapping[int, FlowRecord]
     reports: Mapping[tuple[int, Side], FlowReport | None]
     """None where the program left nothing that can be read."""
+    pings: Mapping[int, PingReport]
+    """Of those beside the flows that began."""
     steps: tuple[StepRecord, ...]
     clocks: Mapping[str, MachineClock]
     """Machine → its clock; empty where one machine carried out everything."""
@@ -371,6 +395,12 @@ class Evidence:
                 (record.flow, side): _report(raw / f"flow-{record.flow}.{side}.json")
                 for record in flows
                 for side in sides
+            },
+            pings={
+                int(path.name.removeprefix("ping-").removesuffix(".json")): _load(
+                    raw, path.name, TypeAdapter(PingReport)
+                )
+                for path in sorted(raw.glob("ping-*.json"))
             },
             steps=_load(raw, steps.name, TypeAdapter(tuple[StepRecord, ...])) if steps.exists() else (),
             clocks=_load(raw, clocks.name, TypeAdapter(dict[str, MachineClock])) if clocks.exists() else {},

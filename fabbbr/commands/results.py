@@ -50,7 +50,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 @contextmanager
-def opened(paths: Sequence[Path]) -> Iterator[list[RunSet]]:
+def opened(paths: Sequence[Path]) -> Iterator[Sequence[RunSet]]:
     """Open run folders without what is damaged; name that and, when all else is done, raise StoreError."""
     from fabbbr_analysis.runset import DamagedRunWarning
 

@@ -46,6 +46,7 @@ def _part(job: Job, here: AbstractSet[str]) -> Job:
             "counted": _captures(job.counted, here),
             "pings": _captures(job.pings, here),
             "flows": tuple(flow for flow in job.flows if {flow.client_node, flow.server_node} & here),
+            "pinging": tuple(ping for ping in job.pinging if ping.node in here),
             "steps": tuple(_steps(job.steps, here)),
             "gates": tuple(gate for gate in job.gates if gate.node in here),
             "socket_nodes": tuple(node for node in job.socket_nodes if node in here),

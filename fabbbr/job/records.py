@@ -99,6 +99,17 @@ class FlowTask(Record):
     """When a client that still runs is interrupted."""
 
 
+class PingTask(Record):
+    """How the agent pings beside the flows; it tells the program when the flows' time began."""
+
+    index: int
+    node: str
+    argv: tuple[str, ...]
+    start_ns: int
+    patience_ns: int
+    """How long after the last request the program may wait for answers."""
+
+
 class StepTask(Record):
     """Commands to carry out at one instant."""
 
@@ -200,6 +211,8 @@ class Job(Record):
     anew: tuple[Command, ...] = ()
     """What to set again at that instant, so that it starts from fresh randomness."""
     flows: tuple[FlowTask, ...]
+    pinging: tuple[PingTask, ...] = ()
+    """Beside the flows; over when these are."""
     steps: tuple[StepTask, ...]
     gates: tuple[GateTask, ...] = ()
     captures: tuple[CaptureTask, ...] = ()

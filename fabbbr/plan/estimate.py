@@ -44,6 +44,23 @@ def estimate(cells: Iterable[Cell], testbed: Testbed) -> Estimate:
     )
 
 
+def offered_loads(cell: Cell) -> dict[str, float]:
+    """Group of UDP, or of flows that come at random → its share of the first bottleneck's rate.
+
+    Frames of the segments that carry the payload, over the time within which flows come; what UDP sends.
+    """
+    payload = cell.mtu_bytes - TCP_IPV4_HEADER_BYTES
+    loads: dict[str, float] = {}
+    for flow in cell.flows:
+        if flow.udp is not None:
+            loads[flow.group] = loads.get(flow.group, 0.0) + flow.udp.rate.bps / cell.bottleneck.rate.bps
+    for process in cell.arrivals:
+        sizes = [flow.size.bytes for flow in cell.flows if flow.group == process.group and flow.size]
+        framed = sum(size + -(-size // payload) * (cell.frame_bytes - payload) for size in sizes)
+        loads[process.group] = 8 * framed / process.duration.seconds / cell.bottleneck.rate.bps
+    return loads
+
+
 def _of_cell(cell: Cell, testbed: Testbed) -> Estimate:
     end = end_of(cell.flows, cell.links)
     loss = max((link.loss.rate.value for link in cell.links if link.loss is not None), default=0.0)
@@ -66,7 +83,8 @@ def _most_bytes(flow: Flow, cell: Cell, end: Duration, loss: float) -> float:
     """What a flow can send at most, by its size, its pacing and the injected loss."""
     seconds = flow.duration.seconds if flow.duration is not None else end.seconds - flow.start.seconds
     limits = [_loss_limited_bps(flow, cell.mtu_bytes, loss) * flow.streams * seconds / 8]
-    own = [rate.bps for rate in (flow.pacing, flow.maxrate) if rate is not None]
+    sends = flow.udp.rate if flow.udp is not None else flow.video.bitrate if flow.video is not None else None
+    own = [rate.bps for rate in (flow.pacing, flow.maxrate, sends) if rate is not None]
     limits += [bps * flow.streams * seconds / 8 for bps in own]
     if flow.size is not None:
         limits.append(float(flow.size.bytes))
@@ -75,7 +93,7 @@ def _most_bytes(flow: Flow, cell: Cell, end: Duration, loss: float) -> float:
 
 def _loss_limited_bps(flow: Flow, mtu_bytes: int, ratio: float) -> float:
     """CUBIC's window each round trip; no limit for BBR or without loss."""
-    if flow.cca.startswith("bbr") or ratio == 0 or flow.rtt.ns == 0:
+    if flow.cca is None or flow.cca.startswith("bbr") or ratio == 0 or flow.rtt.ns == 0:
         return float("inf")
     rtt = flow.rtt.seconds
     return cubic_window_segments(rtt_s=rtt, loss=ratio) * 8 * (mtu_bytes - TCP_IPV4_HEADER_BYTES) / rtt

@@ -10,7 +10,7 @@ from pathlib import Path
 from fabbbr import bundled, files, limits
 from fabbbr.errors import PlanError, SpecError
 from fabbbr.model import Cell
-from fabbbr.plan import definitions, expand, link_traces
+from fabbbr.plan import arrivals, definitions, expand, link_traces
 from fabbbr.plan.link_traces import Trace
 from fabbbr.spec import read
 from fabbbr.spec.document import Problem, told
@@ -54,7 +54,11 @@ def open_plan(
         experiment = read.parse(text, **vars(reading))
         named = filter(None, (condition.setup.path.trace for condition in experiment.conditions))
         cells = expand.cells(
-            experiment, slices, seed=seed, traces={name: traces(name) for name in dict.fromkeys(named)}
+            experiment,
+            slices,
+            seed=seed,
+            traces={name: traces(name) for name in dict.fromkeys(named)},
+            sizes=_sizes(experiment, path.parent),
         )
     except expand.TooManyPartsError:
         raise  # to look further would be as much work
@@ -146,6 +150,19 @@ class _Traces:
             self._left -= len(text)
             self._read[name] = link_traces.parse(text, source=str(self._beside / name))
         return self._read[name]
+
+
+def _sizes(experiment: Experiment, beside: Path) -> dict[str, tuple[int, ...]]:
+    """Each file of flow sizes that some group names → what stands in it."""
+    groups = (group for condition in experiment.conditions for group in condition.setup.flows)
+    named = dict.fromkeys(group.arrivals.size.file for group in groups if group.arrivals is not None)
+    return {
+        name: arrivals.parse_sizes(
+            read_text(beside / name, most=limits.TRACE_BYTES, said="the most of a file of sizes"),
+            source=str(beside / name),
+        )
+        for name in filter(None, named)
+    }
 
 
 def read_text(

@@ -9,19 +9,20 @@ acknowledgements on the bottlenecks, on their way back.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 from fabbbr import limits
 from fabbbr.errors import PlanError
 from fabbbr.foreign import listed, shown
-from fabbbr.model import AckAggregation, Bottleneck, CellLink, Flow, LinkTrace, Loss, Step
+from fabbbr.model import AckAggregation, Bottleneck, CellLink, Datagrams, Flow, LinkTrace, Loss, Ping, Step
 from fabbbr.plan.link_traces import Trace
 from fabbbr.spec.contradictions import FASTEST_RATE, SLOWEST_RATE, Mistake
 from fabbbr.spec.document import Loc, spell
-from fabbbr.spec.experiment import FlowGroup, Setup, StepSetup
+from fabbbr.spec.experiment import ArrivalProcess, FlowGroup, Setup, StepSetup
 from fabbbr.suggest import did_you_mean
 from fabbbr.topology import Link, Pair, Topology
 from fabbbr.units import (
@@ -69,13 +70,19 @@ class _Complaints:
             raise MisfitError.of(*dict.fromkeys(self.found))
 
 
+Processes: TypeAlias = Mapping[int, tuple[ArrivalProcess, Duration]]
+"""Number of a flow that stands for those that come at random → how, and for how long."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Wiring:
     """Links, flows and steps of a cell."""
 
     links: tuple[CellLink, ...]
     flows: tuple[Flow, ...]
+    pings: tuple[Ping, ...]
     steps: tuple[Step, ...]
+    arrivals: Processes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +104,13 @@ class _Ground:
     setup: Setup
     topology: Topology
     assigned: tuple[_Assigned, ...]
+    """Flows."""
+    pings: tuple[_Assigned, ...]
+
+    @property
+    def all(self) -> tuple[_Assigned, ...]:
+        """All that goes from one host to another."""
+        return (*self.assigned, *self.pings)
 
     @property
     def frame_bytes(self) -> int:
@@ -104,23 +118,28 @@ class _Ground:
 
     @cached_property
     def _routes(self) -> dict[tuple[str, str], tuple[Link, ...]]:
-        """Of every pair of hosts between which some flow goes."""
-        ends = dict.fromkeys((flow.ends.sender, flow.ends.receiver) for flow in self.assigned)
+        """Of every pair of hosts between which something goes."""
+        ends = dict.fromkeys((one.ends.sender, one.ends.receiver) for one in self.all)
         return {pair: self.topology.path(*pair) for pair in ends}
 
     @cached_property
     def _crossing(self) -> dict[str, list[tuple[Link, ...]]]:
-        """Link → the routes over it."""
+        """Link → the routes of flows over it."""
         crossing = defaultdict(list)
-        for route in self._routes.values():
-            for link in route:
-                crossing[link.name].append(route)
+        for pair in self._of_flows:
+            for link in self._routes[pair]:
+                crossing[link.name].append(self._routes[pair])
         return crossing
 
     @cached_property
     def backwards(self) -> frozenset[str]:
         """Names of the links that some flow's data crosses from ``b`` to ``a``."""
-        return frozenset(name for pair in self._routes for name in self.topology.backwards(*pair))
+        return frozenset(name for pair in self._of_flows for name in self.topology.backwards(*pair))
+
+    @cached_property
+    def _of_flows(self) -> dict[tuple[str, str], None]:
+        """Pairs of hosts between which some flow goes, in order: a ping decides neither shaping nor BDP."""
+        return dict.fromkeys((flow.ends.sender, flow.ends.receiver) for flow in self.assigned)
 
     @cached_property
     def bottlenecks(self) -> dict[str, Link]:
@@ -129,6 +148,12 @@ class _Ground:
 
     def route(self, flow: _Assigned) -> tuple[Link, ...]:
         return self._routes[flow.ends.sender, flow.ends.receiver]
+
+    def goes_back(self, flow: _Assigned) -> bool:
+        """Whether its data crosses a bottleneck from ``b`` to ``a``."""
+        shaped = {name for name, link in self.setup.links.items() if link.rate is not None}
+        crossed = self.topology.backwards(flow.ends.sender, flow.ends.receiver)
+        return not crossed.isdisjoint(self.bottlenecks.keys() | shaped)
 
     def access(self, flow: _Assigned, loc: Loc, why: str) -> str:
         first = self.route(flow)[0]
@@ -157,7 +182,12 @@ def wire(setup: Setup, topology: Topology, *, trace: Trace | None = None) -> Wir
     assigned = tuple(_assign(setup, topology, complaints))
     if isinstance(setup.path.rtt, dict) or not assigned:
         complaints.refuse()  # whose round trips are missing shows when all senders are known
-    ground = _Ground(setup=setup, topology=topology, assigned=assigned)
+    ground = _Ground(
+        setup=setup,
+        topology=topology,
+        assigned=tuple(one for one in assigned if one.group.kind != "ping"),
+        pings=tuple(one for one in assigned if one.group.kind == "ping"),
+    )
     try:
         delays, rates = _delays(ground), _rates(ground, trace)
     except MisfitError as error:
@@ -183,7 +213,13 @@ def _wired(
     steps = tuple(_steps(ground, dict(delays), dict(rates), trace, complaints))
     links = tuple(_links(ground, delays, rates, trace, complaints))
     complaints.refuse()
-    return Wiring(links=links, flows=flows, steps=steps)
+    pings = tuple(_ping(ground, index, one, delays) for index, one in enumerate(ground.pings))
+    arrivals = {
+        index: (one.group.arrivals, one.group.duration)
+        for index, one in enumerate(ground.assigned)
+        if one.group.arrivals is not None and one.group.duration is not None
+    }
+    return Wiring(links=links, flows=flows, pings=pings, steps=steps, arrivals=arrivals)
 
 
 def _check_link_names(setup: Setup, topology: Topology, complaints: _Complaints) -> None:
@@ -198,7 +234,7 @@ def _check_link_names(setup: Setup, topology: Topology, complaints: _Complaints)
 
 
 def _check_crossings(ground: _Ground, rates: dict[str, Rate]) -> Iterator[Mistake]:
-    for flow in ground.assigned:
+    for flow in ground.all:
         if not any(link.name in rates for link in ground.route(flow)):
             ends = f"{flow.ends.sender} to {flow.ends.receiver}"
             message = (
@@ -209,7 +245,7 @@ def _check_crossings(ground: _Ground, rates: dict[str, Rate]) -> Iterator[Mistak
 
 
 def _check_round_trips(ground: _Ground, delays: dict[str, Duration]) -> Iterator[Mistake]:
-    for flow in ground.assigned:
+    for flow in ground.all:
         if not round_trip(ground.route(flow), delays).ns:
             names = listed(link.name for link in ground.route(flow))
             message = (
@@ -247,13 +283,13 @@ def _check_queue_delay(ground: _Ground, trace: Trace | None) -> Iterator[Mistake
 
 
 def _labels(groups: tuple[FlowGroup, ...]) -> list[str]:
-    """The given labels; otherwise the CCA, numbered when several groups run it."""
-    groups_of, seen = Counter(group.cca for group in groups), Counter[str]()
+    """The given labels; otherwise what the group is called, numbered when several are called so."""
+    groups_of, seen = Counter(group.called for group in groups), Counter[str]()
     labels = []
     for group in groups:
-        seen[group.cca] += 1
-        number = f".{seen[group.cca]}" if groups_of[group.cca] > 1 else ""
-        labels.append(group.label or group.cca + number)
+        seen[group.called] += 1
+        number = f".{seen[group.called]}" if groups_of[group.called] > 1 else ""
+        labels.append(group.label or group.called + number)
     return labels
 
 
@@ -268,8 +304,10 @@ def _assign(setup: Setup, topology: Topology, complaints: _Complaints) -> Iterat
         for start in group.starts():
             ends = named
             if ends is None:
-                pair = topology.pairs[turn % len(topology.pairs)]
-                turn += 1
+                # Pings go beside the first flow, and take no flow its turn.
+                pings = group.kind == "ping"
+                pair = topology.pairs[0 if pings else turn % len(topology.pairs)]
+                turn += not pings
                 swap = group.direction == "reverse"
                 ends = Pair(sender=pair.receiver, receiver=pair.sender) if swap else pair
             yield _Assigned(position=index, label=label, group=group, start=start, ends=ends)
@@ -370,7 +408,7 @@ def _rates(ground: _Ground, trace: Trace | None) -> dict[str, Rate]:
 
 def _mean_rate(ground: _Ground, trace: Trace) -> Rate:
     if ground.setup.end is None:
-        message = "needs flows with a duration, to know how far to follow it; replace size"
+        message = "needs flows with a duration, to know how far to follow it; replace size or arrivals"
         raise MisfitError.of((("path", "trace"), message))
     trunk, *more = ground.bottlenecks
     own = ground.setup.links.get(trunk)
@@ -409,6 +447,8 @@ def _aggregation(ground: _Ground, link: str) -> AckAggregation | None:
 
 def _flow(ground: _Ground, index: int, flow: _Assigned, delays: dict[str, Duration]) -> Flow:
     group = flow.group
+    path_mtu = ground.setup.path.mtu
+    packet_bytes = group.packet_size.bytes if group.packet_size is not None else path_mtu
     return Flow(
         index=index,
         group=flow.label,
@@ -417,13 +457,30 @@ def _flow(ground: _Ground, index: int, flow: _Assigned, delays: dict[str, Durati
         receiver=flow.ends.receiver,
         streams=group.streams,
         start=flow.start,
-        duration=group.duration,
+        duration=group.duration if group.arrivals is None else None,
         size=group.size,
+        udp=Datagrams(rate=group.udp, packet_bytes=packet_bytes) if group.udp is not None else None,
+        video=group.video,
         pacing=group.pacing,
         maxrate=group.maxrate,
+        direction="reverse" if ground.goes_back(flow) else "forward",
         rtt=round_trip(ground.route(flow), delays),
         implementation=None if group.whose == "mainline" else group.whose,
         profile=group.own_profile,
+    )
+
+
+def _ping(ground: _Ground, index: int, ping: _Assigned, delays: dict[str, Duration]) -> Ping:
+    assert ping.group.ping is not None
+    return Ping(
+        index=index,
+        group=ping.label,
+        sender=ping.ends.sender,
+        receiver=ping.ends.receiver,
+        interval=ping.group.ping,
+        start=ping.start,
+        duration=ping.group.duration,
+        rtt=round_trip(ground.route(ping), delays),
     )
 
 

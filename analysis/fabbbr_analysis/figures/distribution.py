@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
 
 CAPTION = "Distribution of the bandwidth estimate over the samples of each run, from warm-up on."
+DELAYS_CAPTION = (
+    "Distribution of the time from a data packet's arrival at the bottleneck to the leaving of its last bit, "
+    "of every packet that left it, over the whole of each run."
+)
 QUANTILES = np.linspace(0, 1, 201)
 """Half a percent apart: finer than the line is thick."""
 

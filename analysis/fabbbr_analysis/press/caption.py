@@ -9,7 +9,7 @@ import pandas as pd
 
 from fabbbr_analysis.figures.catalogue import Drawing
 from fabbbr_analysis.report.provenance import gist
-from fabbbr_analysis.report.wording import counted, distinct, listing
+from fabbbr_analysis.wording import counted, distinct, listing
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet

@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from fabbbr_analysis.figures.measures import BY_COLUMN, Measure, in_a_sentence
-from fabbbr_analysis.report.wording import limits, listing, mean, number
 from fabbbr_analysis.summary import UNCHANGED_WITHIN
+from fabbbr_analysis.wording import limits, listing, mean, number
 
 _Row = Mapping[Hashable, Any]
 

@@ -208,10 +208,7 @@ def time_slots(run_set: RunSet, palette: Palette, prefix: str) -> list[Slot]:
             delays,
             slot_id=f"{prefix}-queue-delays",
             title="How long packets stand in the queue",
-            caption=(
-                "Distribution of the time from a data packet's arrival at the bottleneck to the leaving of "
-                "its last bit, of every packet that left it, over the whole of each run."
-            ),
+            caption=distribution.DELAYS_CAPTION,
         ),
     ]
     return [slot for slot in slots if slot is not None]
