@@ -96,16 +96,17 @@ def _share_of_rate(goodput_bps: float | None, cell: Cell, flows: Sequence[Flow])
 def _by_direction(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
     """Goodput [bit/s] and utilisation each way, and the queue of the way back [bytes].
 
-    A way on which no flow sends has None. The backlog of the way back is None, too, where several interfaces
-    share it.
+    All None unless flows go both ways: one way is what the cell's own metrics say. The backlog of the way
+    back is None, too, where several interfaces share it.
     """
     found: dict[str, float | int | None] = {}
+    both = len({flow.direction for flow in cell.flows}) > 1
     for name in ("forward", "reverse"):
         sent = [flow for flow in cell.flows if flow.direction == name]
         flows = tables.flows[tables.flows["flow"].isin([flow.index for flow in sent])]
         rate_bps = _rate_bps(_complete_sum(flows, "received_bytes"), _span_s(flows, "receiver_s"))
-        found[f"goodput_{name}_bps"] = rate_bps
-        found[f"utilisation_{name}"] = _share_of_rate(rate_bps, cell, sent)
+        found[f"goodput_{name}_bps"] = rate_bps if both else None
+        found[f"utilisation_{name}"] = _share_of_rate(rate_bps, cell, sent) if both else None
     queues = tables.queues
     queue = queues[(queues["role"] == "bottleneck_reverse") & (queues["link"] == cell.trunk.name)]
     standing = queue if queue["interface"].nunique() == 1 else queue.iloc[:0]

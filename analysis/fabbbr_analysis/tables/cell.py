@@ -80,7 +80,7 @@ def _cell_row(stored: StoredCell) -> dict[str, Any]:
         "offloads": cell.offloads,
         "ecn": cell.ecn,
         "mtu_bytes": cell.mtu_bytes,
-        "ccas": ",".join(sorted({flow.cca for flow in cell.flows if flow.cca is not None})),
+        "ccas": ",".join(sorted({flow.cca for flow in cell.flows if flow.cca is not None})) or "udp",
         "bbr2_variant": _bbr2_variant(cell),
         "n_flows": len(cell.flows),
         "duration_s": max(durations, default=None),
