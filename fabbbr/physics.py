@@ -70,6 +70,28 @@ def cubic_window_segments(*, rtt_s: float, loss: float) -> float:
     return max(window, sqrt(1.5 / loss))
 
 
+def going_back(cell: Cell) -> frozenset[int]:
+    """The flows whose data crosses some bottleneck from ``b`` to ``a``: from behind it to before it."""
+    behind = [_behind(link, cell.links) for link in cell.links if link.bottleneck is not None]
+    return frozenset(
+        flow.index
+        for flow in cell.flows
+        if any(flow.sender in nodes and flow.receiver not in nodes for nodes in behind)
+    )
+
+
+def _behind(cut: CellLink, links: Sequence[CellLink]) -> set[str]:
+    """What hangs on the ``b`` of a link when that is cut: networks are trees."""
+    found: set[str] = set()
+    waiting = [cut.b]
+    while waiting:
+        node = waiting.pop()
+        found.add(node)
+        ends = ((link.a, link.b) for link in links if link != cut and node in (link.a, link.b))
+        waiting += {end for pair in ends for end in pair} - found
+    return found
+
+
 def end_of(flows: Sequence[Flow], links: Sequence[CellLink]) -> Duration:
     """When the last flow ends; flows with a size are taken to use the slowest bottleneck one by one.
 

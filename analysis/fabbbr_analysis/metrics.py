@@ -17,6 +17,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from fabbbr.model import Cell, CellLink, Flow
+from fabbbr.physics import going_back
 from fabbbr.units import TCP_IPV4_HEADER_BYTES, goodput_ceiling
 
 Array: TypeAlias = NDArray[np.float64]
@@ -100,9 +101,10 @@ def _by_direction(tables: CellTables, cell: Cell) -> dict[str, float | int | Non
     back is None, too, where several interfaces share it.
     """
     found: dict[str, float | int | None] = {}
-    both = len({flow.direction for flow in cell.flows}) > 1
+    back = going_back(cell)
+    both = 0 < len(back) < len(cell.flows)
     for name in ("forward", "reverse"):
-        sent = [flow for flow in cell.flows if flow.direction == name]
+        sent = [flow for flow in cell.flows if (flow.index in back) == (name == "reverse")]
         flows = tables.flows[tables.flows["flow"].isin([flow.index for flow in sent])]
         rate_bps = _rate_bps(_complete_sum(flows, "received_bytes"), _span_s(flows, "receiver_s"))
         found[f"goodput_{name}_bps"] = rate_bps if both else None

@@ -415,9 +415,8 @@ def test_pings_count_before_the_load_and_under_it():
 
 def both_ways():
     there, back = cell(flows=2).flows
-    return cell(flows=2).model_copy(
-        update={"flows": (there, back.model_copy(update={"direction": "reverse"}))}
-    )
+    back = back.model_copy(update={"sender": "h2", "receiver": "h1"})
+    return cell(flows=2).model_copy(update={"flows": (there, back)})
 
 
 def test_each_direction_has_its_goodput_and_its_queue():

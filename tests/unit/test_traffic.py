@@ -16,6 +16,7 @@ from fabbbr.errors import PlanError, SpecError
 from fabbbr.job.build import prepare
 from fabbbr.job.parts import split
 from fabbbr.model import Datagrams
+from fabbbr.physics import going_back
 from fabbbr.plan import definitions, expand
 from fabbbr.plan.arrivals import arrivals, parse_sizes
 from fabbbr.plan.estimate import offered_loads
@@ -200,8 +201,14 @@ def test_a_chunk_has_the_bytes_that_it_plays():
 
 
 def test_a_flow_whose_data_goes_back_is_reverse():
-    (cell,) = cells(f"{LONG}, {{cca: cubic, duration: 9 s, direction: reverse}}")
-    assert [flow.direction for flow in cell.flows] == ["forward", "reverse"]
+    back = "{cca: cubic, duration: 9 s, direction: reverse}"
+    (cell,) = cells(f"{LONG}, {back}, {LONG}", slice_="dumbbell")
+    assert going_back(cell) == {1}
+    there = "{cca: cubic, duration: 9 s, from: x2}"
+    (crossing,) = cells(
+        f"{LONG}, {there}, {{cca: cubic, duration: 9 s, from: r1, to: h1}}", slice_="parking_lot"
+    )
+    assert going_back(crossing) == {2}
 
 
 # Arrivals

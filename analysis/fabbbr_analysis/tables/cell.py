@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 from fabbbr.model import Cell
+from fabbbr.physics import going_back
 from fabbbr.store import StoredCell
 from fabbbr_analysis.parse.iperf3 import Transferred
 from fabbbr_analysis.tables.columns import FLOWS, INTERVALS, axis_column, cells_schema, tagged
@@ -156,7 +157,7 @@ def _flow_row(cell: Cell, ends: FlowEnds, intervals: pd.DataFrame, zero_s: float
         "rtt_max_s": client.rtt_max_s,
         "max_cwnd_bytes": client.max_cwnd_bytes,
         "completion_s": ends.completion_s,
-        "direction": flow.direction,
+        "direction": "reverse" if flow.index in going_back(cell) else "forward",
         **_datagram_columns(ends),
         **_video_columns(ends),
         "iperf3_version": client.version or ends.server.version,
