@@ -11,6 +11,8 @@ import pyarrow as pa
 from fabbbr.model import Cell
 from fabbbr.physics import going_back
 from fabbbr.store import StoredCell
+from fabbbr_analysis.arrivals import Arrival, arrivals
+from fabbbr_analysis.metrics import steady_goodput_bps
 from fabbbr_analysis.parse.iperf3 import Transferred
 from fabbbr_analysis.tables.columns import FLOWS, INTERVALS, axis_column, cells_schema, tagged
 from fabbbr_analysis.tables.flow_ends import FlowEnds
@@ -118,15 +120,27 @@ def _bottleneck_columns(cell: Cell) -> dict[str, Any]:
 
 
 def _flows(cell: Cell, ends: list[FlowEnds], intervals: pa.Table, sockets: pa.Table) -> pa.Table:
-    interval_frame = intervals.to_pandas()
+    reported, seen = intervals.to_pandas(), sockets.select(_SEEN).to_pandas()
     # The agent's own programs time a flow from its start at both ends.
     zeros_s = {end.flow.index: end.started_s for end in ends if not end.flow.of_iperf3}
-    zeros_s = {**receiver_zeros_s(interval_frame, sockets.select(_SEEN).to_pandas()), **zeros_s}
-    rows = [_flow_row(cell, end, interval_frame, zeros_s.get(end.flow.index)) for end in ends]
+    zeros_s = {**receiver_zeros_s(reported, seen), **zeros_s}
+    rows = [_flow_row(cell, end, zeros_s.get(end.flow.index)) for end in ends]
+    arrived = _arrivals(rows, reported, seen)
+    for row in rows:
+        row["goodput_steady_bps"] = steady_goodput_bps(
+            [arrived.get(row["flow"])], warm_up_s=cell.warm_up.seconds
+        )
     return pa.Table.from_pylist(rows, schema=FLOWS)
 
 
-def _flow_row(cell: Cell, ends: FlowEnds, intervals: pd.DataFrame, zero_s: float | None) -> dict[str, Any]:
+def _arrivals(
+    rows: list[dict[str, Any]], intervals: pd.DataFrame, sockets: pd.DataFrame
+) -> dict[int, Arrival | None]:
+    columns = ["flow", "start_s", "receiver_zero_s", "received_bytes", "receiver_s"]
+    return arrivals(pd.DataFrame(rows, columns=columns), intervals, sockets)
+
+
+def _flow_row(cell: Cell, ends: FlowEnds, zero_s: float | None) -> dict[str, Any]:
     flow, client, sent, received = ends.flow, ends.client, ends.client.sent, ends.received
     start_s = flow.start.seconds if ends.started_s is None else ends.started_s
     return {
@@ -150,7 +164,6 @@ def _flow_row(cell: Cell, ends: FlowEnds, intervals: pd.DataFrame, zero_s: float
         "receiver_s": received.seconds if received else None,
         "throughput_bps": _rate_bps(sent),
         "goodput_bps": _rate_bps(received),
-        "goodput_steady_bps": _steady_goodput_bps(cell, flow.index, (start_s, zero_s), intervals),
         "retransmits": client.retransmits,
         "rtt_mean_s": client.rtt_mean_s,
         "rtt_min_s": client.rtt_min_s,
@@ -162,16 +175,6 @@ def _flow_row(cell: Cell, ends: FlowEnds, intervals: pd.DataFrame, zero_s: float
         **_video_columns(ends),
         "iperf3_version": client.version or ends.server.version,
     }
-
-
-def _steady_goodput_bps(
-    cell: Cell, flow: int, began_s: tuple[float, float | None], intervals: pd.DataFrame
-) -> float | None:
-    from fabbbr_analysis.metrics import steady_goodput_bps
-
-    start_s, zero_s = began_s
-    alone = pd.DataFrame({"flow": [flow], "start_s": [start_s], "receiver_zero_s": [zero_s]})
-    return steady_goodput_bps(alone, intervals, warm_up_s=cell.warm_up.seconds)
 
 
 def _datagram_columns(ends: FlowEnds) -> dict[str, Any]:
