@@ -82,14 +82,17 @@ def test_bbr1_starves_cubic_in_a_shallow_buffer_and_bbr3_does_not(answered):
 
 @pytest.mark.guest
 @pytest.mark.xdist_group("guest-1")
-def test_after_a_fall_of_the_rate_cubic_keeps_its_queue_and_bbr_drains_it(answered):
+def test_after_a_fall_of_the_rate_bbr_drains_its_queue_and_cubic_keeps_it(answered):
     run, table = answered("falling")
     slow_s = intervals(table)
-    assert max(slow_s["bbr1"][1], slow_s["bbr3"][1]) < slow_s["cubic"][0]
-    # A full buffer at the new rate is 2 BDP of the old one: 320 ms, which tail drop lets CUBIC fill.
-    typical_s = run.certified.groupby("axis_cca")["rtt_median_s"].median()
-    drained_s = RTT_S + 2 * RTT_S * RATE_BPS / 5e6
-    assert RTT_S <= typical_s.min() < typical_s["cubic"] <= drained_s * 1.01
+    assert slow_s["bbr1"][1] < slow_s["bbr3"][0]
+    assert slow_s["bbr3"][1] < slow_s["cubic"][0]
+    # A full buffer at the new rate is 2 BDP of the old one: 320 ms, which tail drop lets CUBIC fill. BBRv1 knows
+    # a rate for ten round trips, which are that long.
+    full_s = RTT_S + 2 * RTT_S * RATE_BPS / 5e6
+    assert run.certified.groupby("axis_cca")["rtt_median_s"].max()["cubic"] <= full_s * 1.01
+    assert slow_s["bbr1"][0] > 0
+    assert slow_s["bbr1"][1] > 10 * RTT_S
 
 
 @pytest.mark.guest
