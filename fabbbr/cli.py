@@ -380,6 +380,27 @@ def _add_paper_commands(commands: argparse._SubParsersAction[argparse.ArgumentPa
     )
     _where_cells(figure)
     _json(figure)
+    table = _command(
+        commands, "table", "table", "the conditions of a run with their intervals, as a table for a paper"
+    )
+    table.add_argument("run", type=Path, metavar="RUN", help="run folder")
+    table.add_argument(
+        "--format", choices=("latex", "markdown", "csv"), help="default: by --to, else markdown"
+    )
+    table.add_argument("--to", type=Path, metavar="FILE", help="a .tex, .md or .csv (default: print it)")
+    table.add_argument("--metrics", metavar="M,M", help="as goodput,rtt (default: the usual ones)")
+    table.add_argument("--title", metavar="TEXT", help="of the caption (default: the experiment's)")
+    _where_cells(table)
+    _json(table)
+    cite = _command(
+        commands,
+        "cite",
+        "table",
+        "BibTeX of a run with its digest, of the paper that it reruns, and of fabbbr",
+    )
+    cite.add_argument("run", type=Path, metavar="RUN", help="run folder")
+    cite.add_argument("--to", type=Path, metavar="FILE", help="a .bib (default: print it)")
+    _json(cite)
 
 
 def _where_cells(parser: argparse.ArgumentParser) -> None:

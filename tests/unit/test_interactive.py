@@ -234,7 +234,7 @@ def test_a_run_without_a_cell_draws_itself_too(tmp_path):
 
 def test_figures_by_name_and_the_first_without_one(run):
     assert run.figure().layout == run.figure(run.figures[0]).layout
-    with pytest.raises(AnalysisError, match="no figure 'x'; it has"):
+    with pytest.raises(AnalysisError, match=r"no figure 'x' \(figures: "):
         run.figure("x")
 
 
