@@ -46,7 +46,8 @@ def small(tmp_path, monkeypatch):
 def run(tmp_path_factory):
     """Made-up numbers of the structure of cardwell_f10, as a run."""
     made = synthetic.run_set(synthetic.CARDWELL_F10, tmp_path_factory.mktemp("run"))
-    frames = {"cells": made.cells, "runs": made.runs, "flows": made.flows, "intervals": made.intervals}
+    names = ("cells", "runs", "flows", "groups", "intervals")
+    frames = {name: getattr(made, name) for name in names}
     frames |= {"sockets": made.sockets(), "queues": made.queues()}
     return Run.from_frames(frames, experiment=made.experiment, path=made.path, manifest=made.manifest)
 
