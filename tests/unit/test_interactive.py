@@ -38,6 +38,7 @@ full: {repeat: 3}
 @pytest.fixture
 def small(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     (tmp_path / "small.yaml").write_text(TEXT)
     return "small.yaml"
 
@@ -321,6 +322,11 @@ def test_a_run_is_asked_for_in_the_words_of_the_command_line(small, carried_out)
             out=Path("runs/x"),
         )
     ]  # fmt: skip
+
+
+def test_a_slice_that_is_not_remembered_is_named_before_anything_else(small):
+    with pytest.raises(UsageError, match="no slice mine is remembered"):
+        fb.run(small, slice="mine")
 
 
 def test_cells_that_failed_are_warned_of_where_others_are_there(small, carried_out):
