@@ -256,18 +256,13 @@ class Run(Drawn, RunSet):
 
     def _first_of(self, axes: Sequence[str]) -> Sequence[str] | None:
         """The values of these axes in the first condition of the experiment file; None where it is silent."""
+        columns = [f"axis_{axis}" for axis in axes]
+        if not set(columns) <= set(self.certified.columns):
+            return None
+        there = set(self.certified[columns].astype(str).itertuples(index=False, name=None))
         conditions = self.manifest.experiment.get("conditions", ())
-        there = {tuple(str(row[f"axis_{axis}"]) for axis in axes) for row in self._rows_with(axes)}
-        for condition in conditions:
-            values = tuple(str(condition.get("axes", {}).get(axis)) for axis in axes)
-            if values in there:
-                return values
-        return None
-
-    def _rows_with(self, axes: Sequence[str]) -> list[dict[str, object]]:
-        if any(f"axis_{axis}" not in self.certified.columns for axis in axes):
-            return []
-        return [{str(key): value for key, value in row.items()} for row in self.certified.to_dict("records")]
+        asked = (tuple(str(each["axes"].get(axis)) for axis in axes) for each in conditions)
+        return next((values for values in asked if values in there), None)
 
     def report(self, folder: str | Path | None = None) -> Path:
         """Write the report, and return where: ``report.html`` in the run folder, or in ``folder``.
