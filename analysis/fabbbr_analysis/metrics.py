@@ -47,7 +47,7 @@ def of_cell(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
     """Compute the metric columns of table ``runs`` for one cell; the units are in their names."""
     flows = tables.flows
     span_s = _span_s(flows, "receiver_s")
-    bottleneck = _during(queue_of(tables.queues, cell.trunk), _zero_s(flows), _end_s(flows))
+    bottleneck = while_flows_run(queue_of(tables.queues, cell.trunk), flows)
     goodput_bps = _rate_bps(_complete_sum(flows, "received_bytes"), span_s)
     sized = flows[flows["flow"].isin([flow.index for flow in cell.flows if flow.size is not None])]
     return {
@@ -359,6 +359,11 @@ def _end_s(flows: pd.DataFrame) -> float | None:
     """When the last flow stopped sending, on the cell's clock."""
     ends = (zeros_s(flows) + flows["sender_s"]).dropna()
     return float(ends.max()) if len(ends) else None
+
+
+def while_flows_run(samples: pd.DataFrame, flows: pd.DataFrame) -> pd.DataFrame:
+    """Keep the samples of one cell that were taken while any of its flows ran."""
+    return _during(samples, _zero_s(flows), _end_s(flows))
 
 
 def _during(samples: pd.DataFrame, zero_s: float, end_s: float | None) -> pd.DataFrame:
