@@ -14,7 +14,7 @@ from pydantic import Field
 from fabbbr.quantity import BitRate, ByteSize, PerSecond, Share, Span
 from fabbbr.record import FileRecord, Record
 from fabbbr.testbed import ClockKind, Testbed
-from fabbbr.units import ETHERNET_HEADER_BYTES
+from fabbbr.units import ETHERNET_HEADER_BYTES, NANOSECONDS_PER_SECOND, UDP_IPV4_HEADER_BYTES, Duration
 
 FORMAT_VERSION = 3
 """Of run folders; raised when an older reader could misunderstand a newer folder. From 2 on run.json and the
@@ -126,12 +126,54 @@ class CellLink(Record):
     """None where the link is faster than anything that crosses it."""
 
 
+class Datagrams(Record):
+    """What a flow of UDP sends, whatever becomes of it."""
+
+    rate: BitRate
+    """Of Ethernet frames, as the rate of a link is."""
+    packet_bytes: int
+    """Of an IP packet."""
+
+    @property
+    def payload_bytes(self) -> int:
+        """Of each datagram."""
+        return self.packet_bytes - UDP_IPV4_HEADER_BYTES
+
+    @property
+    def gap_ns(self) -> float:
+        """From one datagram to the next."""
+        frame_bits = 8 * (self.packet_bytes + ETHERNET_HEADER_BYTES)
+        return frame_bits * NANOSECONDS_PER_SECOND / self.rate.bps
+
+    def count_in(self, duration: Span) -> int:
+        """Datagrams that leave within ``duration``, the first at its beginning."""
+        frame_bits = 8 * (self.packet_bytes + ETHERNET_HEADER_BYTES)
+        return -(-duration.ns * self.rate.bps // (frame_bits * NANOSECONDS_PER_SECOND))
+
+
+class Video(FileRecord):
+    """A paced video: its receiver asks for a chunk whenever its buffer has room for one."""
+
+    bitrate: BitRate = Field(examples=["4 Mbit/s"])
+    """At which it plays, in bit/s of payload."""
+    chunk: Span = Duration(2 * NANOSECONDS_PER_SECOND)
+    """How long a chunk plays, in s or ms."""
+    buffer: Span = Duration(10 * NANOSECONDS_PER_SECOND)
+    """How much play the receiver has room for, in s or ms."""
+
+    @property
+    def chunk_bytes(self) -> int:
+        """Of each chunk; a fraction of a byte is cut."""
+        return self.bitrate.bps * self.chunk.ns // (8 * NANOSECONDS_PER_SECOND)
+
+
 class Flow(Record):
     """One sender and its receiver, iperf3 or the agent's own. ``sender`` is where the data comes from."""
 
     index: int
     group: str
-    cca: str
+    cca: str | None
+    """None for UDP."""
     sender: str
     receiver: str
     streams: int = 1
@@ -141,15 +183,26 @@ class Flow(Record):
     """Bytes per flow to send instead of a duration."""
     at_random: bool = False
     """Whether it came at random, with others of its group."""
+    udp: Datagrams | None = None
+    """None for TCP."""
+    video: Video | None = None
+    """None for what is sent as fast as may be."""
     pacing: BitRate | None = None
     maxrate: BitRate | None = None
     """Of the ``fq`` that its sending host has; all flows of a host share it. None for a host without one."""
+    direction: Literal["forward", "reverse"] = "forward"
+    """``reverse`` when its data crosses a bottleneck from ``b`` to ``a``."""
     rtt: Span
     """Propagation round trip of the path of this flow."""
     implementation: Implementation | None = None
     """None for what the mainline kernel has."""
     profile: BbrProfile | None = None
     """Of fabbbr's own BBR; None for everything else."""
+
+    @property
+    def of_iperf3(self) -> bool:
+        """Whether iperf3 sends and receives it; programs of the agent do all else."""
+        return self.duration is not None and self.udp is None and self.video is None
 
 
 class Arrivals(Record):

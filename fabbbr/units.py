@@ -290,6 +290,9 @@ ETHERNET_HEADER_BYTES = 14
 TCP_IPV4_HEADER_BYTES = 52
 """IPv4 (20) + TCP (20) + timestamps option (12): what Linux sends by default."""
 
+UDP_IPV4_HEADER_BYTES = 28
+"""IPv4 (20) + UDP (8)."""
+
 
 def bdp_bytes(rate: Rate, rtt: Duration) -> Fraction:
     """Bandwidth-delay product in bytes: rate [bit/s] × rtt [s] / 8.

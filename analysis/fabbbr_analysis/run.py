@@ -100,6 +100,36 @@ class Run(Drawn, RunSet):
 
         return summarise(self.runs, measured(self.runs) if metrics is None else metrics)
 
+    def with_metric(self, name: str, values: pd.Series[float]) -> Run:
+        """Return the same run with a metric of your own: a column more in ``runs``.
+
+        ``values`` has one number per cell, by cell id; cells without one have none. What is one number per
+        cell has intervals over repetitions in :meth:`summary`, and in :meth:`compare` with ``metrics``.
+        Raises AnalysisError for a name that is taken, and where no value is of a cell of this run.
+
+        >>> import fabbbr as fb
+        >>> run = fb.open("runs/rivals")
+        >>> slowest = run.with_metric("slowest_bps", run.flows.groupby("cell_id").goodput_bps.min())
+        >>> slowest.summary(["slowest_bps"])["n"].tolist()
+        [2, 2]
+        """
+        if name in self.runs.columns:
+            message = f"runs has a column {name!r} already; choose another name"
+            raise AnalysisError(message)
+        if not self.runs["cell_id"].isin(values.index).any():
+            message = f"{name}: no value is of a cell of {self.path}; let the index be cell_id"
+            raise AnalysisError(message)
+        found = type(self)(
+            path=self.path,
+            manifest=self._manifest,
+            experiment=self.experiment,
+            read=self._read,
+            found=self.found,
+        )
+        found._only = self._only
+        found.__dict__["runs"] = self.runs.assign(**{name: self.runs["cell_id"].map(values)})
+        return found
+
     def drawn(self) -> tuple[Sequence[str], pd.DataFrame]:
         """Title, state and headline above the conditions."""
         if self.runs.empty:

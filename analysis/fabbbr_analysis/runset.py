@@ -174,7 +174,7 @@ class RunSet:
 
         A table of samples is a folder with a file per cell.
         """
-        names = sorted(("cells", "flows", "runs", *sample_schemas()))
+        names = sorted(("cells", "flows", "groups", "runs", *sample_schemas()))
         tables = [table_path(self.path, name) for name in names]
         named = [self.path / "run.json", self.path / "experiment.yaml", *tables]
         return tuple(path.relative_to(self.path).as_posix() for path in named if path.exists())
@@ -208,6 +208,11 @@ class RunSet:
     def flows(self) -> pd.DataFrame:
         """Hold one row per flow."""
         return self._read("flows", None, None)
+
+    @cached_property
+    def groups(self) -> pd.DataFrame:
+        """Hold one row per cell, phase and group of flows; phase 0 is the whole run."""
+        return self._read("groups", None, None)
 
     @cached_property
     def intervals(self) -> pd.DataFrame:
@@ -251,6 +256,12 @@ class RunSet:
     ) -> pd.DataFrame:
         """Read the round trips of pings beside flows: only these columns of only these cells."""
         return self._read("pings", columns, cell_ids)
+
+    def chunks(
+        self, columns: Sequence[str] | None = None, cell_ids: Sequence[str] | None = None
+    ) -> pd.DataFrame:
+        """Read the chunks of videos: only these columns of only these cells."""
+        return self._read("chunks", columns, cell_ids)
 
 
 def _require_utf_8(path: Path) -> None:

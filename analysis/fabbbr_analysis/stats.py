@@ -99,6 +99,31 @@ def bootstrap_interval(
     )
 
 
+def mean_within(
+    values: ArrayLike,
+    *,
+    within: tuple[float, float],
+    generator: np.random.Generator,
+    confidence: float = CONFIDENCE,
+) -> Interval:
+    """Mean over runs with Student's t interval, or the bootstrap's where t leaves what the quantity can be.
+
+    ``within``: the least and the most that it can be, as 0 and infinity of a count.
+
+    >>> generator = np.random.default_rng(1)
+    >>> mean_within([9.0, 10.0, 11.0], within=(0.0, math.inf), generator=generator).method
+    't'
+    >>> few = mean_within([0.0, 1.0, 20.0], within=(0.0, math.inf), generator=generator)
+    >>> few.method, few.low
+    ('expanded percentile', 0.0)
+    """
+    least, most = within
+    plain = mean_interval(values, confidence=confidence)
+    if plain.low is None or plain.high is None or (least <= plain.low and plain.high <= most):
+        return plain
+    return bootstrap_interval(values, generator=generator, confidence=confidence, within=within)
+
+
 def resamples(runs: Array, generator: np.random.Generator, count: int = RESAMPLES) -> Array:
     """``count`` samples of the size of ``runs``, drawn from it with replacement: shape (count, n)."""
     return runs[generator.integers(0, runs.size, size=(count, runs.size))]

@@ -25,8 +25,8 @@ _PAYLOAD_BYTES = 56
 """As iputils' ping: 84 bytes of IP packet, 98 of frame."""
 _REQUEST, _ANSWER = 8, 0
 _SOL_RAW, _ICMP_FILTER = 255, 1
-_SO_TIMESTAMPNS = 35
-_STAMP = struct.Struct("=qq")
+SO_TIMESTAMPNS = 35
+CLOCK_STAMP = struct.Struct("=qq")
 _MOST_BYTES = 2048
 _CLOCK_REALTIME = 0
 _libc = ctypes.CDLL(None)
@@ -36,7 +36,7 @@ class _Timespec(ctypes.Structure):
     _fields_ = [("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long)]
 
 
-def _now_ns() -> int:
+def now_ns() -> int:
     """The clock of the kernel's time stamps, of which a float has only a quarter of a microsecond."""
     now = _Timespec()
     _libc.clock_gettime(_CLOCK_REALTIME, ctypes.byref(now))
@@ -93,7 +93,7 @@ class Pinger:
     def _ask(self) -> None:
         request = _request(self._options.identifier, len(self._samples))
         self._samples.append([time.monotonic() - self._options.epoch, None])
-        self._sent_ns.append(_now_ns())
+        self._sent_ns.append(now_ns())
         try:
             self._socket.send(request)
         except OSError as error:
@@ -102,13 +102,13 @@ class Pinger:
                 raise
 
     def _take_in(self) -> None:
-        data, ancillary, _, _ = self._socket.recvmsg(_MOST_BYTES, socket.CMSG_SPACE(_STAMP.size))
+        data, ancillary, _, _ = self._socket.recvmsg(_MOST_BYTES, socket.CMSG_SPACE(CLOCK_STAMP.size))
         packet = data[(data[0] & 15) * 4 :]
         kind, _, _, identifier, _ = _HEADER.unpack_from(packet)
         if kind != _ANSWER or identifier != self._options.identifier:
             return
         (number,) = _PAYLOAD.unpack_from(packet, _HEADER.size)
-        seconds, nanoseconds = _STAMP.unpack(ancillary[0][2])
+        seconds, nanoseconds = CLOCK_STAMP.unpack(ancillary[0][2])
         took_ns = seconds * 1_000_000_000 + nanoseconds - self._sent_ns[number]
         self._samples[number][1] = took_ns * 1e-9
 
@@ -116,7 +116,7 @@ class Pinger:
 def _echo_socket(address: str) -> socket.socket:
     made = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
     made.setsockopt(_SOL_RAW, _ICMP_FILTER, struct.pack("=I", ~(1 << _ANSWER) & 0xFFFFFFFF))
-    made.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+    made.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
     made.settimeout(0.0)
     made.connect((address, 0))
     return made

@@ -73,7 +73,7 @@ def _wrong(cell: Cell, flow: Flow, evidence: Evidence) -> Iterator[str]:
 def _unexplained(report: FlowReport, side: Side, exit_status: int, flow: Flow) -> str | None:
     """What is wrong with the report of a program that complains of nothing."""
     moved = report.moved_bytes(side)
-    if isinstance(report, TransferReport) != (flow.size is not None):
+    if isinstance(report, TransferReport) == flow.of_iperf3:
         return "left the report of another program"
     if exit_status > 0:
         return f"ended with status {exit_status} and does not say why"

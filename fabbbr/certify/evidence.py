@@ -287,12 +287,19 @@ class Iperf3Report(Told):
     class _End(Told):
         class _Sum(Told):
             bytes: _Count
+            seconds: float | None = None
 
         sum_sent: _Sum | None = None
         sum_received: _Sum | None = None
 
     error: str | None = None
     end: _End
+
+    @property
+    def lasted_s(self) -> float:
+        """How long it received, as far as it is known."""
+        received = self.end.sum_received
+        return (received.seconds or 0.0) if received is not None else 0.0
 
     def moved_bytes(self, side: Side) -> int | None:
         """What this end says that it sent or received; None when it does not say."""
@@ -301,17 +308,23 @@ class Iperf3Report(Told):
 
 
 class TransferReport(Told):
-    """As much of what :mod:`fabbbr.agent.transfer` prints."""
+    """As much of what :mod:`fabbbr.agent.transfer` prints, and the agent's other programs for flows."""
 
     class _Stream(Told):
         bytes: _Count
         established_s: float | None
         ended_s: float | None
 
+    class _Datagrams(Told):
+        sent: _Count = 0
+        received: _Count = 0
+
     transfer: Literal[1]
     side: Literal["send", "receive"]
     error: str | None
     streams: tuple[_Stream, ...]
+    datagrams: _Datagrams | None = None
+    """None of TCP."""
 
     @property
     def lasted_s(self) -> float:

@@ -120,7 +120,7 @@ def row_of(cell: Cell) -> dict[str, str]:
         "RTT": ", ".join(dict.fromkeys(str(flow.rtt) for flow in cell.flows)),
         "buffer": f"{queue.buffer_asked} = {queue.buffer_bytes} B",
         "loss": str(loss.rate) if loss else "none",
-        "flows": ", ".join(dict.fromkeys(flow.cca for flow in cell.flows)) + f" ({len(cell.flows)})",
+        "flows": ", ".join(dict.fromkeys(flow.cca or "UDP" for flow in cell.flows)) + f" ({len(cell.flows)})",
         "load": ", ".join(f"{group} {load:.1%}" for group, load in loads.items()),
         "duration": f"{end_of(cell.flows, cell.links).seconds:g} s",
     }

@@ -45,12 +45,15 @@ def estimate(cells: Iterable[Cell], testbed: Testbed) -> Estimate:
 
 
 def offered_loads(cell: Cell) -> dict[str, float]:
-    """Group of flows that come at random → what it offers, as a share of the first bottleneck's rate.
+    """Group of UDP, or of flows that come at random → its share of the first bottleneck's rate.
 
-    Frames of the segments that carry the payload, over the time within which they come.
+    Frames of the segments that carry the payload, over the time within which flows come; what UDP sends.
     """
     payload = cell.mtu_bytes - TCP_IPV4_HEADER_BYTES
-    loads = {}
+    loads: dict[str, float] = {}
+    for flow in cell.flows:
+        if flow.udp is not None:
+            loads[flow.group] = loads.get(flow.group, 0.0) + flow.udp.rate.bps / cell.bottleneck.rate.bps
     for process in cell.arrivals:
         sizes = [flow.size.bytes for flow in cell.flows if flow.group == process.group and flow.size]
         framed = sum(size + -(-size // payload) * (cell.frame_bytes - payload) for size in sizes)
@@ -80,7 +83,8 @@ def _most_bytes(flow: Flow, cell: Cell, end: Duration, loss: float) -> float:
     """What a flow can send at most, by its size, its pacing and the injected loss."""
     seconds = flow.duration.seconds if flow.duration is not None else end.seconds - flow.start.seconds
     limits = [_loss_limited_bps(flow, cell.mtu_bytes, loss) * flow.streams * seconds / 8]
-    own = [rate.bps for rate in (flow.pacing, flow.maxrate) if rate is not None]
+    sends = flow.udp.rate if flow.udp is not None else flow.video.bitrate if flow.video is not None else None
+    own = [rate.bps for rate in (flow.pacing, flow.maxrate, sends) if rate is not None]
     limits += [bps * flow.streams * seconds / 8 for bps in own]
     if flow.size is not None:
         limits.append(float(flow.size.bytes))
@@ -89,7 +93,7 @@ def _most_bytes(flow: Flow, cell: Cell, end: Duration, loss: float) -> float:
 
 def _loss_limited_bps(flow: Flow, mtu_bytes: int, ratio: float) -> float:
     """CUBIC's window each round trip; no limit for BBR or without loss."""
-    if flow.cca.startswith("bbr") or ratio == 0 or flow.rtt.ns == 0:
+    if flow.cca is None or flow.cca.startswith("bbr") or ratio == 0 or flow.rtt.ns == 0:
         return float("inf")
     rtt = flow.rtt.seconds
     return cubic_window_segments(rtt_s=rtt, loss=ratio) * 8 * (mtu_bytes - TCP_IPV4_HEADER_BYTES) / rtt

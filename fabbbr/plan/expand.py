@@ -257,7 +257,7 @@ def default_warm_up(flows: Sequence[Flow], *, end: Duration) -> Duration:
     At most half of the run.
     """
     longest = max(flow.rtt.ns for flow in flows)
-    least = 20 if any(flow.cca.startswith("bbr") for flow in flows) else 10
+    least = 20 if any(flow.cca is not None and flow.cca.startswith("bbr") for flow in flows) else 10
     return Duration(min(max(least * NANOSECONDS_PER_SECOND, 50 * longest), end.ns // 2))
 
 

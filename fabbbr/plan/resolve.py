@@ -18,7 +18,7 @@ from typing import TypeAlias
 from fabbbr import limits
 from fabbbr.errors import PlanError
 from fabbbr.foreign import listed, shown
-from fabbbr.model import AckAggregation, Bottleneck, CellLink, Flow, LinkTrace, Loss, Ping, Step
+from fabbbr.model import AckAggregation, Bottleneck, CellLink, Datagrams, Flow, LinkTrace, Loss, Ping, Step
 from fabbbr.plan.link_traces import Trace
 from fabbbr.spec.contradictions import FASTEST_RATE, SLOWEST_RATE, Mistake
 from fabbbr.spec.document import Loc, spell
@@ -148,6 +148,12 @@ class _Ground:
 
     def route(self, flow: _Assigned) -> tuple[Link, ...]:
         return self._routes[flow.ends.sender, flow.ends.receiver]
+
+    def goes_back(self, flow: _Assigned) -> bool:
+        """Whether its data crosses a bottleneck from ``b`` to ``a``."""
+        shaped = {name for name, link in self.setup.links.items() if link.rate is not None}
+        crossed = self.topology.backwards(flow.ends.sender, flow.ends.receiver)
+        return not crossed.isdisjoint(self.bottlenecks.keys() | shaped)
 
     def access(self, flow: _Assigned, loc: Loc, why: str) -> str:
         first = self.route(flow)[0]
@@ -441,7 +447,8 @@ def _aggregation(ground: _Ground, link: str) -> AckAggregation | None:
 
 def _flow(ground: _Ground, index: int, flow: _Assigned, delays: dict[str, Duration]) -> Flow:
     group = flow.group
-    assert group.cca is not None
+    path_mtu = ground.setup.path.mtu
+    packet_bytes = group.packet_size.bytes if group.packet_size is not None else path_mtu
     return Flow(
         index=index,
         group=flow.label,
@@ -452,8 +459,11 @@ def _flow(ground: _Ground, index: int, flow: _Assigned, delays: dict[str, Durati
         start=flow.start,
         duration=group.duration if group.arrivals is None else None,
         size=group.size,
+        udp=Datagrams(rate=group.udp, packet_bytes=packet_bytes) if group.udp is not None else None,
+        video=group.video,
         pacing=group.pacing,
         maxrate=group.maxrate,
+        direction="reverse" if ground.goes_back(flow) else "forward",
         rtt=round_trip(ground.route(flow), delays),
         implementation=None if group.whose == "mainline" else group.whose,
         profile=group.own_profile,

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TypeVar
 
-from fabbbr.model import DATA_PORT, PORTS_PER_FLOW, AckAggregation, Loss
+from fabbbr.model import DATA_PORT, PORTS_PER_FLOW, AckAggregation, Loss, Video
 from fabbbr.spec.document import Loc
 from fabbbr.spec.experiment import (
     BBR_PROFILES,
@@ -27,6 +27,7 @@ from fabbbr.spec.experiment import (
 from fabbbr.units import (
     ETHERNET_HEADER_BYTES,
     NANOSECONDS_PER_SECOND,
+    UDP_IPV4_HEADER_BYTES,
     Duration,
     Frequency,
     QueueSize,
@@ -60,6 +61,12 @@ LARGEST_TRANSFER = Size(10**15)
 RAREST_ARRIVALS = Frequency(1)
 MOST_ARRIVALS = Frequency(1000 * 10**6)
 """Programs in a second: more than any machine starts."""
+
+SMALLEST_DATAGRAM = Size(UDP_IPV4_HEADER_BYTES + 16)
+"""iperf3 puts time and number of each into its first 16 bytes."""
+
+SHORTEST_CHUNK = Duration(10_000_000)
+"""At the slowest rate that is 10 bytes."""
 
 SHORTEST_PING = Duration(1_000_000)
 """0.8 Mbit/s of requests, and what a program in Python can still send evenly."""
@@ -197,6 +204,8 @@ def _flows(setup: Setup) -> Iterator[Mistake]:
             yield from _ping(loc, group, setup)
             continue
         yield from _how_long(loc, group)
+        yield from _udp(loc, group, setup.path.mtu)
+        yield from _video((*loc, "video"), group.video)
         yield from _group(loc, group)
         yield from _bbr(loc, group)
     if all(group.kind == "ping" for group in setup.flows):
@@ -214,10 +223,13 @@ def _flows(setup: Setup) -> Iterator[Mistake]:
 
 
 _OF_EVERY_KIND = frozenset({"start", "duration", "direction", "sender", "receiver", "label"})
+_OF_TCP = frozenset(FlowGroup.model_fields) - {"ping", "arrivals", "video", "udp", "packet_size"}
 _OF_KIND: dict[Kind, frozenset[str]] = {
     "ping": _OF_EVERY_KIND | {"ping"},
-    "arrivals": frozenset(FlowGroup.model_fields) - {"ping", "size", "count", "stagger"},
-    "tcp": frozenset(FlowGroup.model_fields) - {"ping", "arrivals"},
+    "udp": _OF_EVERY_KIND | {"udp", "packet_size", "count", "stagger"},
+    "video": _OF_TCP - {"size", "streams"} | {"video"},
+    "arrivals": _OF_TCP - {"size", "count", "stagger"} | {"arrivals"},
+    "tcp": _OF_TCP,
 }
 
 
@@ -260,6 +272,20 @@ def _sizes(loc: Loc, sizes: SizeDistribution) -> Iterator[Mistake]:
         yield (*loc, "most"), f"{sizes.most} is not above the mean of {sizes.mean}; raise it"
 
 
+def _udp(loc: Loc, group: FlowGroup, mtu: int) -> Iterator[Mistake]:
+    yield from _rate((*loc, "udp"), group.udp)
+    yield from _within((*loc, "packet_size"), group.packet_size, SMALLEST_DATAGRAM, Size(mtu))
+
+
+def _video(loc: Loc, video: Video | None) -> Iterator[Mistake]:
+    if video is None:
+        return
+    yield from _rate((*loc, "bitrate"), video.bitrate)
+    yield from _within((*loc, "chunk"), video.chunk, SHORTEST_CHUNK, LONGEST_RUN)
+    if video.buffer < video.chunk:
+        yield (*loc, "buffer"), f"{video.buffer} has no room for a chunk of {video.chunk}; enlarge it"
+
+
 def _ping(loc: Loc, group: FlowGroup, setup: Setup) -> Iterator[Mistake]:
     yield from _within((*loc, "ping"), group.ping, SHORTEST_PING, LONGEST_RTT)
     yield from _within((*loc, "start"), group.start, Duration(0), LONGEST_RUN)
@@ -280,6 +306,9 @@ def _expected_flows(group: FlowGroup) -> int:
 def _how_long(loc: Loc, group: FlowGroup) -> Iterator[Mistake]:
     if group.arrivals is not None:
         yield from _arrivals(loc, group, group.arrivals)
+    elif group.kind in ("udp", "video"):
+        if group.duration is None:
+            yield (*loc, "duration"), f"is missing: {group.kind} goes on and on; add e.g. duration: 60 s"
     elif (group.duration is None) == (group.size is None):
         both = ", not both" if group.size is not None else ""
         yield loc, f"give either duration, e.g. 60 s, or size, e.g. 100 MB{both}"

@@ -21,6 +21,7 @@ from fabbbr.model import (
     LinkCapture,
     Loss,
     QueueDelay,
+    Video,
 )
 from fabbbr.quantity import BitRate, Buffer, ByteSize, PerSecond, Span
 from fabbbr.record import FileRecord, Record
@@ -37,7 +38,7 @@ CCAS = (
 )
 """Congestion controls by the names of fabbbr: ``bbr1`` is the ``bbr`` of the mainline kernel."""
 
-Kind = Literal["tcp", "arrivals", "ping"]
+Kind = Literal["tcp", "arrivals", "video", "udp", "ping"]
 """What a group of ``flows`` can be."""
 
 IMPLEMENTATIONS: dict[str, tuple[Implementation, ...]] = {
@@ -221,6 +222,12 @@ class FlowGroup(FileRecord):
     """Congestion control; ``bbr1`` is the ``bbr`` of the mainline kernel. Default: none; TCP needs one."""
     arrivals: ArrivalProcess | None = Field(None, examples=["{rate: 5 /s, size: 100 kB}"])
     """Flows of random sizes that come at random while ``duration`` lasts. Default: ``count`` flows."""
+    video: Video | None = Field(None, examples=["{bitrate: 4 Mbit/s}"])
+    """A video over TCP, chunk by chunk, watched for ``duration``. Default: none, as fast as may be."""
+    udp: BitRate | None = Field(None, examples=["5 Mbit/s"])
+    """UDP at this constant rate, in bit/s of Ethernet frames as the link has it. Default: none, TCP."""
+    packet_size: ByteSize | None = None
+    """Of an IP packet of ``udp``, in bytes. Default: ``mtu``."""
     ping: Span | None = Field(None, examples=["100 ms"])
     """Echo requests beside the flows, one every so many ms or s. Default: none, flows of TCP."""
     profile: BbrProfile | None = None
@@ -257,6 +264,10 @@ class FlowGroup(FileRecord):
         """What the group is."""
         if self.ping is not None:
             return "ping"
+        if self.udp is not None:
+            return "udp"
+        if self.video is not None:
+            return "video"
         return "arrivals" if self.arrivals is not None else "tcp"
 
     @property

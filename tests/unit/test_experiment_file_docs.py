@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from pydantic_core import PydanticUndefined
 
 from fabbbr import bundled
-from fabbbr.model import AckAggregation, Loss
+from fabbbr.model import AckAggregation, Loss, Video
 from fabbbr.plan import definitions, expand
 from fabbbr.spec import read
 from fabbbr.spec.experiment import (
@@ -53,6 +53,7 @@ def test_the_first_example_counts_as_the_text_says():
         ("**`ack_aggregation`**", [AckAggregation]),
         ("## `flows`", [FlowGroup]),
         ("### Flows that come", [ArrivalProcess, SizeDistribution]),
+        ("### Video", [Video]),
         ("## `links` and `steps`", [LinkSetup, StepSetup]),
     ],
 )

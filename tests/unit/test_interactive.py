@@ -234,7 +234,7 @@ def test_a_run_without_a_cell_draws_itself_too(tmp_path):
 
 def test_figures_by_name_and_the_first_without_one(run):
     assert run.figure().layout == run.figure(run.figures[0]).layout
-    with pytest.raises(AnalysisError, match="no figure 'x'; it has"):
+    with pytest.raises(AnalysisError, match=r"no figure 'x' \(figures: "):
         run.figure("x")
 
 
@@ -406,3 +406,28 @@ def test_a_notebook_shows_the_users_line_and_the_sentence_and_no_stack(small):
 
 def test_an_error_that_was_not_raised_by_a_call_of_the_users_is_shown_alone():
     assert SpecError("x")._render_traceback_() == ["SpecError: x"]
+
+
+# A metric of one's own
+
+
+def test_a_metric_of_ones_own_has_intervals_and_comparisons_and_leaves_the_run_alone(run):
+    share = run.flows.set_index("cell_id")["goodput_bps"] / 1e8
+    more = run.with_metric("share", share)
+    own, built_in = more.summary(["share"]), run.summary(["goodput_bps"])
+    assert np.allclose(own["mean"] * 1e8, built_in["mean"])
+    assert own["n"].tolist() == built_in["n"].tolist()
+    assert len(more.compare(by="cca", metrics=["share"]).table) == 8
+    assert "share" not in run.runs.columns
+
+
+def test_a_cell_without_a_value_has_none(run):
+    one = pd.Series({"cca=bbr1,loss=1%,r1": 1.0})
+    table = run.with_metric("mine", one).summary(["mine"])
+    assert table["n"].sum() == 1
+
+
+@pytest.mark.parametrize(("name", "message"), [("goodput_bps", "already"), ("mine", "index be cell_id")])
+def test_a_metric_that_is_none_is_refused(run, name, message):
+    with pytest.raises(AnalysisError, match=message):
+        run.with_metric(name, pd.Series([1.0, 2.0]))

@@ -15,7 +15,7 @@ from fabbbr.errors import AnalysisError
 from fabbbr.suggest import did_you_mean
 from fabbbr_analysis.figures import added, distribution, grid, heat, overview, published, sweep, timeline
 from fabbbr_analysis.figures.conditions import Axis, varied
-from fabbbr_analysis.figures.measures import ADDITIVE, BY_COLUMN, Measure, in_a_sentence
+from fabbbr_analysis.figures.measures import BY_COLUMN, OF_GROUPS, Measure, in_a_sentence
 from fabbbr_analysis.figures.sampling import POINTS_PER_TRACE
 from fabbbr_analysis.figures.style import Palette
 from fabbbr_analysis.figures.sweep import Sweep
@@ -108,7 +108,7 @@ def entries(run_set: RunSet) -> list[Entry]:
 
 
 def _entry(run_set: RunSet, measure: Measure, axis: Axis | None, panel: Mapping[str, str]) -> Entry:
-    by_group = measure.column in ADDITIVE and has_groups(run_set)
+    by_group = measure.column in OF_GROUPS and has_groups(run_set)
     held = ", ".join(f"{key} {text}" for key, text in panel.items())
     versus = f"{measure.slug}_by_{axis.slug if axis else 'cca'}"
     against = f"{measure.title} against {in_a_sentence(axis.title) if axis else 'congestion control'}"

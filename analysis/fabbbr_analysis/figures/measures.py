@@ -147,8 +147,8 @@ _COMPARED_ONLY = Measure(
 
 BY_COLUMN = {measure.column: measure for measure in (*MEASURES, _COMPARED_ONLY)}
 
-ADDITIVE = frozenset({"goodput_bps", "goodput_steady_bps", "throughput_bps", "retransmits"})
-"""Columns that table ``flows`` has too, and that sum over the flows of a group."""
+OF_GROUPS = frozenset({"goodput_bps", "throughput_bps", "retransmits"})
+"""Columns of which each group of flows has its own, from table ``flows``."""
 
 
 @dataclass(frozen=True, kw_only=True)
