@@ -232,7 +232,7 @@ def _maps(run_set: RunSet) -> dict[str, Drawing]:
     across, up = axes[:2]
     found: dict[str, Drawing] = {}
     for measure, panel in itertools.product(_measures(run_set, across), _panels(axes[2:])):
-        by_group = measure.column in ADDITIVE and has_groups(run_set)
+        by_group = measure.column in OF_GROUPS and has_groups(run_set)
         chosen = Sweep(measure=measure, axis=across, panel=panel, by_group=by_group)
         held = ", ".join(f"{key} {text}" for key, text in panel.items())
         name = f"{measure.slug}_map_by_{across.slug}_and_{up.slug}"
