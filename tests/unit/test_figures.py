@@ -350,6 +350,86 @@ def test_a_quantity_that_only_follows_another_axis_does_not_split_a_figure_and_a
     assert [axis.key for axis in varied(free)] == ["rtt", "buffer"]
 
 
+# Heat maps of our own
+
+
+def two_axes(holes=()):
+    """Two runs of each condition over loss and RTT; goodput is 100 Mbit/s over both counts."""
+    rows = [
+        {
+            "cell_id": f"{cca}{loss}{rtt}{run}", "condition": f"{cca}{loss}{rtt}", "ccas": cca,
+            "seed": 1, "repetition": 1 if run < 1 else 2,
+            "status": "failed" if (cca, loss, rtt) in holes else "certified",
+            "axis_loss": f"{loss} %", "loss_ratio": loss / 100, "axis_rtt": f"{rtt} ms", "rtt_s": rtt / 1e3,
+            "goodput_bps": (1 if cca == "cubic" else 2) * 100e6 * run / (loss * rtt), "rate_bps": 1e9,
+        }
+        for cca in ("cubic", "bbr1") for loss in (1, 2, 5) for rtt in (10, 40) for run in (0.9, 1.1)
+    ]  # fmt: skip
+    runs = pd.DataFrame(rows)
+    flows = runs[["cell_id"]].assign(flow=1, group=runs["ccas"], cca=runs["ccas"])
+    return RunSet.from_frames({"runs": runs, "cells": runs, "flows": flows}, experiment="mine")
+
+
+def test_a_heat_map_has_the_mean_of_each_condition_where_its_axes_cross():
+    run_set = two_axes()
+    figure = figures.figure(run_set, "goodput_map_by_loss_and_rtt")
+    bbr1, cubic = figure.data
+    assert [note.text for note in figure.layout.annotations] == ["bbr1", "cubic"]
+    assert [list(cubic.x), list(cubic.y)] == [["1", "2", "5"], ["10", "40"]]
+    expected = np.array([[10, 5, 2], [2.5, 1.25, 0.5]])
+    assert np.array(cubic.z, dtype=float) == pytest.approx(expected)
+    assert np.array(bbr1.z, dtype=float) == pytest.approx(2 * expected)
+
+
+def test_a_condition_without_a_certified_run_is_a_hole_in_the_map():
+    figure = figures.figure(two_axes(holes={("cubic", 2, 40)}), "goodput_map_by_loss_and_rtt")
+    cubic = np.array(figure.data[1].z, dtype=float)
+    assert np.isnan(cubic[1, 1])
+    assert np.isnan(cubic).sum() == 1
+
+
+def test_one_axis_has_no_map(f10):
+    assert not [name for name in figures.figure_names(f10) if "_map_by_" in name]
+
+
+# Distributions
+
+
+def test_the_middle_of_a_runs_rtt_curve_is_its_median(f10):
+    point = "loss=0.1%"
+    figure = figures.figure(f10, f"rtt_cdf[{point}]")
+    cells = f10.certified[f10.certified["axis_loss"] == "0.1 %"]["cell_id"]
+    sockets = f10.sockets(cell_ids=list(cells))
+    medians = sockets[sockets["side"] == "sender"].groupby("cell_id")["rtt_s"].median() * 1e3
+    drawn = [trace.x[list(trace.y).index(0.5)] for trace in figure.data]
+    assert sorted(drawn) == pytest.approx(sorted(medians), rel=1e-6)
+
+
+def test_the_queue_curve_ends_at_the_least_and_the_most_that_was_sampled(f10):
+    figure = figures.figure(f10, "queue_cdf[loss=0.1%]")
+    cells = f10.certified[f10.certified["axis_loss"] == "0.1 %"]["cell_id"]
+    queues = f10.queues(cell_ids=list(cells))
+    backlog = queues[queues["role"] == "bottleneck"].groupby("cell_id")["backlog_bytes"].agg(["min", "max"])
+    drawn = sorted([float(trace.x[0]), float(trace.x[-1])] for trace in figure.data)
+    assert np.array(drawn) == pytest.approx(np.array(sorted((backlog * 1e-3).to_numpy().tolist())), rel=1e-6)
+
+
+def test_a_flow_that_did_not_complete_keeps_the_curve_below_all(f10):
+    cells = [each for each in f10.cells["cell_id"] if "loss=0.1%" in each and "cca=bbr1" in each]
+    times = dict(zip(cells, (3.0, None, 1.0), strict=True))
+    flows = f10.flows.assign(completion_s=f10.flows["cell_id"].map(times).astype(float))
+    run_set = synthetic.changed(f10, flows=flows)
+    run_set.sized = lambda: flows[["cell_id", "flow"]]
+    (bbr1,) = figures.figure(run_set, "completion_cdf[loss=0.1%]").data
+    assert list(bbr1.x) == [1.0, 1.0, 3.0]
+    assert list(bbr1.y) == pytest.approx([0, 1 / 3, 2 / 3])
+
+
+def test_flows_without_a_size_have_no_completion_to_show(f10):
+    assert f10.sized().empty
+    assert not [name for name in figures.figure_names(f10) if name.startswith("completion_cdf")]
+
+
 # Beside a published grid
 
 

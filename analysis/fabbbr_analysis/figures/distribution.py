@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 from fabbbr_analysis.figures import canvas
 from fabbbr_analysis.figures.sampling import compact
 from fabbbr_analysis.figures.style import Palette
+from fabbbr_analysis.metrics import while_flows_run
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
@@ -20,6 +21,13 @@ CAPTION = "Distribution of the bandwidth estimate over the samples of each run, 
 DELAYS_CAPTION = (
     "Distribution of the time from a data packet's arrival at the bottleneck to the leaving of its last bit, "
     "of every packet that left it, over the whole of each run."
+)
+RTTS_CAPTION = "Distribution of the senders' smoothed RTT over the samples of each run, a curve per run."
+QUEUES_CAPTION = (
+    "Distribution of the backlog of the bottleneck over the samples taken while flows ran, a curve per run."
+)
+COMPLETIONS_CAPTION = (
+    "Distribution of the completion time of the flows of a given size, of all runs together."
 )
 QUANTILES = np.linspace(0, 1, 201)
 """Half a percent apart: finer than the line is thick."""
@@ -50,6 +58,51 @@ def queue_delays(run_set: RunSet, cell_ids: Sequence[str], *, palette: Palette) 
     figure = _drawn(run_set, curves, palette, "of the packets left within %{x:.4g} ms")
     figure.update_xaxes(title_text="Time in the bottleneck's queue (ms)")
     figure.update_yaxes(title_text="Share of packets below", range=[0, 1], tickformat=".0%")
+    return figure
+
+
+def rtts(run_set: RunSet, cell_ids: Sequence[str], *, palette: Palette) -> go.Figure:
+    """Draw the CDF of the senders' smoothed RTT (ms) over all samples, by congestion control and run."""
+    curves = [curve for cell_id in cell_ids for curve in _rtts(run_set, cell_id)]
+    figure = _drawn(run_set, curves, palette, "of the samples are below %{x:.4g} ms")
+    figure.update_xaxes(title_text="RTT (ms)")
+    figure.update_yaxes(title_text="Share of samples below", range=[0, 1], tickformat=".0%")
+    return figure
+
+
+def queues(run_set: RunSet, cell_ids: Sequence[str], *, palette: Palette) -> go.Figure:
+    """Draw the CDF of the backlog of each bottleneck (kB), a curve per run, over samples while flows ran."""
+    curves = [curve for cell_id in cell_ids for curve in _backlogs(run_set, cell_id)]
+    figure = _drawn(run_set, curves, palette, "of the samples are below %{x:.4g} kB")
+    figure.update_xaxes(title_text="Queue at the bottleneck (kB)", rangemode="tozero")
+    figure.update_yaxes(title_text="Share of samples below", range=[0, 1], tickformat=".0%")
+    return figure
+
+
+def completions(run_set: RunSet, cell_ids: Sequence[str], *, palette: Palette) -> go.Figure:
+    """Draw the CDF of the completion time (s) of flows of a given size: a step for each flow of every run.
+
+    A flow that did not complete is among those that there are, so its curve ends below 100 %.
+    """
+    figure = canvas.empty(height=360)
+    flows = run_set.flows[run_set.flows["cell_id"].isin(list(cell_ids))].merge(
+        run_set.sized(), on=["cell_id", "flow"]
+    )
+    for cca, rows in flows.groupby("cca", sort=True):
+        there = rows["completion_s"].dropna().sort_values().to_numpy(dtype=float)
+        if there.size:
+            figure.add_scatter(
+                x=np.concatenate([there[:1], there]),
+                y=np.arange(there.size + 1) / len(rows),
+                mode="lines",
+                name=str(cca),
+                line={"color": palette[str(cca)].colour, "width": 1.5, "shape": "hv"},
+                hovertemplate=(
+                    f"<b>{cca}</b><br>%{{y:.1%}} of {len(rows)} flows within %{{x:.4g}} s<extra></extra>"
+                ),
+            )
+    figure.update_xaxes(title_text="Flow completion time (s)", rangemode="tozero")
+    figure.update_yaxes(title_text="Share of flows within", range=[0, 1], tickformat=".0%")
     return figure
 
 
@@ -96,6 +149,31 @@ def _delays(run_set: RunSet, cell_id: str) -> Iterator[_Curve]:
             cell_id,
             compact(np.quantile(rows["sojourn_s"].to_numpy(dtype=float), QUANTILES) * 1e3),
         )
+
+
+def _rtts(run_set: RunSet, cell_id: str) -> Iterator[_Curve]:
+    """Quantiles [ms] for each congestion control of one cell."""
+    sockets = run_set.sockets(columns=["cell_id", "flow", "side", "rtt_s"], cell_ids=[cell_id])
+    sockets = sockets[(sockets["side"] == "sender") & sockets["rtt_s"].notna()]
+    sockets = sockets.merge(run_set.flows[["cell_id", "flow", "cca"]], on=["cell_id", "flow"])
+    for cca, samples in sockets.groupby("cca", sort=True):
+        yield (
+            str(cca),
+            cell_id,
+            compact(np.quantile(samples["rtt_s"].to_numpy(dtype=float), QUANTILES) * 1e3),
+        )
+
+
+def _backlogs(run_set: RunSet, cell_id: str) -> Iterator[_Curve]:
+    """Quantiles [kB] of every bottleneck of one cell, under the congestion controls that share it."""
+    columns = ["cell_id", "node", "link", "role", "t_s", "backlog_bytes"]
+    samples = run_set.queues(columns=columns, cell_ids=[cell_id])
+    samples = samples[(samples["role"] == "bottleneck") & samples["backlog_bytes"].notna()]
+    samples = while_flows_run(samples, run_set.flows[run_set.flows["cell_id"] == cell_id])
+    (ccas,) = run_set.cells.loc[run_set.cells["cell_id"] == cell_id, "ccas"]
+    for _, rows in samples.groupby(["link", "node"], sort=True):
+        backlog_bytes = rows["backlog_bytes"].to_numpy(dtype=float)
+        yield str(ccas), cell_id, compact(np.quantile(backlog_bytes, QUANTILES) * 1e-3)
 
 
 def _estimates(run_set: RunSet, cell_id: str) -> Iterator[_Curve]:
