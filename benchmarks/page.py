@@ -1,4 +1,4 @@
-"""A report in headless Chromium: its size, how long it takes to draw, how many pages it prints, what is clipped.
+"""A report in headless Chromium: its size, the time to draw it, how many pages it prints and what is clipped.
 
     python -m benchmarks.page REPORT.html... [--shots DIR]
 
@@ -76,9 +76,8 @@ def _show(driver: Any, report: Path, shots: Path | None) -> None:  # noqa: ANN40
         ]
     )
     pages = len(re.findall(rb"/Type\s*/Page\b", pdf))
-    print(
-        f"{report.parent.name}: {report.stat().st_size / 1e6:.2f} MB, drawn in {min(spans):.0f} ms, {pages} pages"
-    )
+    size_mb = report.stat().st_size / 1e6
+    print(f"{report.parent.name}: {size_mb:.2f} MB, drawn in {min(spans):.0f} ms, {pages} pages")
     if shots is not None:
         shots.mkdir(parents=True, exist_ok=True)
         (shots / f"{report.parent.name}.pdf").write_bytes(pdf)

@@ -320,6 +320,7 @@ def _flow_row(cell: Cell, row: Mapping[str, Any]) -> dict[str, Any]:
         "streams": 1,
         "start_s": 0.0,
         "receiver_zero_s": 0.0,
+        "sender_s": row["duration_s"],
         "outcome": "completed",
         "error": None,
     }

@@ -12,8 +12,9 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from fabbbr.errors import AnalysisError
-from fabbbr_analysis.figures import added, distribution, grid, overview, published, sweep, timeline
+from fabbbr_analysis.figures import added, distribution, estimates, grid, overview, published, sweep, timeline
 from fabbbr_analysis.figures.conditions import Axis, varied
+from fabbbr_analysis.figures.events import something_changes
 from fabbbr_analysis.figures.measures import ADDITIVE, BY_COLUMN, Measure, in_a_sentence
 from fabbbr_analysis.figures.sampling import POINTS_PER_TRACE
 from fabbbr_analysis.figures.style import Palette
@@ -183,19 +184,36 @@ def _drawings(run_set: RunSet, limit: int) -> dict[str, Callable[[], go.Figure]]
 
 def _over_time(run_set: RunSet, palette: Palette, limit: int) -> dict[str, Callable[[], go.Figure]]:
     here = points(run_set)
-    over_time: dict[str, Callable[[], go.Figure]] = {
+    found: dict[str, Callable[[], go.Figure]] = {
         _timed("over_time", point): partial(
             timeline.over_time, run_set, point.representatives, palette=palette, limit=limit
         )
         for point in here
     }
-    estimates: dict[str, Callable[[], go.Figure]] = {
+    for quantity in distribution.QUANTITIES:
+        if quantity is not distribution.COMPLETION or has_sizes(run_set):
+            found |= {
+                _timed(quantity.slug, point): partial(
+                    distribution.draw, run_set, quantity, point.cell_ids, palette=palette
+                )
+                for point in here
+            }
+    return found | {
         _timed("bandwidth_estimate", point): partial(
-            distribution.bandwidth_estimates, run_set, point.cell_ids, palette=palette
+            estimates.bandwidth_estimates, run_set, point.cell_ids, palette=palette, limit=limit
         )
         for point in here
     }
-    return over_time | estimates
+
+
+def has_sizes(run_set: RunSet) -> bool:
+    """Whether some flow delivers a given number of bytes, so that its completion time is a result."""
+    return any(flow.size is not None for cell in run_set.plan.values() for flow in cell.flows)
+
+
+def changes_over_time(run_set: RunSet) -> bool:
+    """Whether some cell has steps, or groups of flows that start at different times."""
+    return any(something_changes(cell) for cell in run_set.plan.values())
 
 
 def _timed(kind: str, point: Point) -> str:

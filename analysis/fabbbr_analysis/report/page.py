@@ -17,11 +17,11 @@ from fabbbr_analysis.claims import side_by_side
 from fabbbr_analysis.figures.style import Palette
 from fabbbr_analysis.report import bands, diagram, provenance
 from fabbbr_analysis.report.added import Added, what_is_added
+from fabbbr_analysis.report.arrangement import Figures, arranged, ordered
 from fabbbr_analysis.report.certificates import Certificates, collect
 from fabbbr_analysis.report.fidelity import Gate, gate
 from fabbbr_analysis.report.findings import findings
 from fabbbr_analysis.report.provenance import Fact
-from fabbbr_analysis.report.slots import Slot, grid_slots, metric_slots, overview_slots, time_slots
 from fabbbr_analysis.report.tables import ResultTable, result_table
 from fabbbr_analysis.report.wording import counted, distinct, interval, listing
 
@@ -76,7 +76,7 @@ class ExperimentSection:
     findings: tuple[str, ...]
     conditions: tuple[Fact, ...]
     path: Markup
-    figures: tuple[Slot, ...]
+    figures: Figures
     table: ResultTable
     added: Added | None
     """What the place adds to the emulation, where the same cells were run in the guest too."""
@@ -173,9 +173,13 @@ def page(
     folder: Path,
 ) -> Page:
     """Assemble the report of ``run_sets`` for ``folder``; one summary per run set, in the same order."""
+    slugs = [f"e{place}-{run_set.experiment}" for place, run_set in enumerate(run_sets, start=1)]
+    figures = arranged(
+        [ordered(run_set, palette, slug) for run_set, slug in zip(run_sets, slugs, strict=True)]
+    )
     experiments = tuple(
-        _experiment(place, run_set, summary, palette, folder)
-        for place, (run_set, summary) in enumerate(zip(run_sets, summaries, strict=True), start=1)
+        _experiment(slug, run_set, summary, shown, folder)
+        for slug, run_set, summary, shown in zip(slugs, run_sets, summaries, figures, strict=True)
     )
     asked = {name for run_set in run_sets for name in run_set.manifest.claims}
     rows = [claim_row(row) for row in side_by_side(verdicts)]
@@ -206,11 +210,10 @@ def _title(experiments: Sequence[ExperimentSection]) -> str:
 
 
 def _experiment(
-    place: int, run_set: RunSet, summary: pd.DataFrame, palette: Palette, folder: Path
+    slug: str, run_set: RunSet, summary: pd.DataFrame, figures: Figures, folder: Path
 ) -> ExperimentSection:
     manifest: RunManifest = run_set.manifest
     origins = run_set.origins()
-    slug = f"e{place}-{run_set.experiment}"
     return ExperimentSection(
         slug=slug,
         id=run_set.experiment,
@@ -221,12 +224,7 @@ def _experiment(
         findings=tuple(_found(manifest, run_set.runs, summary)),
         conditions=provenance.conditions(manifest),
         path=diagram.drawing(manifest.cells),
-        figures=(
-            *grid_slots(run_set, palette, slug),
-            *overview_slots(run_set, palette, slug),
-            *metric_slots(run_set, palette, slug),
-            *time_slots(run_set, palette, slug),
-        ),
+        figures=figures,
         table=result_table(run_set.runs, summary),
         added=what_is_added(run_set, f"{slug}-added"),
         certificates=collect(
