@@ -1,4 +1,4 @@
-"""A report in headless Chromium: its size, the time to draw it, how many pages it prints and what is clipped.
+"""A report in headless Chromium: size, time to draw, printed pages, what is clipped.
 
     python -m benchmarks.page REPORT.html... [--shots DIR]
 
@@ -76,8 +76,10 @@ def _show(driver: Any, report: Path, shots: Path | None) -> None:  # noqa: ANN40
         ]
     )
     pages = len(re.findall(rb"/Type\s*/Page\b", pdf))
-    size_mb = report.stat().st_size / 1e6
-    print(f"{report.parent.name}: {size_mb:.2f} MB, drawn in {min(spans):.0f} ms, {pages} pages")
+    print(
+        f"{report.parent.name}: {report.stat().st_size / 1e6:.2f} MB, "
+        f"drawn in {min(spans):.0f} ms, {pages} pages"
+    )
     if shots is not None:
         shots.mkdir(parents=True, exist_ok=True)
         (shots / f"{report.parent.name}.pdf").write_bytes(pdf)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from fabbbr.errors import UsageError
 from fabbbr.job.records import Job
 from fabbbr.testbed import Testbed
 
@@ -70,6 +71,13 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Leave nothing behind."""
+
+
+def require_jobs(jobs: int | None) -> None:
+    """Raise UsageError for a number of cells at a time that makes no sense; None leaves it open."""
+    if jobs is not None and jobs < 1:
+        message = f"--jobs {jobs}: at least one at a time"
+        raise UsageError(message)
 
 
 def usable_cpus() -> list[int]:

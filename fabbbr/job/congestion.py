@@ -32,6 +32,7 @@ _ASK = (
 
 def kernel_name(flow: Flow) -> str:
     """The name under which the sender's kernel knows what the flow runs."""
+    assert flow.cca is not None, f"flow {flow.index} is of UDP and has no congestion control"
     if flow.implementation == "fabbbr":
         return "fab_bbr1_cap3" if flow.profile == "v1cap3" else f"fab_{flow.cca}"
     if flow.implementation == "google":
@@ -49,6 +50,7 @@ def requirements(cell: Cell) -> tuple[Requirement, ...]:
     needed = (
         Requirement(node=flow.sender, name=kernel_name(flow), version=bbr_version(flow), remedy=_remedy(flow))
         for flow in cell.flows
+        if flow.cca is not None
     )
     return tuple(dict.fromkeys(needed))
 
@@ -79,7 +81,7 @@ def profile_commands(cell: Cell) -> Iterator[Command]:
 def captures(cell: Cell) -> list[Capture]:
     """What to ask about BBR on each sender that runs one."""
     own = dict.fromkeys(flow.sender for flow in own_flows(cell))
-    others = dict.fromkeys(flow.sender for flow in cell.flows if kernel_name(flow) == "bbr")
+    others = dict.fromkeys(flow.sender for flow in cell.flows if flow.cca and kernel_name(flow) == "bbr")
     return [*map(_asked_of_ours, own), *map(_asked_of_bbr, others)]
 
 
@@ -97,6 +99,7 @@ def controls(cell: Cell) -> tuple[Control, ...]:
             version=bbr_version(flow),
         )
         for flow in cell.flows
+        if flow.cca is not None
     )
 
 

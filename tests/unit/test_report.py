@@ -30,8 +30,8 @@ from fabbbr_analysis.report.diagram import drawing as path_drawing
 from fabbbr_analysis.report.findings import findings
 from fabbbr_analysis.report.provenance import conditions, facts, rerun_command
 from fabbbr_analysis.report.slots import Slot, embed, overview_slots
-from fabbbr_analysis.report.wording import interval, limits, mean, number
 from fabbbr_analysis.summary import summarise
+from fabbbr_analysis.wording import interval, limits, mean, number
 
 BROKEN = "cca=cubic,loss=0.1%,r2"
 F10 = dataclasses.replace(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from fabbbr_analysis.figures.conditions import axis_columns
-from fabbbr_analysis.figures.style import Look, Palette, flow_dash, shade
+from fabbbr_analysis.figures.style import NO_CCA, Look, Palette, flow_dash, shade
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
@@ -41,9 +41,12 @@ class Curves:
 
 
 def series_of(flows: pd.DataFrame) -> pd.Series[str]:
-    """Name the series of each flow: its congestion control, and its group where that is called otherwise."""
-    same = flows["group"] == flows["cca"]
-    named: pd.Series[str] = flows["cca"].where(same, flows["cca"] + " (" + flows["group"] + ")")
+    """Name the series of each flow: its congestion control, and its group where that is called otherwise.
+
+    What runs none (UDP) has the name of its group.
+    """
+    same = (flows["group"] == flows["cca"]) | flows["cca"].isna()
+    named: pd.Series[str] = flows["group"].where(same, flows["cca"] + " (" + flows["group"] + ")")
     return named
 
 
@@ -78,7 +81,8 @@ def of_cells(run_set: RunSet, cell_ids: Sequence[str], palette: Palette) -> Curv
     runs = run_set.runs[run_set.runs["cell_id"].isin(list(cell_ids))]
     flows = run_set.flows[run_set.flows["cell_id"].isin(list(cell_ids))]
     axes = axis_columns(runs)
-    flows = flows.assign(series=told_apart(flows, runs, axes)).sort_values(["cell_id", "flow"])
+    flows = flows.assign(series=told_apart(flows, runs, axes), cca=flows["cca"].fillna(NO_CCA))
+    flows = flows.sort_values(["cell_id", "flow"])
     each = len(flows) <= _MOST_FLOWS_NAMED
     numbered = _numbered(flows) if each else set()
     found: dict[tuple[str, int], Curve] = {}

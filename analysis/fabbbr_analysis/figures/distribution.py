@@ -15,7 +15,7 @@ from fabbbr_analysis.figures import canvas
 from fabbbr_analysis.figures.conditions import axis_columns
 from fabbbr_analysis.figures.curves import told_apart
 from fabbbr_analysis.figures.sampling import compact
-from fabbbr_analysis.figures.style import Look, Palette, flow_dash
+from fabbbr_analysis.figures.style import NO_CCA, Look, Palette, flow_dash
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
@@ -53,7 +53,7 @@ def draw(run_set: RunSet, quantity: Quantity, cell_ids: Sequence[str], *, palett
     for series in sorted({series for series, _ in found}):
         runs = [values for (name, _), values in found.items() if name == series]
         if len(runs) > 1:
-            figure.add_trace(_band(runs, looks[series]))
+            figure.add_trace(_band(series, runs, looks[series]))
         figure.add_trace(_curve(series, runs, looks[series], quantity))
     figure.update_xaxes(title_text=f"{quantity.label} ({quantity.unit})")
     figure.update_yaxes(title_text=f"Share of {quantity.what} below", range=[0, 1.02], tickformat=".0%")
@@ -63,7 +63,7 @@ def draw(run_set: RunSet, quantity: Quantity, cell_ids: Sequence[str], *, palett
 
 def _looks(flows: pd.DataFrame, names: Sequence[str], palette: Palette) -> dict[str, Look]:
     """Colour of the congestion control; groups that share one differ by dash. A mix has a look of its own."""
-    cca_of = dict(zip(flows["series"], flows["cca"], strict=True))
+    cca_of = dict(zip(flows["series"], flows["cca"].fillna(NO_CCA), strict=True))
     looks: dict[str, Look] = {}
     for name in sorted(set(names)):
         look = palette[str(cca_of.get(name, name))]
@@ -95,12 +95,13 @@ def _quantiles(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return np.asarray(np.quantile(values, QUANTILES, method="inverted_cdf"), dtype=np.float64)
 
 
-def _band(runs: Sequence[npt.NDArray[np.float64]], look: Look) -> go.Scatter:
+def _band(series: str, runs: Sequence[npt.NDArray[np.float64]], look: Look) -> go.Scatter:
     each = np.array([_quantiles(values) for values in runs])
     return go.Scatter(
         x=compact(np.concatenate([each.min(axis=0), each.max(axis=0)[::-1]])),
         y=compact(np.concatenate([QUANTILES, QUANTILES[::-1]])),
         mode="lines",
+        name=f"{series}, single runs",
         fill="toself",
         fillcolor=look.colour,
         opacity=0.2,

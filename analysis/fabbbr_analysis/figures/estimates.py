@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
 
 
+def caption(run_set: RunSet) -> str:
+    """Say how to read the figure of this run set."""
+    if any(len(rates(cell)) > 1 for cell in run_set.plan.values()):
+        return "Bandwidth estimate of each run over time, and the rate that held."
+    return "Distribution of the bandwidth estimate over the samples of each run, from warm-up on."
+
+
 def bandwidth_estimates(
     run_set: RunSet, cell_ids: Sequence[str], *, palette: Palette, limit: int = POINTS_PER_TRACE
 ) -> go.Figure:

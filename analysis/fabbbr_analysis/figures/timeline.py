@@ -12,15 +12,18 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from fabbbr.model import Cell
+from fabbbr_analysis.arrivals import zeros_s
 from fabbbr_analysis.figures import canvas, curves
 from fabbbr_analysis.figures.curves import Curve
 from fabbbr_analysis.figures.events import events, rates
 from fabbbr_analysis.figures.sampling import POINTS_PER_TRACE, FloatArray, compact, keep_extremes
 from fabbbr_analysis.figures.style import Palette
-from fabbbr_analysis.metrics import zeros_s
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
+
+
+CAPTION = "For each congestion control the run whose goodput is nearest to the median of its repetitions."
 
 
 @dataclass(frozen=True, kw_only=True)

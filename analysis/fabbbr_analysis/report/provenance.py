@@ -11,7 +11,7 @@ from fabbbr.model import Bottleneck, Cell, CongestionControl, Flow, Provenance, 
 from fabbbr.units import Duration
 from fabbbr_analysis.figures.events import MOST_MARKS, step_in_words
 from fabbbr_analysis.report.diagram import buffers, spread
-from fabbbr_analysis.report.wording import counted, distinct, listing, tie
+from fabbbr_analysis.wording import counted, distinct, listing, tie
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
@@ -43,7 +43,10 @@ def conditions(manifest: RunManifest) -> tuple[Fact, ...]:
     """Return the conditions as asked; what was varied shows its values."""
     cells = manifest.cells
     rows = [
-        Fact(name="Congestion control", value=listing(sorted(_flows(cells, lambda flow: flow.cca)))),
+        Fact(
+            name="Congestion control",
+            value=listing(sorted(_flows(cells, lambda flow: flow.cca or "none (UDP)"))),
+        ),
         Fact(
             name="Flows in a cell",
             value=spread([str(count) for count in sorted({len(cell.flows) for cell in cells})]),
@@ -143,8 +146,10 @@ def _durations(cells: Sequence[Cell]) -> Iterator[str]:
     """Of flows that have one; the others run until their bytes have arrived."""
     flows = [flow for cell in cells for flow in cell.flows]
     yield from (str(flow.duration) for flow in flows if flow.duration is not None)
-    if any(flow.size is not None for flow in flows):
+    if any(flow.size is not None and not flow.at_random for flow in flows):
         yield "until the bytes asked for have arrived"
+    if any(flow.at_random for flow in flows):
+        yield "until what each came with is sent"
 
 
 def _of_each(cells: Sequence[Cell], say: Callable[[Cell], str]) -> str:
@@ -158,13 +163,12 @@ def _of_each(cells: Sequence[Cell], say: Callable[[Cell], str]) -> str:
 def _sizes(cell: Cell) -> str:
     sizes: dict[str, list[str]] = {}
     for flow in cell.flows:
-        if flow.size is not None:
+        if flow.size is not None and not flow.at_random:
             sizes.setdefault(flow.group, []).append(str(flow.size))
     several = len({flow.group for flow in cell.flows}) > 1
-    return "; ".join(
-        f"{group}: {len(each)} × {each[0]}" if several else f"{len(each)} × {each[0]}"
-        for group, each in sizes.items()
-    )
+    said = {group: f"{len(each)} × {each[0]}" for group, each in sizes.items()}
+    said |= {each.group: each.sizes for each in cell.arrivals}
+    return "; ".join(f"{group}: {text}" if several else text for group, text in said.items())
 
 
 def _starts(cell: Cell) -> str:

@@ -66,6 +66,11 @@ def html(template: str, **records: object) -> str:
     )
 
 
+def still(template: str, **records: object) -> str:
+    """Return a page without a script; its pictures lie beside it."""
+    return _environment().get_template(template).render(**records)
+
+
 def markdown(template: str, **records: object) -> str:
     """Return the same in Markdown, without figures."""
     return _environment().get_template(template).render(**records)

@@ -115,7 +115,7 @@ def grid_slots(run_set: RunSet, palette: Palette, prefix: str) -> list[Slot]:
         "maps": (beside.title, beside.caption, held),
         "scatter": (
             f"{beside.measure.title} of every condition, here and published",
-            "Bars are the standard deviation of the runs; between the dotted lines both agree within 5 %.",
+            grid.SCATTER_CAPTION,
             [("", grid.scatter(beside, palette))] if not beside.both.empty else [],
         ),
     }
@@ -166,9 +166,5 @@ def _metric_slot(
 
 
 def _caption(group: Sequence[Entry]) -> str:
-    says = f"{group[0].sweep.measure.explanation} Small marks are runs, large ones means with 95 % intervals."
-    published = [entry.published for entry in group if entry.published is not None]
-    if not published:
-        return says
-    remark = f", {published[0].remark}" if published[0].remark else ""
-    return f"{says} Hollow marks on dotted lines are what was published{remark}."
+    """The caption of the first that lies beside published values, where one does."""
+    return next((entry for entry in group if entry.published is not None), group[0]).caption

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 
-from fabbbr_analysis.figures import distribution, estimates, timeline
+from fabbbr_analysis.figures import delays, distribution, estimates, timeline
 from fabbbr_analysis.figures.catalogue import Point, has_sizes, points
-from fabbbr_analysis.figures.events import Event, events, rates
+from fabbbr_analysis.figures.events import Event, events
 from fabbbr_analysis.figures.sampling import POINTS_PER_TRACE
 from fabbbr_analysis.figures.style import Palette
 from fabbbr_analysis.report.slots import Option, Slot, embed
-from fabbbr_analysis.report.wording import listing, tie
+from fabbbr_analysis.wording import listing, tie
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
@@ -32,12 +32,11 @@ def over_time_slot(run_set: RunSet, palette: Palette, prefix: str) -> Slot | Non
         (point.label, timeline.over_time(run_set, point.representatives, palette=palette, limit=limit))
         for point in here
     ]
-    shown = "the run whose goodput is nearest to the median of its repetitions"
     return _slot(
         drawn,
         slot_id=f"{prefix}-over-time",
         title="Inside a run",
-        caption=f"For each congestion control {shown}.{_what_happens(run_set)}",
+        caption=f"{timeline.CAPTION}{_what_happens(run_set)}",
         wide=True,
     )
 
@@ -69,14 +68,26 @@ def estimates_slot(run_set: RunSet, palette: Palette, prefix: str) -> Slot | Non
         )
         for point in here
     ]
-    steps = any(len(rates(cell)) > 1 for cell in run_set.plan.values())
-    what = "Bandwidth estimate of each run over time, and the rate that held."
-    as_cdf = "Distribution of the bandwidth estimate over the samples of each run, from warm-up on."
     return _slot(
         drawn,
         slot_id=f"{prefix}-estimates",
         title="What BBR believes the bottleneck's rate to be",
-        caption=what if steps else as_cdf,
+        caption=estimates.caption(run_set),
+        wide=True,
+    )
+
+
+def delays_slot(run_set: RunSet, palette: Palette, prefix: str) -> Slot | None:
+    """Return the figure of how long packets stood in the queue; None where none was timed."""
+    drawn = [
+        (point.label, delays.queue_delays(run_set, point.cell_ids, palette=palette))
+        for point in points(run_set)
+    ]
+    return _slot(
+        drawn,
+        slot_id=f"{prefix}-queue-delays",
+        title="How long packets stand in the queue",
+        caption=delays.CAPTION,
         wide=True,
     )
 
