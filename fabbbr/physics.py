@@ -8,7 +8,13 @@ from itertools import pairwise
 from math import sqrt
 
 from fabbbr.model import Cell, CellLink, Flow, Loss, Step
-from fabbbr.units import NANOSECONDS_PER_SECOND, Duration, Rate
+from fabbbr.units import (
+    ETHERNET_HEADER_BYTES,
+    NANOSECONDS_PER_SECOND,
+    Duration,
+    Rate,
+    goodput_ceiling,
+)
 
 
 def burst_bytes(rate: Rate, *, timer_hz: int, frame_bytes: int) -> int:
@@ -112,6 +118,13 @@ def crossed(links: Sequence[CellLink], sender: str, receiver: str) -> dict[str, 
                     ways[end] = {**ways[here], link.name: forward}
                     waiting.append(end)
     return ways.get(receiver, {})
+
+
+def payload_share(flow: Flow, mtu_bytes: int) -> float:
+    """The share of a tc rate that the flow's payload can fill: of TCP in full packets, of UDP in its own."""
+    if flow.udp is None:
+        return goodput_ceiling(mtu_bytes)
+    return flow.udp.payload_bytes / (flow.udp.packet_bytes + ETHERNET_HEADER_BYTES)
 
 
 class RateOverTime:

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fabbbr.model import Cell, CellLink, Flow
-from fabbbr.physics import RateOverTime, crossed
+from fabbbr.physics import RateOverTime, crossed, payload_share
 from fabbbr.units import TCP_IPV4_HEADER_BYTES, goodput_ceiling
 from fabbbr_analysis.arrivals import Arrival, arrivals, known, union_s, within
 from fabbbr_analysis.metrics import CellTables, first_lasting, queue_of
@@ -147,6 +147,7 @@ def _of_group(ground: _Ground, phase: Phase, group: str) -> Row:
         "profile": first.profile,
         "n_flows": len(running),
         "sized": all(flow.size is not None for flow in flows),
+        "self_limited": any(flow.udp or flow.video or flow.pacing for flow in flows),
         **_goodput(ground, phase, flows),
         "ceiling_bps": _ceiling_bps(ground, phase, flows),
         **_round_trip(ground, phase, flows),
@@ -180,7 +181,7 @@ def _ceiling_bps(ground: _Ground, phase: Phase, flows: Sequence[Flow]) -> float 
     if seconds <= 0 or any(not rates for rates in paths):
         return None
     least = (min(rate.bits(phase.start_s, phase.end_s) for rate in rates) / seconds for rates in paths)
-    return max(least) * goodput_ceiling(ground.cell.mtu_bytes)
+    return max(least) * max(payload_share(flow, ground.cell.mtu_bytes) for flow in flows)
 
 
 # Round trips
