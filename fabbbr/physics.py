@@ -148,8 +148,12 @@ class RateOverTime:
 
     def most(self, start_s: float, end_s: float) -> int:
         """The highest rate [bit/s] between two instants."""
+        return max(self.during(start_s, end_s))
+
+    def during(self, start_s: float, end_s: float) -> tuple[int, ...]:
+        """All rates [bit/s] between two instants, in order."""
         first, last = bisect_right(self.since_s, start_s) - 1, bisect_right(self.since_s, end_s)
-        return max(self.bps[max(first, 0) : max(last, 1)])
+        return self.bps[max(first, 0) : max(last, 1)]
 
     def bits(self, start_s: float, end_s: float) -> float:
         """What it can serve between two instants."""

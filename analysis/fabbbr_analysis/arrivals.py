@@ -103,6 +103,30 @@ def _reported(intervals: pd.DataFrame | None, zero_s: float) -> Arrival | None:
     )
 
 
+def deliveries(sockets: pd.DataFrame, delays_s: Mapping[int, float]) -> dict[int, Arrival]:
+    """Flow → what its sender knew to have arrived when, in order or not: acknowledged or selectively so.
+
+    A receiver that waits for one lost segment holds what came after it, and then hands out all at once, faster
+    than any link; what has arrived never is. ``delays_s`` is taken off the time at which the sender knew: from
+    the bottleneck to the receiver and back, so that the curve is one of what passed the bottleneck. Flows
+    without samples of their sender are not in it.
+    """
+    own = sockets[(sockets["side"] == "sender") & sockets["bytes_acked"].notna()]
+    found: dict[int, Arrival] = {}
+    for flow, delay_s in delays_s.items():
+        rows = own[own["flow"] == flow]
+        if rows.empty:
+            continue
+        arrived = rows["bytes_acked"] + rows["sacked_segments"].fillna(0.0) * rows["mss_bytes"].fillna(0.0)
+        had = rows.assign(arrived=arrived).pivot_table(index="t_s", columns="local_port", values="arrived")
+        total = had.ffill().fillna(0.0).sum(axis=1)
+        found[flow] = Arrival(
+            t_s=total.index.to_numpy(dtype=np.float64) - delay_s,
+            total_bytes=np.maximum.accumulate(total.to_numpy(dtype=np.float64)),
+        )
+    return found
+
+
 def union_s(spans: Iterable[tuple[float, float]]) -> float:
     """Seconds that at least one of the spans covers.
 

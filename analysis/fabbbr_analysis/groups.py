@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from fabbbr.model import Cell, CellLink, Flow
 from fabbbr.physics import RateOverTime, crossed, payload_share
 from fabbbr.units import TCP_IPV4_HEADER_BYTES, goodput_ceiling
-from fabbbr_analysis.arrivals import Arrival, arrivals, known, union_s, within
-from fabbbr_analysis.metrics import CellTables, first_lasting, queue_of
+from fabbbr_analysis.arrivals import Arrival, arrivals, deliveries, known, union_s, within
+from fabbbr_analysis.metrics import CellTables, answer_delays_s, first_lasting, queue_of
 from fabbbr_analysis.phases import WHOLE_RUN, Phase, phases_of
 
 Array: TypeAlias = NDArray[np.float64]
@@ -41,6 +41,8 @@ class _Ground:
     cell: Cell
     tables: CellTables
     arrived: Mapping[int, Arrival | None]
+    passed: Mapping[int, Arrival]
+    """As ``arrived``, but when it passed the bottleneck, and in order or not; of flows of TCP."""
     transfers: Mapping[int, tuple[float, float]]
     """Flow → its start and its completion time [s], NaN where it did not complete."""
 
@@ -81,8 +83,14 @@ class _Ground:
     def seen(self, phase: Phase, flow: Flow) -> tuple[float, tuple[float, float]] | None:
         """Bytes of a known flow between two samples in the phase, and when these were.
 
-        Between samples that are too far apart bytes are taken to be even. None when it did not run.
+        In a phase, as they passed the bottleneck: none waits there for one that was lost. Between samples
+        that are too far apart bytes are taken to be even. None when it did not run.
         """
+        passed = self.passed.get(flow.index)
+        if phase.number != WHOLE_RUN and passed is not None:
+            seen = passed.seen_between(phase.start_s, phase.end_s)
+            if seen is not None:
+                return seen
         arrived = self.arrived[flow.index]
         assert arrived is not None
         start_s, end_s = self.came(phase, flow)
@@ -109,7 +117,8 @@ def of_groups(tables: CellTables, cell: Cell) -> list[Row]:
     flows = tables.flows
     times = zip(flows["start_s"].astype("float64"), flows["completion_s"].astype("float64"), strict=True)
     transfers = dict(zip(flows["flow"].astype("int64"), times, strict=True))
-    ground = _Ground(cell=cell, tables=tables, arrived=arrived, transfers=transfers)
+    passed = deliveries(tables.sockets, answer_delays_s(cell))
+    ground = _Ground(cell=cell, tables=tables, arrived=arrived, passed=passed, transfers=transfers)
     return [row for phase in phases_of(cell, max(ends)) for row in _of_phase(ground, phase)]
 
 

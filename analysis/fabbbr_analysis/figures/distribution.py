@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 
+from fabbbr.physics import RateOverTime
 from fabbbr_analysis.figures import canvas
 from fabbbr_analysis.figures.sampling import compact
 from fabbbr_analysis.figures.style import Palette
@@ -21,6 +23,8 @@ DELAYS_CAPTION = (
     "Distribution of the time from a data packet's arrival at the bottleneck to the leaving of its last bit, "
     "of every packet that left it, over the whole of each run."
 )
+_MOST_RATES = 5
+"""More than these are a trace, not steps."""
 QUANTILES = np.linspace(0, 1, 201)
 """Half a percent apart: finer than the line is thick."""
 
@@ -32,8 +36,9 @@ def bandwidth_estimates(run_set: RunSet, cell_ids: Sequence[str], *, palette: Pa
     """
     curves = [curve for cell_id in cell_ids for curve in _estimates(run_set, cell_id)]
     figure = _drawn(run_set, curves, palette, "of the samples are below %{x:.4g} Mbit/s")
-    if curves and run_set.cells["rate_bps"].nunique() == 1:
-        _mark_rate(figure, float(run_set.cells["rate_bps"].iloc[0]) * 1e-6)
+    rates = _rates_bps(run_set, cell_ids)
+    for rate_bps in rates if curves and len(rates) <= _MOST_RATES else ():
+        _mark_rate(figure, rate_bps * 1e-6, named=rate_bps == rates[0])
     figure.update_xaxes(title_text="Bandwidth estimate of BBR (Mbit/s)")
     figure.update_yaxes(title_text="Share of samples below", range=[0, 1], tickformat=".0%")
     return figure
@@ -112,13 +117,25 @@ def _estimates(run_set: RunSet, cell_id: str) -> Iterator[_Curve]:
         yield str(cca), cell_id, compact(np.quantile(estimates_bps, QUANTILES) * 1e-6)
 
 
-def _mark_rate(figure: go.Figure, rate_mbps: float) -> None:
-    """Add the truth that the estimates are about."""
+def _rates_bps(run_set: RunSet, cell_ids: Sequence[str]) -> list[int]:
+    """Every rate that the bottleneck has from warm-up on, steps included; none where cells differ in that."""
+    wanted = set(cell_ids)
+    cells = [cell for cell in run_set.manifest.cells if cell.id in wanted]
+    found = {
+        tuple(RateOverTime(cell.trunk, cell.steps).during(cell.warm_up.seconds, math.inf)) for cell in cells
+    }
+    return sorted(set(found.pop()), reverse=True) if len(found) == 1 else []
+
+
+def _mark_rate(figure: go.Figure, rate_mbps: float, *, named: bool) -> None:
+    """Add the truth that the estimates are about; only one of several rates is named in the legend."""
     figure.add_scatter(
         x=[rate_mbps, rate_mbps],
         y=[0, 1],
         mode="lines",
         name="rate of the bottleneck",
+        legendgroup="rate of the bottleneck",
+        showlegend=named,
         line={"color": "#8A8F98", "width": 1.5, "dash": "dot"},
         hovertemplate="rate of the bottleneck: %{x:.6g} Mbit/s<extra></extra>",
     )
