@@ -106,10 +106,10 @@ def _reported(intervals: pd.DataFrame | None, zero_s: float) -> Arrival | None:
 def deliveries(sockets: pd.DataFrame, delays_s: Mapping[int, float]) -> dict[int, Arrival]:
     """Flow → what its sender knew to have arrived when, in order or not: acknowledged or selectively so.
 
-    A receiver that waits for one lost segment holds what came after it, and then hands out all at once, faster
-    than any link; what has arrived never is. ``delays_s`` is taken off the time at which the sender knew: from
-    the bottleneck to the receiver and back, so that the curve is one of what passed the bottleneck. Flows
-    without samples of their sender are not in it.
+    A receiver that waits for one lost segment holds what came after it, and then hands out all at once,
+    faster than any link; what has arrived never is. ``delays_s`` is taken off the time at which the sender
+    knew: from the bottleneck to the receiver and back, so that the curve is one of what passed the
+    bottleneck. Flows without samples of their sender are not in it.
     """
     own = sockets[(sockets["side"] == "sender") & sockets["bytes_acked"].notna()]
     found: dict[int, Arrival] = {}

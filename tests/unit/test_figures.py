@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from fabbbr.errors import AnalysisError
+from fabbbr.model import Step
+from fabbbr.units import Duration, Rate
 from fabbbr_analysis import figures, references
 from fabbbr_analysis.figures import catalogue, grid, published, sweep, timeline
 from fabbbr_analysis.figures.canvas import ticks_at
@@ -533,6 +535,15 @@ def test_parallel_streams_of_a_flow_are_summed_though_their_clocks_differ_by_mic
         traces(timeline.over_time(each, [cell_id], palette=palette), "bbr1")[0] for each in (f10, two)
     )
     assert list(both.y) == pytest.approx([2 * y for y in one.y])
+
+
+def test_the_bandwidth_estimate_is_drawn_against_every_rate_that_the_bottleneck_has(f10):
+    steps = (Step(at=Duration.parse("30 s"), link="trunk", rate=Rate.parse("10 Mbit/s")),)
+    cells = tuple(cell.model_copy(update={"steps": steps}) for cell in f10.manifest.cells)
+    stepped = synthetic.changed(f10, manifest=f10.manifest.model_copy(update={"cells": cells}))
+    drawn = traces(figures.figure(stepped, "bandwidth_estimate[loss=0.1%]"), "rate of the bottleneck")
+    assert [trace.x[0] for trace in drawn] == [100.0, 10.0]
+    assert [trace.showlegend for trace in drawn] == [True, False]
 
 
 def test_the_bandwidth_estimate_is_drawn_for_bbr_alone_and_rises_from_0_to_1(f10):
