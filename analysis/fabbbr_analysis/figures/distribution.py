@@ -47,8 +47,8 @@ def bandwidth_estimates(run_set: RunSet, cell_ids: Sequence[str], *, palette: Pa
 def queue_delays(run_set: RunSet, cell_ids: Sequence[str], *, palette: Palette) -> go.Figure:
     """Draw the CDF of the time (ms) that data packets stood in a bottleneck's queue, over the whole run.
 
-    Cells with several bottlenecks have a curve for each. Cells whose packets were not timed add nothing: a
-    figure without traces means that none were.
+    One curve for each congestion control and bottleneck of a cell; UDP has none. Cells whose packets were
+    not timed add nothing: a figure without traces means that none were.
     """
     timed = timed_cells(run_set)
     curves = [curve for cell_id in cell_ids if cell_id in timed for curve in _delays(run_set, cell_id)]
