@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
 from math import sqrt
@@ -116,15 +117,23 @@ def crossed(links: Sequence[CellLink], sender: str, receiver: str) -> dict[str, 
 
     The links are a tree; nothing when they do not join the two.
     """
-    ways: dict[str, dict[str, bool]] = {sender: {}}
+    beside: dict[str, list[tuple[str, str, bool]]] = defaultdict(list)
+    for link in links:
+        beside[link.a].append((link.b, link.name, True))
+        beside[link.b].append((link.a, link.name, False))
+    came_from: dict[str, tuple[str, str, bool]] = {}
     waiting = [sender]
     for here in waiting:
-        for link in links:
-            for start, end, forward in ((link.a, link.b, True), (link.b, link.a, False)):
-                if start == here and end not in ways:
-                    ways[end] = {**ways[here], link.name: forward}
-                    waiting.append(end)
-    return ways.get(receiver, {})
+        for there, name, forward in beside[here]:
+            if there != sender and there not in came_from:
+                came_from[there] = (here, name, forward)
+                waiting.append(there)
+    way: list[tuple[str, bool]] = []
+    here = receiver
+    while here in came_from:
+        here, name, forward = came_from[here]
+        way.append((name, forward))
+    return dict(reversed(way))
 
 
 def payload_share(flow: Flow, mtu_bytes: int) -> float:

@@ -77,7 +77,9 @@ def arrivals(
 def _sampled(sockets: pd.DataFrame | None, span: tuple[float, float], total_bytes: float) -> Arrival:
     """The curve begins with nothing and ends with what the receiver says that it got in all."""
     start_s, end_s = span
-    times, counts = (np.empty(0), np.empty(0)) if sockets is None else _curve(sockets)
+    times, counts = np.empty(0), np.empty(0)
+    if sockets is not None:
+        times, counts = _summed(sockets["t_s"], sockets["peer_port"], sockets["bytes_received"])
     inside = (times > start_s) & (times < end_s)
     had = np.concatenate(([0.0], np.minimum(counts[inside], total_bytes), [total_bytes]))
     return Arrival(
@@ -85,11 +87,14 @@ def _sampled(sockets: pd.DataFrame | None, span: tuple[float, float], total_byte
     )
 
 
-def _curve(sockets: pd.DataFrame) -> tuple[Array, Array]:
-    # A connection that is gone keeps what it had: otherwise the sum of several would fall.
-    had = sockets.pivot_table(index="t_s", columns="peer_port", values="bytes_received")
-    total = had.ffill().fillna(0.0).sum(axis=1)
-    return total.index.to_numpy(dtype=np.float64), total.to_numpy(dtype=np.float64)
+def _summed(times: pd.Series, ports: pd.Series, counts: pd.Series) -> tuple[Array, Array]:
+    """Instants and the sum of a counter over connections; one that is gone keeps what it had."""
+    if ports.nunique() > 1:
+        had = pd.DataFrame({"t_s": times, "port": ports, "count": counts})
+        had = had.pivot_table(index="t_s", columns="port", values="count").ffill().fillna(0.0)
+        return had.index.to_numpy(dtype=np.float64), had.sum(axis=1).to_numpy(dtype=np.float64)
+    order = np.argsort(times.to_numpy(dtype=np.float64), kind="stable")
+    return times.to_numpy(dtype=np.float64)[order], counts.to_numpy(dtype=np.float64)[order]
 
 
 def _reported(intervals: pd.DataFrame | None, zero_s: float) -> Arrival | None:
@@ -118,12 +123,8 @@ def deliveries(sockets: pd.DataFrame, delays_s: Mapping[int, float]) -> dict[int
         if rows.empty:
             continue
         arrived = rows["bytes_acked"] + rows["sacked_segments"].fillna(0.0) * rows["mss_bytes"].fillna(0.0)
-        had = rows.assign(arrived=arrived).pivot_table(index="t_s", columns="local_port", values="arrived")
-        total = had.ffill().fillna(0.0).sum(axis=1)
-        found[flow] = Arrival(
-            t_s=total.index.to_numpy(dtype=np.float64) - delay_s,
-            total_bytes=np.maximum.accumulate(total.to_numpy(dtype=np.float64)),
-        )
+        times, counts = _summed(rows["t_s"], rows["local_port"], arrived)
+        found[flow] = Arrival(t_s=times - delay_s, total_bytes=np.maximum.accumulate(counts))
     return found
 
 
