@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fabbbr.backends.base import Backend
+from fabbbr.backends.base import Backend, OwnControl
 from fabbbr.backends.registry import BACKENDS, DEFAULT, clock_of, described, open_backend
 from fabbbr.errors import EnvironmentUnfitError, PlanError, StoreError, UsageError
 from fabbbr.execute import Event, Summary, execute
 from fabbbr.files import LARGEST_RECORD_BYTES, read_own
 from fabbbr.inspection import require_whole_cells
 from fabbbr.job.geography import misfit
-from fabbbr.model import Cell, RunManifest
+from fabbbr.model import Cell, Module, RunManifest
 from fabbbr.plan.opening import Planned, open_plan
 from fabbbr.plan.selector import select
 from fabbbr.spec.experiment import Profile
 from fabbbr.spec.read import describe
-from fabbbr.store import BESIDE, EXPERIMENT, RunFolder, only_writer
+from fabbbr.store import BESIDE, EXPERIMENT, RunFolder, holds, only_writer
 from fabbbr.testbed import ClockKind, Testbed
 from fabbbr.trust import Trust
 from fabbbr.version import __version__
@@ -56,6 +56,10 @@ class Request:
     """Repetitions after which claims are judged, and the run may end; see ``fabbbr.deciding``."""
     deeper: frozenset[str] | None = None
     """Conditions that get more repetitions than the first look has; None: all of them."""
+    ccas: Mapping[str, Path] = field(default_factory=dict)
+    """Name → module of a congestion control that the experiment gets beside its own."""
+    tell: Callable[[str], None] = lambda _: None
+    """Hears what is done before the first cell and takes long."""
     emulate_rtt: bool = False
     """Whether netem adds what the round trips of the slice lack; in a guest there are none to begin with."""
 
@@ -69,6 +73,7 @@ def planned(request: Request) -> Planned:
         overrides=request.overrides,
         repeat=request.repeat,
         trust=request.trust,
+        ccas=request.ccas,
     )
     return plan if request.deeper is None else _only_deeper(plan, request.looks[0], request.deeper)
 
@@ -118,10 +123,32 @@ def carry_out(
     with _opened(request, cells) as backend:
         jobs = _at_once(request.jobs, backend)
         cells = _to_be_had(cells, backend.testbed)
-        with only_writer(run_folder_path(request, plan.experiment.id)):
+        out = run_folder_path(request, plan.experiment.id)
+        _take_in(request, plan, [cell for cell in cells if not holds(out, cell.id)], backend)
+        with only_writer(out):
             folder = open_or_create(request, plan)
             announce(folder, cells, jobs, backend.testbed)
             return folder, execute(folder, cells, backend, jobs=jobs, listen=listen)
+
+
+def _take_in(request: Request, plan: Planned, cells: Sequence[Cell], backend: Backend) -> None:
+    """Have the user's own congestion controls of these cells built and tried.
+
+    Building runs their Makefile, and they run in the kernel of the place: raises UntrustedError for what an
+    experiment file names and nobody said yes to. What the command line names was agreed to by naming it.
+    """
+    uses: dict[str, dict[str, Module]] = {}
+    for module in (flow.module for cell in cells for flow in cell.flows if flow.module is not None):
+        uses.setdefault(module.sha256, {})[module.model_dump_json()] = module
+    named = {place.absolute() for place in request.ccas.values()}
+    controls = []
+    for sha256, ways in uses.items():
+        sources = plan.modules[sha256]
+        if sources.place.absolute() not in named:
+            request.trust.require(sources.place, sources.canonical, kind="module")
+        controls.append(OwnControl(sources=sources, uses=tuple(ways.values())))
+    if controls:
+        backend.take_in(controls, request.tell)
 
 
 def carry_out_in_guest(
@@ -253,6 +280,7 @@ def open_or_create(request: Request, plan: Planned) -> RunFolder:
         backend=request.backend,
         clock=_clock(request),
         overrides=request.overrides,
+        ccas=tuple(f"{name}={place}" for name, place in request.ccas.items()),
         claims=tuple(plan.experiment.claims),
         looks=looks,
         cells=tuple(cells.values()),
@@ -318,12 +346,14 @@ def run(  # noqa: PLR0913 - the notebook's face of the command line: one keyword
     only: str | None = None,
     out: str | Path | None = None,
     overrides: Sequence[str] = (),
+    ccas: Mapping[str, str | Path] | None = None,
     trust: bool = False,
 ) -> RunSet:
     """Run an experiment (or continue it) and return its results: DataFrames, figures and a report.
 
-    ``trust`` lets a slice file that is not bundled, which is Python, run: an experiment file that you did not
-    write may name one. Without it UntrustedError is raised, unless you said yes to it at a terminal before.
+    ``ccas`` are congestion controls of your own, as ``{"mine": "./tcp_mine"}``. ``trust`` lets a slice file
+    that is not bundled, which is Python, and a module run: an experiment file that you did not write may name
+    one. Without it UntrustedError is raised, unless you said yes to it at a terminal before.
 
     Examples
     --------
@@ -337,6 +367,7 @@ def run(  # noqa: PLR0913 - the notebook's face of the command line: one keyword
         seed=seed,
         repeat=repeat,
         overrides=tuple(overrides),
+        ccas={name: Path(place) for name, place in (ccas or {}).items()},
         only=only,
         out=Path(out) if out is not None else None,
         jobs=jobs,

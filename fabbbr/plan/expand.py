@@ -16,6 +16,7 @@ from fabbbr.model import Cell, Flow
 from fabbbr.physics import end_of
 from fabbbr.plan.link_traces import Trace
 from fabbbr.plan.resolve import wire
+from fabbbr.sources import Sources
 from fabbbr.spec.experiment import Condition, Experiment, SliceChoice
 from fabbbr.topology import Topology
 from fabbbr.units import NANOSECONDS_PER_SECOND, Duration
@@ -34,19 +35,20 @@ def cells(
     *,
     seed: int,
     traces: Mapping[str, Trace] | None = None,
+    modules: Mapping[str, Sources] | None = None,
 ) -> tuple[Cell, ...]:
     """All cells, in the order of execution.
 
     Blocks are repetitions, so that a run that is cut short holds whole blocks; inside a block the conditions
     are shuffled by ``seed``, so that drift does not fall on one of them. ``traces`` holds the files that
-    ``path.trace`` names. Raises PlanError naming the condition that does not fit its topology, and when all
-    cells together have more parts than anybody could run.
+    ``path.trace`` names, ``modules`` the sources that ``cca`` does. Raises PlanError naming the condition
+    that does not fit its topology, and when all cells together have more parts than anybody could run.
     """
     conditions: list[Cell] = []
     parts = 0
     for condition in experiment.conditions:
         trace = (traces or {}).get(condition.setup.path.trace or "")
-        conditions.append(_in_condition(experiment, condition, topology_of, trace))
+        conditions.append(_in_condition(experiment, condition, topology_of, trace, modules or {}))
         parts += _parts(conditions[-1]) * experiment.repeat
         if parts > limits.PARTS:
             message = (
@@ -71,13 +73,14 @@ def _in_condition(
     condition: Condition,
     topology_of: Callable[[SliceChoice], Topology],
     trace: Trace | None,
+    modules: Mapping[str, Sources],
 ) -> Cell:
     """The cell of a condition, its repetition and seed still to come."""
     setup = condition.setup
     name = condition.id or experiment.id
     try:
         topology = topology_of(setup.slice)
-        wiring = wire(setup, topology, trace=trace)
+        wiring = wire(setup, topology, trace=trace, modules=modules)
     except (PlanError, SpecError) as error:
         message = f"{experiment.id}: {f'{condition.id}: ' if condition.id else ''}{error}"
         raise type(error)(message) from error

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from fabbbr import bundled, files, limits
+from fabbbr import bundled, files, limits, sources
 from fabbbr.errors import SpecError
 from fabbbr.model import Cell
 from fabbbr.plan import definitions, expand, link_traces
 from fabbbr.plan.link_traces import Trace
+from fabbbr.sources import Sources
 from fabbbr.spec import read
 from fabbbr.spec.experiment import Experiment, Profile, SliceChoice
 from fabbbr.topology import Topology
@@ -27,9 +28,11 @@ class Planned:
     """The file, as it stands."""
     experiment: Experiment
     cells: tuple[Cell, ...]
+    modules: dict[str, Sources] = field(default_factory=dict)
+    """Digest → the sources of a congestion control that some cell runs."""
 
 
-def open_plan(
+def open_plan(  # noqa: PLR0913 - one keyword per thing that a request says of the plan
     name: str,
     *,
     seed: int,
@@ -37,23 +40,41 @@ def open_plan(
     overrides: Sequence[str] = (),
     repeat: int | None = None,
     trust: Trust | None = None,
+    ccas: Mapping[str, Path] | None = None,
 ) -> Planned:
     """Read the experiment of this bundled name or path, with its slices and traces, and plan it.
 
     ``trust`` decides whether a slice file of the user's own may run (default: when that was agreed before).
+    ``ccas`` holds modules of congestion controls that the experiment gets beside its own, by name.
     Raises UsageError when there is no such experiment, UntrustedError when a slice file may not run,
     SpecError for mistakes in its files, PlanError when it does not fit its topology.
     """
     path = bundled.find("experiments", name)
     text = read_text(path)
-    experiment = read.parse(text, source=str(path), profile=profile, overrides=overrides, repeat=repeat)
+    experiment = read.parse(
+        text,
+        source=str(path),
+        profile=profile,
+        overrides=overrides,
+        repeat=repeat,
+        ccas={called: str(place.absolute()) for called, place in (ccas or {}).items()},
+    )
+    modules = _modules(experiment, path.parent)
     cells = expand.cells(
         experiment,
         _Slices(path.parent, trust or Trust()),
         seed=seed,
         traces=_traces(experiment, path.parent),
+        modules=modules,
     )
-    return Planned(source_name=name, text=text, experiment=experiment, cells=cells)
+    run = {flow.module.sha256 for cell in cells for flow in cell.flows if flow.module is not None}
+    return Planned(
+        source_name=name,
+        text=text,
+        experiment=experiment,
+        cells=cells,
+        modules={one.sha256: one for one in modules.values() if one.sha256 in run},
+    )
 
 
 class _Slices:
@@ -69,6 +90,14 @@ class _Slices:
         if key not in self._built:
             self._built[key] = definitions.load(choice, beside=self._beside, trust=self._trust)
         return self._built[key]
+
+
+def _modules(experiment: Experiment, beside: Path) -> dict[str, Sources]:
+    """What the conditions name, by its place as written."""
+    setups = [condition.setup for condition in experiment.conditions]
+    chosen = (setup.module_of(group) for setup in setups for group in setup.flows)
+    named = dict.fromkeys(choice.module for choice in chosen if choice is not None)
+    return {place: sources.read(beside / place) for place in named}
 
 
 def _traces(experiment: Experiment, beside: Path) -> dict[str, Trace]:

@@ -9,17 +9,18 @@ acknowledgements on the bottlenecks, on their way back.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from fabbbr import limits
 from fabbbr.errors import PlanError
 from fabbbr.foreign import listed, shown
-from fabbbr.model import AckAggregation, Bottleneck, CellLink, Flow, LinkTrace, Loss, Step
+from fabbbr.model import AckAggregation, Bottleneck, CellLink, Flow, LinkTrace, Loss, Module, Step
 from fabbbr.plan.link_traces import Trace
+from fabbbr.sources import Sources
 from fabbbr.spec.contradictions import FASTEST_RATE, SLOWEST_RATE
-from fabbbr.spec.experiment import FlowGroup, Setup, StepSetup
+from fabbbr.spec.experiment import FlowGroup, ModuleChoice, Setup, StepSetup
 from fabbbr.suggest import did_you_mean
 from fabbbr.topology import Link, Pair, Topology
 from fabbbr.units import (
@@ -60,6 +61,7 @@ class _Ground:
     setup: Setup
     topology: Topology
     assigned: tuple[_Assigned, ...]
+    modules: Mapping[str, Sources]
 
     @property
     def frame_bytes(self) -> int:
@@ -113,10 +115,21 @@ def round_trip(route: tuple[Link, ...], delays: dict[str, Duration]) -> Duration
     return Duration(2 * sum(delays[link.name].ns for link in route if link.name in delays))
 
 
-def wire(setup: Setup, topology: Topology, *, trace: Trace | None = None) -> Wiring:
-    """Resolve ``setup`` on ``topology``; raise PlanError where they do not fit."""
+def wire(
+    setup: Setup,
+    topology: Topology,
+    *,
+    trace: Trace | None = None,
+    modules: Mapping[str, Sources] | None = None,
+) -> Wiring:
+    """Resolve ``setup`` on ``topology``; raise PlanError where they do not fit.
+
+    ``modules`` holds the sources that ``cca`` names, by their places as written.
+    """
     _check_link_names(setup, topology)
-    ground = _Ground(setup=setup, topology=topology, assigned=tuple(_assign(setup, topology)))
+    ground = _Ground(
+        setup=setup, topology=topology, assigned=tuple(_assign(setup, topology)), modules=modules or {}
+    )
     delays, rates = _delays(ground), _rates(ground, trace)
     _check_crossings(ground, rates)
     _check_round_trips(ground, delays)
@@ -336,7 +349,35 @@ def _flow(ground: _Ground, index: int, flow: _Assigned, delays: dict[str, Durati
         rtt=round_trip(ground.route(flow), delays),
         implementation=None if group.whose == "mainline" else group.whose,
         profile=group.own_profile,
+        module=_module(ground, group),
     )
+
+
+def _module(ground: _Ground, group: FlowGroup) -> Module | None:
+    choice = ground.setup.module_of(group)
+    if choice is None:
+        return None
+    sources = ground.modules.get(choice.module)
+    if sources is None:
+        message = f"cca: {shown(choice.module)} was not read; pass its sources to the plan"
+        raise PlanError(message)
+    return Module(sha256=sources.sha256, kernel_name=_kernel_name(choice, sources), params=choice.params)
+
+
+def _kernel_name(choice: ModuleChoice, sources: Sources) -> str:
+    if choice.name is not None:
+        return choice.name
+    names = tuple(dict.fromkeys(named.name for named in sources.names))
+    if len(names) == 1:
+        return names[0]
+    if names:
+        message = f"cca: {choice.module} registers {listed(names)}; say which: name: {names[0]}"
+        raise PlanError(message)
+    message = (
+        f'cca: no struct tcp_congestion_ops of {choice.module} has .name = "…" written out; say what it is: '
+        f"name: {choice.called}"
+    )
+    raise PlanError(message)
 
 
 def _buffer_bytes(ground: _Ground, key: str, buffer: QueueSize, rate: Rate, rtt: Duration) -> int:

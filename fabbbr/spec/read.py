@@ -7,7 +7,7 @@ asked for, so that a slip in ``full:`` shows today and not on the day of the lon
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, TypeVar
@@ -37,7 +37,7 @@ from fabbbr.spec.document import (
     scalars,
     substitute,
 )
-from fabbbr.spec.experiment import PROFILES, Condition, Experiment, Header, Profile, Setup
+from fabbbr.spec.experiment import OWN_CCAS, PROFILES, Condition, Experiment, Header, Profile, Setup
 from fabbbr.spec.explain import messages, unknown_key
 
 HEADER_KEYS = tuple(Header.model_fields)
@@ -56,12 +56,14 @@ def parse(
     profile: Profile = "default",
     overrides: Sequence[str] = (),
     repeat: int | None = None,
+    ccas: Mapping[str, str] | None = None,
 ) -> Experiment:
     """Read an experiment.
 
     ``source`` names the text in messages. A profile that the file does not define equals the default.
     ``overrides`` are ``key.path=value`` or ``axis=value,value`` and apply after the profile, as does
-    ``repeat``. Raises SpecError with one line per mistake, UsageError when an override itself is malformed.
+    ``repeat``. ``ccas`` (name → place of a module) are congestion controls that the experiment gets beside
+    its own. Raises SpecError with one line per mistake, UsageError when an override itself is malformed.
     """
     root, problems = compose(text, source=source)
     if not isinstance(root, Table):
@@ -73,12 +75,12 @@ def parse(
     resolved: dict[tuple[str, bool], tuple[Experiment | None, list[Problem]]] = {}
     experiment = None
     for name in PROFILES:
-        overridden = bool(overrides) and name == profile
+        overridden = bool(overrides or ccas) and name == profile
         reading = (name if name in root.entries else "default", overridden)
         if reading not in resolved:  # a profile that the file does not define is the default once more
             table = in_profile(root, name)
             resolved[reading] = _resolve(
-                apply_overrides(table, overrides) if overridden else table, name, root
+                _with_ccas(apply_overrides(table, overrides), ccas or {}) if overridden else table, name, root
             )
             problems.extend(_said_of(name, resolved[reading][1], known=problems))
         if name == profile:
@@ -159,6 +161,46 @@ def apply_overrides(table: Table, overrides: Sequence[str]) -> Table:
     return table
 
 
+def _with_ccas(table: Table, ccas: Mapping[str, str]) -> Table:
+    """The experiment with these modules to choose from.
+
+    One that nothing names goes on the axes that ``cca`` is taken from; UsageError where there is none.
+    """
+    for name, place in ccas.items():
+        source = f"--cca {name}={place}"
+        module = Scalar(text=place, place=Place(source=source))
+        table = _set(table, [OWN_CCAS, name, "module"], module, source)
+        axes = {axis: node for axis, node in _axes_of_ccas(table) if isinstance(node, Items)}
+        chosen = {scalar.text for node in axes.values() for _, scalar in scalars(node)}
+        if name in chosen | {scalar.text for scalar in _ccas_of_flows(table)}:
+            continue
+        if not axes:
+            message = (
+                f"--cca {name}: nothing runs it, for this experiment does not vary its congestion control; "
+                f"name the flows that should, e.g. --set flows.0.cca={name}"
+            )
+            raise UsageError(message)
+        for axis, node in axes.items():
+            more = Scalar(text=name, place=Place(source=source))
+            table = _with_axis(table, axis, replace(node, nodes=(*node.nodes, more))) or table
+    return table
+
+
+def _ccas_of_flows(table: Table) -> Iterator[Scalar]:
+    """What stands for the congestion control of each group."""
+    flows = table.entries.get("flows")
+    for group in flows.nodes if isinstance(flows, Items) else ():
+        cca = group.entries.get("cca") if isinstance(group, Table) else None
+        if isinstance(cca, Scalar):
+            yield cca
+
+
+def _axes_of_ccas(table: Table) -> Iterator[tuple[str, Node]]:
+    """The axes that congestion controls are taken from, with their values."""
+    wanted = {scalar.reference for scalar in _ccas_of_flows(table)}
+    return ((axis, node) for axis, node in axis_nodes(table.entries.get("vary")) if axis in wanted)
+
+
 def _override_value(text: str, source: str) -> Node:
     try:
         node, problems = compose(text.strip(), source=source)
@@ -236,8 +278,10 @@ class _Resolving:
         self.problems.append(Problem(place=found.place, key=key, message=message))
 
     def model(self, kind: type[_Model], table: Table) -> _Model | None:
+        own = table.entries.get(OWN_CCAS)
+        context = {OWN_CCAS: tuple(own.entries) if isinstance(own, Table) else ()}
         try:
-            return kind.model_validate(plain(table))
+            return kind.model_validate(plain(table), context=context)
         except ValidationError as error:
             for loc, message in islice(messages(error, kind), limits.MISTAKES_LOOKED_FOR):
                 self.wrong(loc, message, root=table)

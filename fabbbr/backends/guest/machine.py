@@ -82,6 +82,8 @@ class Watch:
     """Wall seconds for which the virtual clock may stand once there is a heartbeat; where it can be read."""
     progress: Callable[[float], None]
     cancelled: threading.Event
+    where: Callable[[int], str] = lambda _: ""
+    """What can be said of where the guest of this process id hangs."""
 
 
 def boot(machine: Machine, work: Path, watch: Watch, keeper: Keeper) -> float:
@@ -224,7 +226,7 @@ def _watch(process: subprocess.Popen[bytes], clock_address: int | None, work: Pa
         why = _hopeless(watch, now - started, clock_stands_s, beats.stands_s(now))
         if why is not None:
             place = f"at {_seconds(beats.value)} of its own clock"
-            message = f"the guest was ended {place}: {why} (see raw/console.log)"
+            message = f"the guest was ended {place}: {why}{watch.where(process.pid)} (see raw/console.log)"
             raise GuestError(message)
 
 
