@@ -319,12 +319,27 @@ def _require_same(existing: RunManifest, request: Request, plan: Planned) -> Non
             f"repetitions {existing.looks[0]}, or choose another --out"
         )
         raise StoreError(message)
+    changed = next(filter(None, (_changed_module(old_cells.get(cell.id), cell) for cell in plan.cells)), None)
+    if changed is not None:
+        message = (
+            f"{place} holds cells of {changed}: a changed source is another condition; choose another --out, "
+            "and fabbbr compare sets the two side by side"
+        )
+        raise StoreError(message)
     if different:
         message = (
             f"{place} holds a run with another {', '.join(different)}; "
             "choose another --out, or remove the folder to start over"
         )
         raise StoreError(message)
+
+
+def _changed_module(before: Cell | None, now: Cell) -> str | None:
+    """Which module of a cell was of other sources before; None when none was."""
+    for old, new in zip(before.flows if before is not None else (), now.flows, strict=False):
+        if old.module is not None and new.module is not None and old.module.sha256 != new.module.sha256:
+            return f"{new.cca} of other sources ({old.module.sha256[:16]}, now {new.module.sha256[:16]})"
+    return None
 
 
 def open_runs(paths: Sequence[Path]) -> list[RunSet]:

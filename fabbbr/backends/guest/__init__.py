@@ -19,7 +19,7 @@ from fabbbr.backends.guest.module.shelf import Shelf
 from fabbbr.backends.guest.runtime import sweep
 from fabbbr.backends.keeper import Keeper
 from fabbbr.backends.tools import tool_versions, tools_found
-from fabbbr.errors import EnvironmentUnfitError, ModuleUnfitError
+from fabbbr.errors import EnvironmentUnfitError, GuestError, ModuleUnfitError
 from fabbbr.job.records import Job
 from fabbbr.testbed import REAL_TIME, VIRTUAL_TIME, ClockKind, Kernel, Testbed
 
@@ -74,19 +74,19 @@ class GuestBackend:
         job = task.job.model_copy(update={"environment": wakeups.environment(self.testbed.clock)})
         (task.work / JOB).write_text(job.model_dump_json(), encoding="utf-8")
         machine = self._machine(task, job)
-        wall_s = boot(
-            machine,
-            task.work,
-            Watch(
-                wall_limit_s=task.wall_limit_s,
-                stall_limit_s=_STALL_LIMIT_S,
-                spin_limit_s=_SPIN_LIMIT_S + _START_S * len(job.flows),
-                progress=task.progress,
-                cancelled=task.cancelled,
-                where=partial(self._shelf.where, task.work, job.modules),
-            ),
-            self._keeper,
+        watch = Watch(
+            wall_limit_s=task.wall_limit_s,
+            stall_limit_s=_STALL_LIMIT_S,
+            spin_limit_s=_SPIN_LIMIT_S + _START_S * len(job.flows),
+            progress=task.progress,
+            cancelled=task.cancelled,
+            where=partial(self._shelf.where, task.work, job.modules),
         )
+        try:
+            wall_s = boot(machine, task.work, watch, self._keeper)
+        except GuestError as error:
+            message = f"{error}{self._shelf.broke(task.work, job.modules)}"
+            raise GuestError(message) from error
         clock_s = read_outcome(task.work)
         return Report(wall_s=wall_s, clock_s=clock_s, options=self._options(machine, job))
 

@@ -22,11 +22,14 @@ _TOO_LONG = re.compile(
     re.MULTILINE,
 )
 _NEAR = re.compile(r"near initialization for ['‘][^'’]*?\.(\w+)['’]")
-_UNDEFINED = re.compile(r'modpost: "(\w+)" \[[^\]]*\] undefined!')
-_GPL = re.compile(r"modpost: GPL-incompatible module \S+ uses GPL-only symbol '(\w+)'")
-_NO_LICENCE = re.compile(r"modpost: missing MODULE_LICENSE\(\)")
-_SPACE = re.compile(r"modpost: module \S+ uses symbol (\w+) from namespace (\w+)")
+# The words of modpost are others from Linux 7 on: the second of each pair.
+_UNDEFINED = re.compile(r"""modpost: (?:"(\w+)" \[[^\]]*\]|\S+: symbol '(\w+)') undefined!""")
+_GPL = re.compile(r"modpost: (?:\S+: )?GPL-incompatible module (?:\S+ )?uses GPL-only symbol '(\w+)'")
+_TWICE = re.compile(r"modpost: \S+: '?(?:symbol ')?(\w+)' exported twice")
+_NO_LICENCE = re.compile(r"modpost: (?:\S+: )?missing MODULE_LICENSE\(\)")
+_SPACE = re.compile(r"modpost: (?:module \S+|\S+: module) uses symbol '?(\w+)'? from namespace '?(\w+)")
 _IMPLICIT = re.compile(r"implicit declaration of function ['‘](\w+)['’]")
+_ALSO_CALLED = re.compile(r" \{aka [^}]*\}")
 _NO_FILE = re.compile(r"(\S+): No such file or directory")
 _NO_MEMBER = re.compile(r"has no member named ['‘](\w+)['’]")
 _REPLACED = {
@@ -123,7 +126,7 @@ def _in_output(output: str, sources: Sources, against: Against) -> Iterator[Comp
         following = output[error.end() :].partition(" error: ")[0]
         yield Complaint(
             place=sources.place_of(error["file"], int(error["line"])),
-            reason=f"does not compile for Linux {against.release}: {error['said']}",
+            reason=f"does not compile for Linux {against.release}: {_ALSO_CALLED.sub('', error['said'])}",
             remedy=_remedy_of_compiler(error["said"], following, against),
         )
     yield from _of_modpost(output, sources, against)
@@ -165,11 +168,19 @@ def _of_modpost(output: str, sources: Sources, against: Against) -> Iterator[Com
     linux = f"Linux {against.release}"
     undefined = _UNDEFINED.search(output)
     if undefined is not None:
-        has = "does not export" if undefined[1] in against.known else "has no"
+        symbol = undefined[1] or undefined[2]
+        has = "does not export" if symbol in against.known else "has no"
         yield Complaint(
-            place=_line_of(undefined[1], sources),
-            reason=f"needs {undefined[1]}, and {linux} as the guest has it {has} {undefined[1]}",
+            place=_line_of(symbol, sources),
+            reason=f"needs {symbol}, and {linux} as the guest has it {has} {symbol}",
             remedy="do without it, or copy what it does into the module",
+        )
+    twice = _TWICE.search(output)
+    if twice is not None:
+        yield Complaint(
+            place=_line_of(twice[1], sources),
+            reason=f"exports {twice[1]}, which {linux} exports itself",
+            remedy="remove its EXPORT_SYMBOL lines: nothing else uses them",
         )
     gpl = _GPL.search(output)
     if gpl is not None:

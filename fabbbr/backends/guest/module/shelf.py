@@ -13,7 +13,7 @@ from typing import Any
 from fabbbr.backends.base import OwnControl, Report, Task
 from fabbbr.backends.guest.kernel.build import GuestKernel
 from fabbbr.backends.guest.module.build import BuiltModule, build_module, cached_module, require_parameters
-from fabbbr.backends.guest.module.places import Places, loaded_at, where_is
+from fabbbr.backends.guest.module.places import Places, loaded_at, oops_in, where_is
 from fabbbr.backends.guest.module.tree import EXPECTED_S, cached_tree, kernel_tree
 from fabbbr.backends.guest.module.trial import try_out
 from fabbbr.files import write_atomically
@@ -73,10 +73,20 @@ class Shelf:
 
     def where(self, work: Path, digests: Iterable[str], pid: int) -> str:
         """Where in a module the guest of a hanging cell is; empty when it is in none."""
-        stack = where_is(pid) if (addresses := loaded_at(work)) else ()
+        return self._in_module(work, digests, where_is(pid)) if loaded_at(work) else ""
+
+    def broke(self, work: Path, digests: Iterable[str]) -> str:
+        """Where in a module a guest broke that is over; empty when it did in none."""
+        console = work / "raw" / "console.log"
+        oops = oops_in(console.read_text(encoding="utf-8", errors="replace")) if console.exists() else None
+        return self._in_module(work, digests, (oops.instruction,)) if oops is not None else ""
+
+    def _in_module(self, work: Path, digests: Iterable[str], addresses: Iterable[int | None]) -> str:
+        """The first of the addresses that is in a module."""
+        stack, loaded = tuple(addresses), loaded_at(work)
         for digest in digests:
             places = Places(self._built[digest].debug_file)
-            found = (places.place(each, addresses[digest]) for each in stack if digest in addresses)
+            found = (places.place(each, loaded[digest]) for each in stack if digest in loaded)
             place = next((one for one in found if one is not None), None)
             if place is not None:
                 return f"; it is in {place.function}() ({self._sources[digest].place_of(*place.line)})"
