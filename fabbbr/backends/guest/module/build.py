@@ -93,6 +93,7 @@ def build_module(sources: Sources, kernel: GuestKernel, tree: Path) -> BuiltModu
     root = modules_folder()
     root.mkdir(parents=True, exist_ok=True)
     with (
+        kernel_build.only_one_builder(root, lambda *_: None),
         kernel_build.folder_in(kernel_build.workshop_for(root)) as work,
         kernel_build.folder_in(root) as shelf,
     ):
