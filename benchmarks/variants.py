@@ -8,6 +8,9 @@ Usage: python benchmarks/variants.py EDIT[,EDIT…] EXP --out DIR [--set KEY=VAL
     iw=N            initial window of N segments
     window=BYTES    largest receive and send window, grown by autotuning
     cubic.NAME=N    parameter of the kernel's CUBIC, such as cubic.hystart=0
+    loss-both       the loss on the way of the acknowledgements too
+    fq              the queueing discipline fq at every host, with its own defaults
+    timer=TIME      fq with timers that are at most so late, such as 4ms for a kernel of 250 Hz
     none            no edit: the cells as they are
 
 A certificate refuses what it was not asked for, so cells with an edit may be uncertified; they are printed
@@ -20,17 +23,17 @@ import argparse
 import dataclasses
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 HOME = Path(__file__).parent.parent
 sys.path[:0] = [str(HOME), str(HOME / "analysis")]
 
-from fabbbr import execute
+from fabbbr import execute, run
 from fabbbr.job.build import prepare
 from fabbbr.job.expected import Prepared
 from fabbbr.job.records import Command, Job
-from fabbbr.laboratory import run
 from fabbbr.model import Cell
 from fabbbr.testbed import Testbed
 
@@ -41,6 +44,10 @@ _HTB = (
     r"qdisc add dev \1 root handle 1: htb default 3\n"
     r"class add dev \1 parent 1: classid 1:3 htb rate \2\n"
     r"qdisc add dev \1 parent 1:3 handle 2: bfifo limit \3"
+)
+_LOSS = re.compile(r"netem limit \d+ delay \S+ (loss random \S+)")
+_BARE_NETEM = re.compile(
+    r"(qdisc (?:add|change) dev \S+ root handle 1: netem limit \d+ delay \S+)$", re.MULTILINE
 )
 _NETEMS = re.compile(
     r"qdisc (add|change) dev (\S+) root handle 1: netem limit \d+ delay ([\d.]+)us\n"
@@ -64,6 +71,26 @@ def way_back(job: Job) -> Job:
         )
 
     return _in_tc(job, lambda text: _NETEMS.sub(moved, text))
+
+
+def loss_both(job: Job) -> Job:
+    """Lose acknowledgements as data."""
+
+    def both(text: str) -> str:
+        loss = _LOSS.search(text)
+        return text if loss is None else _BARE_NETEM.sub(rf"\1 {loss[1]}", text)
+
+    return _in_tc(job, both)
+
+
+def fair_queue(*options: str) -> Edit:
+    """Pace at the hosts' interfaces, as distributions of many hosts have it, and not in TCP itself."""
+    return _on_hosts("tc", "qdisc", "replace", "dev", "HOST-eth0", "root", "fq", *options)
+
+
+def late_timers(time: str) -> Edit:
+    """Pace by timers that may be late, so that what is due comes in bursts."""
+    return fair_queue("timer_slack", time)
 
 
 def tso(segments: str) -> Edit:
@@ -95,8 +122,19 @@ def edit_of(word: str) -> Edit:
     name, _, value = word.partition("=")
     if name.startswith("cubic."):
         return cubic(name.removeprefix("cubic."), value)
-    plain = {"none": lambda job: job, "htb": htb, "way-back": way_back}
-    with_value = {"tso": tso, "iw": initial_window, "window": window}
+    plain = {
+        "none": lambda job: job,
+        "htb": htb,
+        "way-back": way_back,
+        "loss-both": loss_both,
+        "fq": fair_queue(),
+    }
+    with_value = {
+        "tso": tso,
+        "iw": initial_window,
+        "window": window,
+        "timer": late_timers,
+    }
     if name not in plain | with_value:
         sys.exit(f"{word}: no such edit; see --help")
     return plain[name] if name in plain else with_value[name](value)
@@ -114,13 +152,32 @@ def _in_tc(job: Job, change: Callable[[str], str]) -> Job:
 
 
 def _on_hosts(*argv: str) -> Edit:
-    """Run a command on every host after all others."""
+    """Run a command on every host after all others; HOST is its name."""
 
     def edited(job: Job) -> Job:
-        more = (Command(node=node.name, argv=argv) for node in job.nodes if node.kind == "host")
+        hosts = [node.name for node in job.nodes if node.kind == "host"]
+        more = (Command(node=host, argv=tuple(w.replace("HOST", host) for w in argv)) for host in hosts)
         return job.model_copy(update={"configure": (*job.configure, *more)})
 
     return edited
+
+
+@contextmanager
+def edited(edits: Sequence[Edit]) -> Iterator[None]:
+    """Every job that is prepared meanwhile has the edits."""
+
+    def prepared_with_edits(cell: Cell, testbed: Testbed) -> Prepared:
+        prepared = prepare(cell, testbed)
+        job = prepared.job
+        for edit in edits:
+            job = edit(job)
+        return dataclasses.replace(prepared, job=job)
+
+    execute.prepare = prepared_with_edits  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        execute.prepare = prepare  # type: ignore[attr-defined]
 
 
 def main() -> None:
@@ -134,18 +191,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     asked = parser.parse_args()
 
-    def prepared_with_edits(cell: Cell, testbed: Testbed) -> Prepared:
-        prepared = prepare(cell, testbed)
-        job = prepared.job
-        for edit in asked.edits:
-            job = edit(job)
-        return dataclasses.replace(prepared, job=job)
-
-    execute.prepare = prepared_with_edits  # type: ignore[attr-defined]
-    found = run(
-        asked.experiment, repeat=asked.repeat, overrides=asked.overrides, only=asked.only, jobs=asked.jobs,
-        out=asked.out,
-    )  # fmt: skip
+    with edited(asked.edits):
+        found = run(
+            asked.experiment, repeat=asked.repeat, overrides=asked.overrides, only=asked.only,
+            jobs=asked.jobs, out=asked.out,
+        )  # fmt: skip
     cells = found.runs.assign(mbps=found.runs["goodput_bps"] / 1e6)
     shown = cells.groupby("condition")["mbps"].agg(["mean", "std", "count"])
     print(shown.round(2).to_string())

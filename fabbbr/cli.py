@@ -23,7 +23,8 @@ from fabbbr.version import __version__
 STATUSES = """\
 Exit statuses: 0 done; 1 unexpected; 2 usage; 3 a mistake in an experiment file; 4 the plan does not fit; 5 this machine
 lacks something; 6 a tool broke; 7 a run folder is damaged or cannot be written, or standard output cannot; 8 raw output
-cannot be read; 9 analysis impossible; 10 some cells failed or were not certified; 130 interrupted.
+cannot be read; 9 analysis impossible; 10 some cells failed or were not certified;
+11 a run is worse than its base; 130 interrupted.
 """  # noqa: E501
 UNEXPECTED = 1
 INTERRUPTED = 130
@@ -206,7 +207,7 @@ def _add_experiment_commands(commands: argparse._SubParsersAction[argparse.Argum
         commands, "experiments", "experiments", "list the bundled experiments, show one, or copy one to edit"
     )
     experiments.add_argument("action", choices=("list", "show", "copy"), nargs="?", default="list")
-    experiments.add_argument("name", nargs="?", help="a bundled experiment").completer = _experiment_names  # type: ignore[attr-defined]
+    experiments.add_argument("name", nargs="?", help="a bundled experiment").completer = _bundled_names  # type: ignore[attr-defined]
     experiments.add_argument(
         "--to", type=Path, metavar="FILE", help="where copy writes (default: ./NAME.yaml)"
     )
@@ -305,7 +306,7 @@ def _add_cell_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="KEY=VALUE",
         help="change a key of the experiment, as in path.rate='1 Gbit/s'; may be given again",
-    )
+    ).completer = _keys  # type: ignore[attr-defined]
     parser.add_argument(
         "--cca",
         dest="ccas",
@@ -323,7 +324,30 @@ def _add_cell_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--only", metavar="SELECTOR", help="axis=value[,axis=value…], or a glob over cell ids"
+    ).completer = _axis_values  # type: ignore[attr-defined]
+
+
+def _add_gate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    gate = _command(
+        commands, "gate", "gate", "whether a run is worse than its base, by the exit status: for CI"
     )
+    gate.add_argument("base", type=Path, metavar="BASE", help="the run folder to measure against")
+    gate.add_argument("--against", type=Path, metavar="RUN", required=True, help="the run to be judged")
+    gate.add_argument(
+        "--budget",
+        type=float,
+        default=0.001,
+        metavar="P",
+        help="chance of any false alarm in the whole table (default: 0.001)",
+    )
+    gate.add_argument(
+        "--tolerance",
+        type=float,
+        default=0.01,
+        metavar="R",
+        help="relative change that nobody minds (default: 0.01)",
+    )
+    _json(gate)
 
 
 def _add_result_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -332,19 +356,87 @@ def _add_result_commands(commands: argparse._SubParsersAction[argparse.ArgumentP
     report.add_argument("runs", nargs="+", type=Path, metavar="DIR")
     report.add_argument("--to", type=Path, metavar="DIR", help="where to write (default: the first run)")
     _json(report)
+    _add_paper_commands(commands)
     claims = _command(
         commands, "claims", "results", "the scoreboard: what the papers claim, judged by your runs"
     )
-    claims.add_argument("runs", nargs="*", type=Path, metavar="DIR", help="default: every run below ./runs")
+    claims.add_argument(
+        "runs", nargs="*", type=Path, metavar="DIR", help="runs, or folders of runs (default: ./runs)"
+    )
     claims.add_argument("--all", action="store_true", help="also list the claims that your runs cannot judge")
     _json(claims)
     compare = _command(commands, "compare", "results", "what changed between two runs, with intervals")
     compare.add_argument("runs", nargs=2, type=Path, metavar="DIR")
     compare.add_argument("--to", type=Path, metavar="DIR", help="also write an HTML page there")
     _json(compare)
+    _add_gate(commands)
     verify = _command(commands, "verify", "results", "check all of a run against its digests")
     verify.add_argument("runs", nargs="+", type=Path, metavar="DIR")
     _json(verify)
+
+
+def _add_paper_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    figure = _command(
+        commands, "figure", "figure", "a figure of a run as a file for a paper; without a name: list them"
+    )
+    figure.add_argument("run", type=Path, metavar="RUN", help="run folder")
+    figure.add_argument("name", nargs="?", metavar="NAME", help="of the figure").completer = _figure_names  # type: ignore[attr-defined]
+    figure.add_argument(
+        "--to", type=Path, metavar="FILE", help="a .pdf, .svg or .png (default: NAME.pdf here)"
+    )
+    figure.add_argument("--all", type=Path, metavar="DIR", help="write every figure and a page of thumbnails")
+    figure.add_argument("--format", choices=("pdf", "svg", "png"), help="of --all (default: pdf)")
+    figure.add_argument(
+        "--width", default="column", metavar="W", help="as 84mm, column (3.3in, default) or page (7in)"
+    )
+    figure.add_argument("--height", metavar="H", help="default: what suits the width")
+    figure.add_argument("--title", metavar="TEXT", help="above the figure (default: none)")
+    figure.add_argument(
+        "--caption",
+        action="store_true",
+        help="write the caption beside the file, as .txt and as LaTeX; without --to: print it",
+    )
+    _where_cells(figure)
+    _json(figure)
+    table = _command(
+        commands, "table", "table", "the conditions of a run with their intervals, as a table for a paper"
+    )
+    table.add_argument("run", type=Path, metavar="RUN", help="run folder")
+    table.add_argument(
+        "--format", choices=("latex", "markdown", "csv"), help="default: by --to, else markdown"
+    )
+    table.add_argument("--to", type=Path, metavar="FILE", help="a .tex, .md or .csv (default: print it)")
+    table.add_argument("--metrics", metavar="M,M", help="as goodput,rtt (default: the usual ones)")
+    table.add_argument("--title", metavar="TEXT", help="of the caption (default: the experiment's)")
+    _where_cells(table)
+    _json(table)
+    cite = _command(
+        commands,
+        "cite",
+        "table",
+        "BibTeX of a run with its digest, of the paper that it reruns, and of fabbbr",
+    )
+    cite.add_argument("run", type=Path, metavar="RUN", help="run folder")
+    cite.add_argument("--to", type=Path, metavar="FILE", help="a .bib (default: print it)")
+    _json(cite)
+
+
+def _where_cells(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--where",
+        metavar="SELECTOR",
+        help="axis=value[,axis=value…], as rtt=100ms, or a glob over cell ids",
+    )
+
+
+def _figure_names(*, parsed_args: argparse.Namespace, **_: object) -> list[str]:
+    from fabbbr_analysis.figures import figure_names
+    from fabbbr_analysis.runset import RunSet
+
+    try:
+        return figure_names(RunSet.open(parsed_args.run))
+    except FabbbrError:  # a folder that is no run, or not yet: there is nothing to complete
+        return []
 
 
 def _add_slice_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -502,7 +594,25 @@ def _definition_names(**_: object) -> list[str]:
     return list(bundled.names("slices"))
 
 
-def _experiment_names(**_: object) -> list[str]:
+def _experiment_names(prefix: str, **_: object) -> list[str]:
+    from fabbbr.commands.completion import experiments
+
+    return experiments(prefix)
+
+
+def _axis_values(prefix: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
+    from fabbbr.commands.completion import selectors
+
+    return selectors(prefix, parsed_args.experiment)
+
+
+def _keys(prefix: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
+    from fabbbr.commands.completion import keys
+
+    return keys(prefix, parsed_args.experiment)
+
+
+def _bundled_names(**_: object) -> list[str]:
     from fabbbr import bundled
 
     return list(bundled.names("experiments"))

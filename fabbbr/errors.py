@@ -8,13 +8,33 @@ from __future__ import annotations
 
 import errno
 import os
+import traceback
+from collections.abc import Mapping
 from typing import ClassVar
+
+_ROOMS = ("fabbbr", "fabbbr_analysis")
 
 
 class FabbbrError(Exception):
     """Base of all deliberate errors; ``exit_status`` is what the command line returns."""
 
     exit_status: ClassVar[int] = 1
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython and notebooks show instead of a stack of our insides: whose call it was, and why.
+
+        A plain Python shows the whole stack, and so does ``%debug`` in a notebook.
+        """
+        calls = traceback.walk_tb(self.__traceback__)
+        inside = (number for number, (frame, _) in enumerate(calls) if _is_ours(frame.f_globals))
+        first = next(inside, None)
+        stack = traceback.extract_tb(self.__traceback__, limit=first)
+        where = [f"{stack[-1].line}  (line {stack[-1].lineno})"] if first and stack[-1].line else []
+        return [*where, f"{type(self).__name__}: {self}"]
+
+
+def _is_ours(names: Mapping[str, object]) -> bool:
+    return str(names.get("__name__", "")).partition(".")[0] in _ROOMS
 
 
 class UsageError(FabbbrError):
@@ -99,6 +119,12 @@ class CellsFailedError(FabbbrError):
     """The run ended, but some cells failed or were not certified."""
 
     exit_status = 10
+
+
+class RegressionError(FabbbrError):
+    """A run is worse than the base that it was compared with."""
+
+    exit_status = 11
 
 
 _REMEDIES: dict[int, tuple[type[FabbbrError], str]] = {

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import BinaryIO
 
 from fabbbr.errors import FabbbrError, SpecError, StoreError, refusal
 from fabbbr.foreign import inline
@@ -132,12 +132,12 @@ def refuse_link(path: Path) -> None:
 
 def write_atomically(
     path: Path,
-    text: str,
+    text: str | bytes,
     *,
     mode: int | None = None,
     remedy: str = "free some space or choose another --out",
 ) -> None:
-    """Replace ``path`` by ``text``; after a crash it holds the old text or the new, never half of it.
+    """Replace ``path`` by ``text``; after a crash it holds the old bytes or the new, never half of them.
 
     ``mode`` (default: what the umask leaves of 666) is that of the file from its first byte on. Raises
     StoreError, with ``remedy``, when it cannot be written.
@@ -146,7 +146,7 @@ def write_atomically(
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         with _new(partial, mode) as file:
-            file.write(text)
+            file.write(text.encode() if isinstance(text, str) else text)
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
@@ -157,11 +157,11 @@ def write_atomically(
         raise StoreError(message) from error
 
 
-def _new(path: Path, mode: int | None) -> TextIO:
+def _new(path: Path, mode: int | None) -> BinaryIO:
     """A file that was not there; what a killed process of the same number left, or a link, is taken away."""
     path.unlink(missing_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    file = os.fdopen(os.open(path, flags, 0o666 if mode is None else mode), "w", encoding="utf-8")
+    file = os.fdopen(os.open(path, flags, 0o666 if mode is None else mode), "wb")
     if mode is not None:
         os.fchmod(file.fileno(), mode)  # whatever the umask took away
     return file

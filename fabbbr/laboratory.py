@@ -10,16 +10,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fabbbr.backends.base import Backend, OwnControl
+from fabbbr.backends.base import Backend, OwnControl, require_jobs
 from fabbbr.backends.registry import BACKENDS, DEFAULT, clock_of, described, open_backend
 from fabbbr.errors import EnvironmentUnfitError, PlanError, StoreError, UsageError
 from fabbbr.execute import Event, Summary, execute
 from fabbbr.files import LARGEST_RECORD_BYTES, read_own
+from fabbbr.foreign import listed
 from fabbbr.inspection import require_whole_cells
+from fabbbr.job.captures import misfit as cannot_capture
 from fabbbr.job.geography import misfit
 from fabbbr.model import Cell, Module, RunManifest
 from fabbbr.plan.opening import Planned, open_plan
 from fabbbr.plan.selector import select
+from fabbbr.record import differences
 from fabbbr.spec.experiment import Profile
 from fabbbr.spec.read import describe
 from fabbbr.store import BESIDE, EXPERIMENT, RunFolder, holds, only_writer
@@ -28,9 +31,10 @@ from fabbbr.trust import Trust
 from fabbbr.version import __version__
 
 if TYPE_CHECKING:
-    from fabbbr_analysis.runset import RunSet
+    from fabbbr_analysis.run import Run
 
 DEFAULT_SEED = 1
+LARGEST_SEED = 2**63 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +70,8 @@ class Request:
 
 def planned(request: Request) -> Planned:
     """The plan of the whole experiment; ``only`` does not shorten it."""
+    require_seed(request.seed)
+    require_jobs(request.jobs)
     plan = open_plan(
         request.experiment,
         seed=request.seed,
@@ -225,7 +231,7 @@ def _opened(request: Request, cells: Sequence[Cell]) -> AbstractContextManager[B
 
 def _to_be_had(cells: Sequence[Cell], testbed: Testbed) -> tuple[Cell, ...]:
     """Those whose round trips the network has, or netem can add; PlanError when none is."""
-    against = {cell.id: misfit(cell, testbed) for cell in cells}
+    against = {cell.id: misfit(cell, testbed) or cannot_capture(cell, testbed) for cell in cells}
     fit = tuple(cell for cell in cells if against[cell.id] is None)
     if cells and not fit:
         message = f"none of {len(cells)} cells fits: {against[cells[0].id]}"
@@ -241,10 +247,10 @@ def _require_rights_to_own_files() -> None:
         raise EnvironmentUnfitError(message)
 
 
-def require_jobs(jobs: int | None) -> None:
-    """Raise UsageError for a number of cells at a time that makes no sense; None leaves it to the place."""
-    if jobs is not None and jobs < 1:
-        message = f"--jobs {jobs}: at least one cell must run at a time"
+def require_seed(seed: int) -> None:
+    """Raise UsageError for a seed that is negative or that tables cannot hold."""
+    if not 0 <= seed <= LARGEST_SEED:
+        message = f"--seed {seed}: give a whole number from 0 to {LARGEST_SEED}"
         raise UsageError(message)
 
 
@@ -299,7 +305,7 @@ def _require_same(existing: RunManifest, request: Request, plan: Planned) -> Non
     place = run_folder_path(request, plan.experiment.id)
     old_cells = {cell.id: cell for cell in existing.cells}
     different = [
-        what
+        f"{what} {old} there, {new} asked"
         for what, old, new in (
             ("experiment", existing.experiment.get("id"), plan.experiment.id),
             ("seed", existing.seed, request.seed),
@@ -308,9 +314,11 @@ def _require_same(existing: RunManifest, request: Request, plan: Planned) -> Non
         )
         if old != new
     ]
-    different += [
-        f"cell {cell.id}" for cell in plan.cells if cell.id in old_cells and old_cells[cell.id] != cell
-    ][:1]
+    other = [cell for cell in plan.cells if cell.id in old_cells and old_cells[cell.id] != cell]
+    if other and not different:
+        said = listed(list(differences(old_cells[other[0].id], other[0])), most=4, separator="; ")
+        more = f" (and {len(other) - 1} more cells)" if len(other) > 1 else ""
+        different = [f"cell {other[0].id}: {said}{more}"]
     if request.looks and existing.looks not in ((), request.looks):
         said = ", ".join(map(str, existing.looks))
         message = (
@@ -328,8 +336,8 @@ def _require_same(existing: RunManifest, request: Request, plan: Planned) -> Non
         raise StoreError(message)
     if different:
         message = (
-            f"{place} holds a run with another {', '.join(different)}; "
-            "choose another --out, or remove the folder to start over"
+            f"{place} holds another run: {'; '.join(different)}. "
+            "Choose another --out, or remove the folder to start over"
         )
         raise StoreError(message)
 
@@ -342,51 +350,8 @@ def _changed_module(before: Cell | None, now: Cell) -> str | None:
     return None
 
 
-def open_runs(paths: Sequence[Path]) -> list[RunSet]:
+def open_runs(paths: Sequence[str | Path]) -> list[Run]:
     """Open run folders for analysis, making their tables where they are missing."""
-    from fabbbr_analysis.runset import RunSet
+    from fabbbr_analysis.run import Run
 
-    return [RunSet.open(path) for path in paths]
-
-
-def run(  # noqa: PLR0913 - the notebook's face of the command line: one keyword per option
-    experiment: str,
-    *,
-    backend: str = DEFAULT,
-    clock: ClockKind | None = None,
-    repeat: int | None = None,
-    quick: bool = False,
-    seed: int = DEFAULT_SEED,
-    jobs: int | None = None,
-    only: str | None = None,
-    out: str | Path | None = None,
-    overrides: Sequence[str] = (),
-    ccas: Mapping[str, str | Path] | None = None,
-    trust: bool = False,
-) -> RunSet:
-    """Run an experiment (or continue it) and return its results: DataFrames, figures and a report.
-
-    ``ccas`` are congestion controls of your own, as ``{"mine": "./tcp_mine"}``. ``trust`` lets a slice file
-    that is not bundled, which is Python, and a module run: an experiment file that you did not write may name
-    one. Without it UntrustedError is raised, unless you said yes to it at a terminal before.
-
-    Examples
-    --------
-    ``run("cardwell_f10", quick=True, repeat=2).runs``
-    """
-    request = Request(
-        experiment=experiment,
-        backend=backend,
-        clock=clock,
-        profile="quick" if quick else "default",
-        seed=seed,
-        repeat=repeat,
-        overrides=tuple(overrides),
-        ccas={name: Path(place) for name, place in (ccas or {}).items()},
-        only=only,
-        out=Path(out) if out is not None else None,
-        jobs=jobs,
-        trust=Trust(anything=trust),
-    )
-    folder, _ = carry_out(request, announce=lambda *_: None, listen=lambda _: None)
-    return open_runs([folder.path])[0]
+    return [Run.open(Path(path)) for path in paths]

@@ -43,6 +43,9 @@ STEPS = 100_000
 OPPORTUNITIES = 1_000_000
 """Of a trace that is followed packet by packet: 100 Mbit/s for two minutes."""
 
+SIZES = 1_000_000
+"""Of flows, in one file."""
+
 PARTS = 2_000_000
 """Hosts, switches, links, flows and steps of all cells together, and traces by the hundred characters:
 ``run.json`` holds each of them."""
@@ -50,5 +53,11 @@ PARTS = 2_000_000
 TRACE_BYTES = 64_000_000
 """Of all traces of an experiment: 10 million opportunities, a gigabit per second for two minutes."""
 
+CAPTURE_BYTES = 4 << 30
+"""Memory that all captures of a cell take while it runs: a minute at 500 Mbit/s, at both ends of a link."""
+
 MISTAKES_LOOKED_FOR = 1000
 MISTAKES_SHOWN = 50
+
+GUESSES = 50
+"""Conditions with a mistake of whose other values is asked whether they could be meant."""

@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from fabbbr.quantity import BitRate, ByteSize, Share, Span
+from fabbbr.quantity import BitRate, ByteSize, PerSecond, Share, Span
 from fabbbr.record import FileRecord, Record
 from fabbbr.testbed import ClockKind, Testbed
-from fabbbr.units import ETHERNET_HEADER_BYTES
+from fabbbr.units import ETHERNET_HEADER_BYTES, NANOSECONDS_PER_SECOND, UDP_IPV4_HEADER_BYTES, Duration
 
 FORMAT_VERSION = 3
 """Of run folders; raised when an older reader could misunderstand a newer folder. From 2 on run.json and the
@@ -37,6 +37,10 @@ Implementation = Literal["mainline", "fabbbr", "google"]
 kernel built from Google's tree."""
 BbrProfile = Literal["v1", "v1cap3", "v2alpha", "draft01", "v3"]
 """Which set of constants the module fab_bbr runs."""
+
+
+QueueDelay = Literal["samples", "packets"]
+"""How the delay of bottleneck queues is known: from the senders' RTT samples alone, or of every packet."""
 
 
 class Loss(FileRecord):
@@ -133,12 +137,54 @@ class Module(Record):
     """Parameters that it is loaded with."""
 
 
+class Datagrams(Record):
+    """What a flow of UDP sends, whatever becomes of it."""
+
+    rate: BitRate
+    """Of Ethernet frames, as the rate of a link is."""
+    packet_bytes: int
+    """Of an IP packet."""
+
+    @property
+    def payload_bytes(self) -> int:
+        """Of each datagram."""
+        return self.packet_bytes - UDP_IPV4_HEADER_BYTES
+
+    @property
+    def gap_ns(self) -> float:
+        """From one datagram to the next."""
+        frame_bits = 8 * (self.packet_bytes + ETHERNET_HEADER_BYTES)
+        return frame_bits * NANOSECONDS_PER_SECOND / self.rate.bps
+
+    def count_in(self, duration: Span) -> int:
+        """Datagrams that leave within ``duration``, the first at its beginning."""
+        frame_bits = 8 * (self.packet_bytes + ETHERNET_HEADER_BYTES)
+        return -(-duration.ns * self.rate.bps // (frame_bits * NANOSECONDS_PER_SECOND))
+
+
+class Video(FileRecord):
+    """A paced video: its receiver asks for a chunk whenever its buffer has room for one."""
+
+    bitrate: BitRate = Field(examples=["4 Mbit/s"])
+    """At which it plays, in bit/s of payload."""
+    chunk: Span = Duration(2 * NANOSECONDS_PER_SECOND)
+    """How long a chunk plays, in s or ms."""
+    buffer: Span = Duration(10 * NANOSECONDS_PER_SECOND)
+    """How much play the receiver has room for, in s or ms."""
+
+    @property
+    def chunk_bytes(self) -> int:
+        """Of each chunk; a fraction of a byte is cut."""
+        return self.bitrate.bps * self.chunk.ns // (8 * NANOSECONDS_PER_SECOND)
+
+
 class Flow(Record):
     """One sender and its receiver, iperf3 or the agent's own. ``sender`` is where the data comes from."""
 
     index: int
     group: str
-    cca: str
+    cca: str | None
+    """None for UDP."""
     sender: str
     receiver: str
     streams: int = 1
@@ -146,9 +192,17 @@ class Flow(Record):
     duration: Span | None = None
     size: ByteSize | None = None
     """Bytes per flow to send instead of a duration."""
+    at_random: bool = False
+    """Whether it came at random, with others of its group."""
+    udp: Datagrams | None = None
+    """None for TCP."""
+    video: Video | None = None
+    """None for what is sent as fast as may be."""
     pacing: BitRate | None = None
     maxrate: BitRate | None = None
     """Of the ``fq`` that its sending host has; all flows of a host share it. None for a host without one."""
+    direction: Literal["forward", "reverse"] = "forward"
+    """``reverse`` when its data crosses a bottleneck from ``b`` to ``a``."""
     rtt: Span
     """Propagation round trip of the path of this flow."""
     implementation: Implementation | None = None
@@ -157,6 +211,42 @@ class Flow(Record):
     """Of fabbbr's own BBR; None for everything else."""
     module: Module | None = None
     """None for what the place has of itself."""
+
+    @property
+    def of_iperf3(self) -> bool:
+        """Whether iperf3 sends and receives it; programs of the agent do all else."""
+        return self.duration is not None and self.udp is None and self.video is None
+
+
+class Arrivals(Record):
+    """A group of flows that came at random, each with a size of its own; they are among the flows."""
+
+    group: str
+    rate: PerSecond
+    sizes: str
+    """As the experiment file says, as in ``pareto, mean 100 kB, shape 1.2``."""
+    start: Span
+    duration: Span
+    """Within which they start."""
+
+
+class Ping(Record):
+    """Echo requests beside the flows, from the agent's own program: what a small packet waits.
+
+    Injected loss spares them, so one without an answer was dropped in a queue.
+    """
+
+    index: int
+    group: str
+    sender: str
+    receiver: str
+    interval: Span
+    """From one request to the next, answered or not."""
+    start: Span
+    duration: Span | None = None
+    """None: until the last flow is over, which also ends one that has a duration."""
+    rtt: Span
+    """Propagation round trip of the path."""
 
 
 class Step(Record):
@@ -167,6 +257,15 @@ class Step(Record):
     rate: BitRate | None = None
     rtt: Span | None = None
     buffer_bytes: int | None = None
+
+
+class LinkCapture(FileRecord):
+    """A link whose packets are kept, at both of its ends."""
+
+    link: str = Field(examples=["trunk"])
+    """Name of the link."""
+    bytes: Literal["headers", "full"] = "headers"
+    """``headers``: the first 94 bytes of each frame, which hold all that Ethernet, IPv4 and TCP say."""
 
 
 class Host(Record):
@@ -199,6 +298,8 @@ class Cell(Record):
     switches: tuple[Switch, ...]
     links: tuple[CellLink, ...]
     flows: tuple[Flow, ...]
+    arrivals: tuple[Arrivals, ...] = ()
+    pings: tuple[Ping, ...] = ()
     steps: tuple[Step, ...] = ()
     mtu_bytes: int = 1500
     offloads: bool = False
@@ -207,6 +308,24 @@ class Cell(Record):
     sample_period: Span
     warm_up: Span
     """Left out of steady-state metrics, never of whole-run ones."""
+    captures: tuple[LinkCapture, ...] = ()
+    """Links whose packets are kept."""
+    queue_delay: QueueDelay = "samples"
+
+    @property
+    def traffic(self) -> tuple[Flow | Ping, ...]:
+        """All that goes from one host to another."""
+        return (*self.flows, *self.pings)
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """Sender and receiver of all traffic, each pair once; those of flows first."""
+        return tuple(dict.fromkeys((one.sender, one.receiver) for one in self.traffic))
+
+    @property
+    def talking(self) -> tuple[str, ...]:
+        """The hosts that send or receive anything, each once."""
+        return tuple(dict.fromkeys(host for pair in self.pairs for host in pair))
 
     @property
     def bottlenecks(self) -> dict[str, Bottleneck]:

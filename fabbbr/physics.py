@@ -1,11 +1,13 @@
-"""What physics alone decides: bursts, losses, CUBIC's window, and when a flow that fills its link is over."""
+"""What physics alone decides: bursts, losses, CUBIC's window, which links a flow crosses, what they carry."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import pairwise
 from math import sqrt
 
-from fabbbr.model import CellLink, Flow, Loss
+from fabbbr.model import Cell, CellLink, Flow, Loss, Step
 from fabbbr.units import NANOSECONDS_PER_SECOND, Duration, Rate
 
 
@@ -71,10 +73,72 @@ def cubic_window_segments(*, rtt_s: float, loss: float) -> float:
 
 
 def end_of(flows: Sequence[Flow], links: Sequence[CellLink]) -> Duration:
-    """When the last flow ends; flows with a size are taken to use the slowest bottleneck one by one."""
+    """When the last flow ends; flows with a size are taken to use the slowest bottleneck one by one.
+
+    In the order of their starts: it is idle while all that have started are over.
+    """
     rate = min(link.bottleneck.rate for link in links if link.bottleneck is not None)
     timed = [flow.start.ns + flow.duration.ns for flow in flows if flow.duration is not None]
-    sized = [flow for flow in flows if flow.size is not None]
-    bits = sum(8 * flow.size.bytes for flow in sized if flow.size is not None)
-    last_start = max((flow.start.ns for flow in sized), default=0)
-    return Duration(max([*timed, last_start + bits * NANOSECONDS_PER_SECOND // rate.bps]))
+    sized = sorted((flow.start.ns, flow.size.bytes) for flow in flows if flow.size is not None)
+    busy_from = bits = end = 0
+    for start, size in sized:
+        if start > end:
+            busy_from, bits = start, 0
+        bits += 8 * size
+        end = busy_from + bits * NANOSECONDS_PER_SECOND // rate.bps
+    return Duration(max([*timed, end]))
+
+
+def capacity_bytes(cell: Cell, link: str, end: Duration) -> float:
+    """What the bottleneck of ``link`` can send until ``end``: the integral of its rate, steps included."""
+    changes = [(Duration(0), cell.bottlenecks[link].rate)]
+    changes += [(step.at, step.rate) for step in cell.steps if step.link == link and step.rate is not None]
+    until = [at for at, _ in changes[1:]] + [end]
+    bits = sum(rate.bps * max(stop.ns - at.ns, 0) for (at, rate), stop in zip(changes, until, strict=True))
+    return bits / (8 * NANOSECONDS_PER_SECOND)
+
+
+def crossed(links: Sequence[CellLink], sender: str, receiver: str) -> dict[str, bool]:
+    """Name of each link between two hosts, in order → whether data crosses it from ``a`` to ``b``.
+
+    The links are a tree; nothing when they do not join the two.
+    """
+    ways: dict[str, dict[str, bool]] = {sender: {}}
+    waiting = [sender]
+    for here in waiting:
+        for link in links:
+            for start, end, forward in ((link.a, link.b, True), (link.b, link.a, False)):
+                if start == here and end not in ways:
+                    ways[end] = {**ways[here], link.name: forward}
+                    waiting.append(end)
+    return ways.get(receiver, {})
+
+
+class RateOverTime:
+    """The rate of a bottleneck as its steps change it; seconds from the start of the first flow."""
+
+    def __init__(self, link: CellLink, steps: Sequence[Step]) -> None:
+        if link.bottleneck is None:
+            message = f"link {link.name} has no rate"
+            raise ValueError(message)
+        changes = {
+            step.at.seconds: step.rate.bps
+            for step in sorted(steps, key=lambda step: step.at)
+            if step.link == link.name and step.rate is not None
+        }
+        self.since_s = (0.0, *changes)
+        self.bps = (link.bottleneck.rate.bps, *changes.values())
+
+    def at(self, t_s: float) -> int:
+        """Bit/s from ``t_s`` on."""
+        return self.bps[max(bisect_right(self.since_s, t_s) - 1, 0)]
+
+    def most(self, start_s: float, end_s: float) -> int:
+        """The highest rate [bit/s] between two instants."""
+        first, last = bisect_right(self.since_s, start_s) - 1, bisect_right(self.since_s, end_s)
+        return max(self.bps[max(first, 0) : max(last, 1)])
+
+    def bits(self, start_s: float, end_s: float) -> float:
+        """What it can serve between two instants."""
+        edges = [start_s, *(at_s for at_s in self.since_s if start_s < at_s < end_s), max(end_s, start_s)]
+        return sum((end - start) * self.at(start) for start, end in pairwise(edges))

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, InstanceOf, PlainSerializer, WithJsonSchem
 from pydantic_core import PydanticCustomError
 
 from fabbbr.errors import UnitError
-from fabbbr.units import Duration, QueueSize, Rate, Ratio, Size
+from fabbbr.units import Duration, Frequency, QueueSize, Rate, Ratio, Size
 
 
 def _reader(kind: type[Any]) -> BeforeValidator:
@@ -46,6 +46,7 @@ Span = Annotated[
     _json("100 ms", r"^[\d.eE+-]+ *(ns|us|µs|ms|s|min|h)$"),
 ]
 ByteSize = Annotated[InstanceOf[Size], _reader(Size), _AS_TEXT, _json("250 kB", r"^[\d.eE+]+ *([kMGT]i?)?B$")]
+PerSecond = Annotated[InstanceOf[Frequency], _reader(Frequency), _AS_TEXT, _json("5 /s", r"^[\d.eE+-]+ */s$")]
 Share = Annotated[InstanceOf[Ratio], _reader(Ratio), _AS_TEXT, _json("0.1 %", r"^[\d.eE+-]+ *(%|ppm|ppb)?$")]
 Buffer = Annotated[
     InstanceOf[QueueSize],

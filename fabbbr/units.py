@@ -175,6 +175,31 @@ class Size(_Quantity):
         return self.base
 
 
+class Frequency(_Quantity):
+    """How often something happens; ``base`` is times in a million seconds.
+
+    >>> str(Frequency.parse("2.5 /s")), Frequency.parse("0.1 /s").per_s
+    ('2.5 /s', 0.1)
+    """
+
+    kind = "frequency"
+    example = "5 /s"
+    units = {"/s": Fraction(10**6)}
+    canonical = ("/s",)
+
+    @classmethod
+    def _exact(cls, value: Fraction, text: str) -> Self:
+        if value.denominator != 1:
+            message = f"{text!r} is finer than a millionth per second; nothing is rounded"
+            raise UnitError(message)
+        return super()._exact(value, text)
+
+    @property
+    def per_s(self) -> float:
+        """Times in a second."""
+        return self.base / 10**6
+
+
 class Ratio(_Quantity):
     """A dimensionless share such as a loss rate; ``base`` counts parts in 10^12.
 
@@ -194,6 +219,9 @@ class Ratio(_Quantity):
 
     @classmethod
     def _exact(cls, value: Fraction, text: str) -> Self:
+        if value == 10**12 and _split(text, cls.kind)[1] == "":
+            message = f"{text!r} may mean 1 % or all of it; write '1 %' or '100 %'"
+            raise UnitError(message)
         if value > 10**12:
             message = f"{text!r}: a ratio cannot exceed 100 %"
             raise UnitError(message)
@@ -261,6 +289,9 @@ class QueueSize:
 ETHERNET_HEADER_BYTES = 14
 TCP_IPV4_HEADER_BYTES = 52
 """IPv4 (20) + TCP (20) + timestamps option (12): what Linux sends by default."""
+
+UDP_IPV4_HEADER_BYTES = 28
+"""IPv4 (20) + UDP (8)."""
 
 
 def bdp_bytes(rate: Rate, rtt: Duration) -> Fraction:

@@ -33,6 +33,7 @@ from fabbbr.model import (
 from fabbbr.store import RunFolder
 from fabbbr.units import Duration, Rate, Ratio, bdp_bytes
 from fabbbr_analysis.runset import RunSet
+from fabbbr_analysis.tables.columns import GROUPS
 
 CAPACITY_SHARE = 0.956
 SEGMENT_BYTES = 1448
@@ -92,7 +93,7 @@ def run_set(plan: Plan, folder: Path, *, seed: int = 1, period_s: float = 0.5, g
     manifest = _manifest(plan, cells, seed)
     store = RunFolder.create(folder, manifest, f"id: {plan.experiment}\n")
     tables: dict[str, list[pd.DataFrame]] = {"sockets": [], "queues": [], "intervals": []}
-    runs, flows = [], []
+    runs, flows, groups = [], [], []
     for cell in cells:
         stored = manifest_of(plan, cell)
         store.begin(cell.id)
@@ -100,11 +101,12 @@ def run_set(plan: Plan, folder: Path, *, seed: int = 1, period_s: float = 0.5, g
         row = _run_row(plan, cell, stored, random, gain=gain)
         runs.append(row)
         flows.append(_flow_row(cell, row))
+        groups += _group_rows(cell, row)
         for name, frame in _samples(cell, row, random, period_s).items():
             tables[name].append(frame)
     frame = pd.DataFrame(runs)
     frames = {name: pd.concat(parts, ignore_index=True) for name, parts in tables.items()}
-    frames |= {"cells": frame, "runs": frame, "flows": pd.DataFrame(flows)}
+    frames |= {"cells": frame, "runs": frame, "flows": pd.DataFrame(flows), "groups": pd.DataFrame(groups)}
     return RunSet.from_frames(frames, experiment=plan.experiment, path=folder, manifest=manifest)
 
 
@@ -113,6 +115,7 @@ def changed(original: RunSet, *, manifest: RunManifest | None = None, **frames: 
     before = {
         "cells": original.cells,
         "flows": original.flows,
+        "groups": original.groups,
         "intervals": original.intervals,
         "runs": original.runs,
         "sockets": original.sockets(),
@@ -318,11 +321,32 @@ def _flow_row(cell: Cell, row: Mapping[str, Any]) -> dict[str, Any]:
         "sender": flow.sender,
         "receiver": flow.receiver,
         "streams": 1,
+        "implementation": None,
         "start_s": 0.0,
         "receiver_zero_s": 0.0,
+        "received_bytes": row["goodput_bps"] / 8 * row["duration_s"],
+        "sent_bytes": row["throughput_bps"] / 8 * row["duration_s"],
+        "receiver_s": row["duration_s"],
+        "sender_s": row["duration_s"],
         "outcome": "completed",
         "error": None,
     }
+
+
+def _group_rows(cell: Cell, row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Every phase has the goodput of the whole run."""
+    end_s, warm_up_s = row["duration_s"], row["warm_up_s"]
+    phases = [("whole run", 0.0, end_s), ("start-up", 0.0, warm_up_s), ("steady state", warm_up_s, end_s)]
+    for number, (name, start_s, until_s) in enumerate(phases):
+        yield {field.name: None for field in GROUPS} | {
+            "cell_id": cell.id, "phase": number, "phase_name": name, "phase_start_s": start_s,
+            "phase_end_s": until_s, "begins_with": "warm-up" if number == 2 else "start",
+            "group": cell.flows[0].group, "cca": cell.flows[0].cca, "n_flows": 1, "sized": False,
+            "received_bytes": int(row["goodput_bps"] / 8 * (until_s - start_s)),
+            "active_s": until_s - start_s,
+            "goodput_bps": row["goodput_bps"], "goodput_per_flow_bps": row["goodput_bps"],
+            "rtt_median_s": row["rtt_median_s"], "retransmit_ratio": row["retransmit_ratio"],
+        }  # fmt: skip
 
 
 def _samples(

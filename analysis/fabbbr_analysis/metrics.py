@@ -2,22 +2,24 @@
 
 Pure functions over the tables of ``docs/run-folder.md``. What cannot be known is None: a flow without
 a receiver's count makes the goodput of its cell unknown, not smaller. Whole-run values cover the time
-from the first flow's start to the last one's end, start-up included, as the papers report; steady
-state starts at the cell's warm-up.
+in which at least one flow ran, start-up included, as the papers report; steady state starts at the cell's
+warm-up. No rate of several flows is a sum of theirs: each counts seconds of its own, which need not coincide.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from fabbbr.model import Cell, CellLink
+from fabbbr.model import Cell, CellLink, Flow
+from fabbbr.physics import crossed
 from fabbbr.units import TCP_IPV4_HEADER_BYTES, goodput_ceiling
+from fabbbr_analysis.arrivals import Arrival, arrivals, union_s, zeros_s
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -37,29 +39,35 @@ class CellTables(Protocol):
     def sockets(self) -> pd.DataFrame: ...
     @property
     def queues(self) -> pd.DataFrame: ...
+    @property
+    def packets(self) -> pd.DataFrame: ...
+    @property
+    def pings(self) -> pd.DataFrame: ...
 
 
 def of_cell(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
     """Compute the metric columns of table ``runs`` for one cell; the units are in their names."""
     flows = tables.flows
-    span_s = _span_s(flows, "receiver_s")
+    arrived = list(arrivals(flows, tables.intervals, tables.sockets).values())
     bottleneck = _during(queue_of(tables.queues, cell.trunk), _zero_s(flows), _end_s(flows))
-    goodput_bps = _rate_bps(_complete_sum(flows, "received_bytes"), span_s)
     sized = flows[flows["flow"].isin([flow.index for flow in cell.flows if flow.size is not None])]
     return {
-        "goodput_bps": goodput_bps,
-        "goodput_steady_bps": steady_goodput_bps(flows, tables.intervals, warm_up_s=cell.warm_up.seconds),
-        "throughput_bps": _rate_bps(_complete_sum(flows, "sent_bytes"), _span_s(flows, "sender_s")),
+        "goodput_bps": together_bps(flows, "received_bytes", "receiver_s"),
+        "goodput_steady_bps": steady_goodput_bps(arrived, warm_up_s=cell.warm_up.seconds),
+        "throughput_bps": together_bps(flows, "sent_bytes", "sender_s"),
         "link_rate_bps": link_rate_bps(bottleneck),
-        "utilisation": utilisation(goodput_bps, cell),
+        "utilisation": utilisation(flows, cell),
         **_retransmission(flows, tables.sockets, cell),
         **_round_trip(tables.sockets, cell),
+        **_sojourn(tables.packets, cell),
+        **_pinged(tables.pings, flows),
         **_occupancy(bottleneck, cell),
         "queue_drops": drops(queue_of(tables.queues, cell.trunk)),
         "injected_drops": drops(tables.queues[tables.queues["role"] == "loss"]),
         "jain_flows": jain_of_flows(flows),
         "jain_groups": jain_of_groups(flows),
         "convergence_s": convergence_s(flows, tables.intervals),
+        **_by_direction(tables, cell),
         "completion_mean_s": _complete(sized, "completion_s", np.mean),
         "completion_max_s": _complete(sized, "completion_s", np.max),
     }
@@ -68,34 +76,90 @@ def of_cell(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
 # Throughput
 
 
-def utilisation(goodput_bps: float | None, cell: Cell) -> float | None:
-    """Goodput over what TCP payload can fill of the bottleneck: rate × (MTU - 52) / (MTU + 14).
+def together_bps(flows: pd.DataFrame, counted: str, lasted: str) -> float | None:
+    """Bytes of all flows over the seconds in which at least one ran [bit/s]; None when one's are unknown.
 
-    A ratio; None when the rate changes while the flows run, or when flows in
-    both directions have a queue each.
+    ``counted`` and ``lasted`` are the columns of the bytes and of the seconds. Where the zero of a report is
+    not known, the flow may have begun at its start and ended as late as the others' zeros allow.
     """
-    if goodput_bps is None or cell.bottleneck.both_directions:
+    total, ends = _complete_sum(flows, counted), flows[lasted].astype("float64")
+    if total is None or ends.isna().any():
         return None
-    if any(step.rate is not None for step in cell.steps) or cell.bottleneck.trace is not None:
-        return None
-    capacity_bps = cell.bottleneck.rate.bps * goodput_ceiling(cell.mtu_bytes)
-    return float(goodput_bps / capacity_bps)
+    starts, zeros = (flows[name].astype("float64") for name in ("start_s", "receiver_zero_s"))
+    late_s = (zeros - starts).max()
+    latest = zeros.fillna(starts + (0.0 if pd.isna(late_s) else max(late_s, 0.0)))
+    seconds = union_s(zip(zeros_s(flows), latest + ends, strict=True))
+    return 8 * total / seconds if seconds > 0 else None
 
 
-def steady_goodput_bps(flows: pd.DataFrame, intervals: pd.DataFrame, *, warm_up_s: float) -> float | None:
+def utilisation(flows: pd.DataFrame, cell: Cell) -> float | None:
+    """Goodput through the bottleneck over what TCP payload can fill of it: rate × (MTU - 52) / (MTU + 14).
+
+    A ratio; None when the rate changes while the flows run, when flows in both directions have a queue each,
+    or when some flow is of UDP, whose headers are shorter. Flows that do not cross the first bottleneck are
+    none of its load.
+    """
+    if cell.bottleneck.both_directions:
+        return None
+    return _share_of_rate(flows, cell, [flow for flow in cell.flows if crosses(cell, flow, cell.trunk)])
+
+
+def _share_of_rate(flows: pd.DataFrame, cell: Cell, some: Sequence[Flow]) -> float | None:
+    """Goodput of some flows over what TCP payload can fill of the first bottleneck."""
+    if cell.bottleneck.trace is not None or any(flow.udp is not None for flow in some):
+        return None
+    if any(step.rate is not None for step in cell.steps):
+        return None
+    there = flows[flows["flow"].isin([flow.index for flow in some])]
+    goodput_bps = together_bps(there, "received_bytes", "receiver_s")
+    if goodput_bps is None:
+        return None
+    return goodput_bps / (cell.bottleneck.rate.bps * goodput_ceiling(cell.mtu_bytes))
+
+
+def crosses(cell: Cell, flow: Flow, link: CellLink) -> bool:
+    """Whether the data of ``flow`` goes over ``link`` from ``a`` to ``b``."""
+    return crossed(cell.links, flow.sender, flow.receiver).get(link.name, False)
+
+
+def _by_direction(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
+    """Goodput [bit/s] and utilisation each way, and the queue of the way back [bytes].
+
+    A way on which no flow sends has None. The backlog of the way back is None, too, where several interfaces
+    share it.
+    """
+    found: dict[str, float | int | None] = {}
+    for name in ("forward", "reverse"):
+        sent = [flow for flow in cell.flows if flow.direction == name]
+        flows = tables.flows[tables.flows["flow"].isin([flow.index for flow in sent])]
+        found[f"goodput_{name}_bps"] = together_bps(flows, "received_bytes", "receiver_s")
+        found[f"utilisation_{name}"] = _share_of_rate(flows, cell, sent)
+    queues = tables.queues
+    queue = queues[(queues["role"] == "bottleneck_reverse") & (queues["link"] == cell.trunk.name)]
+    standing = queue if queue["interface"].nunique() == 1 else queue.iloc[:0]
+    backlog = _numbers(_during(standing, _zero_s(tables.flows), _end_s(tables.flows)), "backlog_bytes")
+    return {
+        **found,
+        "queue_reverse_median_bytes": _quantile(backlog, 0.5),
+        "queue_reverse_p95_bytes": _quantile(backlog, 0.95),
+        "queue_reverse_drops": drops(queue),
+    }
+
+
+def steady_goodput_bps(arrived: Sequence[Arrival | None], *, warm_up_s: float) -> float | None:
     """Receiver goodput [bit/s] of all flows from ``warm_up_s`` on, until the first of them ends.
 
-    None without receiver intervals of every flow, or when the run ends before the warm-up does. Flows that
-    start later than the warm-up ends count from the start of the last one.
+    None when one is unknown, or when the run ends before the warm-up does. Flows that start later than the
+    warm-up ends count from the start of the last one.
     """
-    progress = progress_of_flows(flows, intervals)
-    if progress is None:
+    known = [each for each in arrived if each is not None]
+    if not known or len(known) < len(arrived):
         return None
-    start = max(warm_up_s, *(times[0] for times, _ in progress))
-    end = min(times[-1] for times, _ in progress)
+    start = max(warm_up_s, *(each.span[0] for each in known))
+    end = min(each.span[1] for each in known)
     if end <= start:
         return None
-    return float(8 * received_between(progress, start, end).sum() / (end - start))
+    return 8 * sum(each.between(start, end) for each in known) / (end - start)
 
 
 def progress_of_flows(flows: pd.DataFrame, intervals: pd.DataFrame) -> list[tuple[Array, Array]] | None:
@@ -143,7 +207,7 @@ def _retransmission(flows: pd.DataFrame, sockets: pd.DataFrame, cell: Cell) -> d
     The segments sent come from the sockets, because what iperf3 handed to the
     kernel may still be queued there.
     """
-    total = _complete_sum(flows, "retransmits")
+    total = _complete_sum(flows[flows["cca"].notna()], "retransmits")
     sent = sent_segments(sockets, mss_bytes=cell.mtu_bytes - TCP_IPV4_HEADER_BYTES)
     return {
         "retransmits": None if total is None else int(total),
@@ -183,6 +247,24 @@ def _round_trip(sockets: pd.DataFrame, cell: Cell) -> dict[str, float | int | No
     }
 
 
+def _pinged(pings: pd.DataFrame, flows: pd.DataFrame) -> dict[str, float | int | None]:
+    """Round trips [s] of the pings beside the flows: median, p95 and p99 under load, the median before it.
+
+    Under load is a request sent while some flow was on, before load one sent earlier, both as near as the
+    flows' own times are known. ``ping_lost`` counts the unanswered under load. All None without pings.
+    """
+    first_s, last_s = _zero_s(flows), _end_s(flows)
+    under_load = _during(pings, first_s, last_s)
+    loaded = _numbers(under_load, "rtt_s")
+    return {
+        "ping_idle_median_s": _quantile(_numbers(pings[pings["t_s"] < first_s], "rtt_s"), 0.5),
+        "ping_median_s": _quantile(loaded, 0.5),
+        "ping_p95_s": _quantile(loaded, 0.95),
+        "ping_p99_s": _quantile(loaded, 0.99),
+        "ping_lost": None if under_load.empty else int(under_load["rtt_s"].isna().sum()),
+    }
+
+
 def queue_delay_s(samples: pd.DataFrame, cell: Cell) -> Array | None:
     """RTT minus the propagation RTT of the flow's path [s], a sample; None when the cell changes its RTT."""
     if any(step.rtt is not None for step in cell.steps):
@@ -195,6 +277,21 @@ def queue_delay_s(samples: pd.DataFrame, cell: Cell) -> Array | None:
 
 
 # Queue
+
+
+def _sojourn(packets: pd.DataFrame, cell: Cell) -> dict[str, float | int | None]:
+    """Quantiles [s] of how long data stood in the first bottleneck's queue, over the packets that left it.
+
+    None where packets were not timed.
+    """
+    stood = _numbers(data_through(packets, cell.trunk.name), "sojourn_s")
+    return {f"queue_delay_p{percent}_s": _quantile(stood, percent / 100) for percent in (50, 95, 99)}
+
+
+def data_through(packets: pd.DataFrame, link: str) -> pd.DataFrame:
+    """Pick the data that came to the bottleneck queue of ``link``, in the direction a → b."""
+    here = (packets["role"] == "bottleneck") & (packets["link"] == link)
+    return packets[here & packets["flow"].notna()]
 
 
 def queue_of(queues: pd.DataFrame, link: CellLink) -> pd.DataFrame:
@@ -279,11 +376,11 @@ def convergence_s(flows: pd.DataFrame, intervals: pd.DataFrame) -> float | None:
     end = min(times[-1] for times, _ in progress)
     edges = last_start + np.arange(math.floor((end - last_start) / WINDOW_S) + 1) * WINDOW_S
     received = np.array([np.diff(np.interp(edges, times, total)) for times, total in progress])
-    return _first_lasting(received)
+    return first_lasting(received)
 
 
-def _first_lasting(received: Array) -> float | None:
-    """``received`` is bytes by flow and window."""
+def first_lasting(received: Array) -> float | None:
+    """Seconds until Jain's index first stays fair; ``received`` is bytes by flow and window of 1 s."""
     squares = len(received) * (received**2).sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         fair = received.sum(axis=0) ** 2 / squares >= CONVERGED_JAIN
@@ -294,20 +391,6 @@ def _first_lasting(received: Array) -> float | None:
 
 
 # Shared
-
-
-def zeros_s(flows: pd.DataFrame) -> pd.Series[float]:
-    """Where the zero of each flow's report lies on the cell's clock: its start where that is not known."""
-    return flows["receiver_zero_s"].astype("float64").fillna(flows["start_s"])
-
-
-def _span_s(flows: pd.DataFrame, duration: str) -> float | None:
-    """Seconds from the first flow's zero to the last one's end."""
-    zeros = zeros_s(flows)
-    ends = zeros + flows[duration]
-    if ends.empty or ends.isna().any():
-        return None
-    return float(ends.max() - zeros.min())
 
 
 def _zero_s(flows: pd.DataFrame) -> float:
@@ -349,8 +432,3 @@ def _quantile(values: Array, q: float) -> float | None:
 
 def _quotient(value: float | None, divisor: int | None) -> float | None:
     return None if value is None or divisor is None or divisor == 0 else value / divisor
-
-
-def _rate_bps(count: float | None, span_s: float | None) -> float | None:
-    """Bytes over seconds as bit/s."""
-    return None if count is None or span_s is None or span_s <= 0 else 8 * count / span_s

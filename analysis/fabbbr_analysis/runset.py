@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import pandas as pd
 
@@ -24,6 +24,9 @@ from fabbbr_analysis.tables.build import (
     table_path,
     tables_of,
 )
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Read: TypeAlias = Callable[[str, Sequence[str] | None, Sequence[str] | None], pd.DataFrame]
 """Table name, columns (None: all) and cell ids (None: all) → rows."""
@@ -51,9 +54,10 @@ class RunSet:
         self.experiment = experiment
         self._manifest = manifest
         self._read = read
+        self._only: frozenset[str] | None = None
 
     @classmethod
-    def open(cls, path: Path, *, progress: Progress | None = None) -> RunSet:
+    def open(cls, path: Path, *, progress: Progress | None = None) -> Self:
         """Open a run folder, and build its tables when they are missing or stale.
 
         Cells that are damaged are left out, and a DamagedRunWarning names them. Raises StoreError
@@ -68,7 +72,10 @@ class RunSet:
 
         def read(table: str, columns: Sequence[str] | None, cell_ids: Sequence[str] | None) -> pd.DataFrame:
             if table not in sample_schemas():
-                return _read_parquet(table_path(path, table))
+                frame = _read_parquet(table_path(path, table))
+                if cell_ids is None:
+                    return frame
+                return frame[frame["cell_id"].isin(list(cell_ids))].reset_index(drop=True)
             wanted = found.whole if cell_ids is None else sorted(found.whole.keys() & set(cell_ids))
             return _read_samples(tables_of(path), table, columns, wanted)
 
@@ -83,7 +90,7 @@ class RunSet:
         experiment: str,
         path: Path = Path(),
         manifest: RunManifest | None = None,
-    ) -> RunSet:
+    ) -> Self:
         """Make a run set of tables in memory: table name → frame."""
 
         def read(table: str, columns: Sequence[str] | None, cell_ids: Sequence[str] | None) -> pd.DataFrame:
@@ -102,6 +109,20 @@ class RunSet:
 
         return cls(path=path, manifest=manifest, experiment=experiment, read=read)
 
+    def only(self, cell_ids: Collection[str]) -> Self:
+        """These cells alone; manifest, digest and problems stay those of the whole run folder."""
+        chosen = frozenset(cell_ids)
+
+        def read(table: str, columns: Sequence[str] | None, wanted: Sequence[str] | None) -> pd.DataFrame:
+            ids = sorted(chosen) if wanted is None else [each for each in wanted if each in chosen]
+            return self._read(table, columns, ids)
+
+        part = type(self)(
+            path=self.path, manifest=self._manifest, experiment=self.experiment, read=read, found=self.found
+        )
+        part._only = chosen
+        return part
+
     @property
     def manifest(self) -> RunManifest:
         """What was asked of the run; raise AnalysisError for a run set made of frames alone."""
@@ -112,13 +133,18 @@ class RunSet:
             raise AnalysisError(message)
         return self._manifest
 
+    def planned(self, axis: str) -> list[str]:
+        """Values of an axis in the whole plan, as written; none for a run set made of frames alone."""
+        cells = self._manifest.cells if self._manifest is not None else ()
+        return list(dict.fromkeys(cell.axes[axis] for cell in cells if axis in cell.axes))
+
     @property
     def problems(self) -> tuple[str, ...]:
         """What is wrong with the run folder, a line each; nothing for a run set made of frames."""
         return self.found.problems if self.found is not None else ()
 
     @cached_property
-    def beside(self) -> RunSet | None:
+    def beside(self) -> Self | None:
         """The same cells in the guest, whose run folder is within this one; None where there is none.
 
         Raises as :meth:`open`; what is damaged is in its ``problems`` and not warned of.
@@ -130,7 +156,8 @@ class RunSet:
             return None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DamagedRunWarning)
-            return RunSet.open(folder.path)
+            there = type(self).open(folder.path)
+        return there if self._only is None else there.only(self._only)
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -138,7 +165,7 @@ class RunSet:
 
         A table of samples is a folder with a file per cell.
         """
-        names = sorted(("cells", "flows", "runs", *sample_schemas()))
+        names = sorted(("cells", "flows", "groups", "runs", *sample_schemas()))
         tables = [table_path(self.path, name) for name in names]
         named = [self.path / "run.json", self.path / "experiment.yaml", *tables]
         return tuple(path.relative_to(self.path).as_posix() for path in named if path.exists())
@@ -174,6 +201,11 @@ class RunSet:
         return self._read("flows", None, None)
 
     @cached_property
+    def groups(self) -> pd.DataFrame:
+        """Hold one row per cell, phase and group of flows; phase 0 is the whole run."""
+        return self._read("groups", None, None)
+
+    @cached_property
     def intervals(self) -> pd.DataFrame:
         """Hold one row per stream, side and iperf3 interval, of all cells: see :meth:`intervals_of`."""
         return self._read("intervals", None, None)
@@ -203,6 +235,24 @@ class RunSet:
     ) -> pd.DataFrame:
         """Read queue samples: only these columns of only these cells."""
         return self._read("queues", columns, cell_ids)
+
+    def packets(
+        self, columns: Sequence[str] | None = None, cell_ids: Sequence[str] | None = None
+    ) -> pd.DataFrame:
+        """Read what became of each packet at the bottlenecks: only these columns of only these cells."""
+        return self._read("packets", columns, cell_ids)
+
+    def pings(
+        self, columns: Sequence[str] | None = None, cell_ids: Sequence[str] | None = None
+    ) -> pd.DataFrame:
+        """Read the round trips of pings beside flows: only these columns of only these cells."""
+        return self._read("pings", columns, cell_ids)
+
+    def chunks(
+        self, columns: Sequence[str] | None = None, cell_ids: Sequence[str] | None = None
+    ) -> pd.DataFrame:
+        """Read the chunks of videos: only these columns of only these cells."""
+        return self._read("chunks", columns, cell_ids)
 
 
 def _require_utf_8(path: Path) -> None:

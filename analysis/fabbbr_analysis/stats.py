@@ -99,6 +99,31 @@ def bootstrap_interval(
     )
 
 
+def mean_within(
+    values: ArrayLike,
+    *,
+    within: tuple[float, float],
+    generator: np.random.Generator,
+    confidence: float = CONFIDENCE,
+) -> Interval:
+    """Mean over runs with Student's t interval, or the bootstrap's where t leaves what the quantity can be.
+
+    ``within``: the least and the most that it can be, as 0 and infinity of a count.
+
+    >>> generator = np.random.default_rng(1)
+    >>> mean_within([9.0, 10.0, 11.0], within=(0.0, math.inf), generator=generator).method
+    't'
+    >>> few = mean_within([0.0, 1.0, 20.0], within=(0.0, math.inf), generator=generator)
+    >>> few.method, few.low
+    ('expanded percentile', 0.0)
+    """
+    least, most = within
+    plain = mean_interval(values, confidence=confidence)
+    if plain.low is None or plain.high is None or (least <= plain.low and plain.high <= most):
+        return plain
+    return bootstrap_interval(values, generator=generator, confidence=confidence, within=within)
+
+
 def resamples(runs: Array, generator: np.random.Generator, count: int = RESAMPLES) -> Array:
     """``count`` samples of the size of ``runs``, drawn from it with replacement: shape (count, n)."""
     return runs[generator.integers(0, runs.size, size=(count, runs.size))]
@@ -208,12 +233,14 @@ def welch_p(a: ArrayLike, b: ArrayLike) -> float | None:
     first, second = sample(a), sample(b)
     if min(first.size, second.size) < 2:
         return None
-    if _constant(first) and _constant(second):
+    if is_constant(first) and is_constant(second):
         return float(np.isclose(first[0], second[0], rtol=_SAME, atol=0.0))
-    return float(stats.ttest_ind(first, second, equal_var=False).pvalue)
+    # Of the samples themselves, scipy warns where one of the two does not vary.
+    moments = [(each.mean(), each.std(ddof=1), each.size) for each in (first, second)]
+    return float(stats.ttest_ind_from_stats(*moments[0], *moments[1], equal_var=False).pvalue)
 
 
-def _constant(values: Array) -> bool:
+def is_constant(values: Array) -> bool:
     """Whether the runs agree to the last digits: virtual time repeats so well, and a t test divides by it."""
     return bool(np.ptp(values) <= _SAME * abs(float(np.mean(values))))
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
 import pandas as pd
 
+from fabbbr.errors import AnalysisError
 from fabbbr_analysis import stats
 from fabbbr_analysis.stats import Array, Interval
 
@@ -21,7 +22,8 @@ BOUNDED = {
     "jain_flows": (0.0, 1.0),
     "jain_groups": (0.0, 1.0),
 }
-"""Ratios pile up at their bounds, so their intervals come from the bootstrap; all others from Student's t."""
+"""Ratios pile up at their bounds, so their intervals come from the bootstrap. All others have Student's t, or
+the bootstrap where that goes below 0, which none of them can be."""
 
 COMPARED = (
     "goodput_bps",
@@ -53,9 +55,10 @@ def summarise(runs: pd.DataFrame, metrics: Sequence[str], *, seed: int = 1) -> p
     -------
     DataFrame
         ``experiment``, ``condition``, the ``axis_*`` columns, ``metric``, ``n`` (certified runs that have the
-        metric), ``mean`` with its 95 % interval ``low`` to ``high``, ``median``, ``sd``, all in the unit of
-        the metric, ``method`` of the interval, and ``excluded``: cells of the condition that are not
-        certified. NaN where there is nothing to give; the interval needs two runs.
+        metric; repetitions that are the same in all are one), ``mean`` with its 95 % interval ``low`` to
+        ``high``, ``median``, ``sd``, all in the unit of the metric, ``method`` of the interval, and
+        ``excluded``: cells of the condition that are not certified. NaN where there is nothing to give; the
+        interval needs two runs.
     """
     axes = _axes(runs)
     rows = [
@@ -78,7 +81,7 @@ _SUMMARY_COLUMNS = ("n", "mean", "low", "high", "median", "sd", "method", "exclu
 
 def _summary(cells: pd.DataFrame, metric: str, generator: np.random.Generator) -> dict[str, object]:
     certified = cells["status"] == "certified"
-    values = _values(cells[certified], metric)
+    values = _values(once(cells[certified]), metric)
     excluded = int((~certified).sum())
     if values.size == 0:
         return {"n": 0, "method": None, "excluded": excluded}
@@ -97,8 +100,32 @@ def _summary(cells: pd.DataFrame, metric: str, generator: np.random.Generator) -
 
 def _mean_interval(values: Array, metric: str, generator: np.random.Generator) -> Interval:
     if metric not in BOUNDED:
-        return stats.mean_interval(values)
+        return stats.mean_within(values, within=(0.0, math.inf), generator=generator)
     return stats.bootstrap_interval(values, generator=generator, within=BOUNDED[metric])
+
+
+_TELLING = (
+    "goodput_bps", "throughput_bps", "link_rate_bps", "retransmits", "rtt_median_s", "rtt_p95_s",
+    "queue_p95_bytes",
+)  # fmt: skip
+"""Where runs are the same in all of these to the last digit, nothing random is in them."""
+
+
+def are_one(cells: pd.DataFrame) -> bool:
+    """Whether the runs of a condition are one: on a virtual clock, and the same in every telling metric.
+
+    Where nothing is random (no injected loss, no congestion control that draws), another seed changes
+    nothing: such repetitions say as much as one, and an interval of no width would be none.
+    """
+    told = [column for column in _TELLING if column in cells.columns]
+    if len(cells) < 2 or len(told) < len(_TELLING) or not (cells["clock"] == "virtual").all():
+        return False
+    return bool((cells[told].nunique(dropna=False) == 1).all())
+
+
+def once(cells: pd.DataFrame) -> pd.DataFrame:
+    """Keep one of the runs of a condition where they are one, else all."""
+    return cells.head(1) if are_one(cells) else cells
 
 
 def compare(a: RunSet, b: RunSet, *, metrics: Sequence[str] = COMPARED, seed: int = 1) -> pd.DataFrame:
@@ -123,7 +150,11 @@ def compare(a: RunSet, b: RunSet, *, metrics: Sequence[str] = COMPARED, seed: in
         if condition in second
         for metric in metrics
     ]
-    compared = _with_verdicts(pd.DataFrame([row for row in rows if row], columns=list(_COMPARISON_COLUMNS)))
+    compared = _with_verdicts(
+        pd.DataFrame([row for row in rows if row], columns=list(_COMPARISON_COLUMNS)),
+        same="unchanged",
+        different="changed",
+    )
     alone = pd.DataFrame(
         [
             *({"condition": name, "verdict": "only in a"} for name in first if name not in second),
@@ -135,6 +166,98 @@ def compare(a: RunSet, b: RunSet, *, metrics: Sequence[str] = COMPARED, seed: in
     return pd.concat(frames, ignore_index=True) if frames else compared
 
 
+def compare_along(
+    run_set: RunSet,
+    by: Sequence[str],
+    *,
+    against: Sequence[str] | None = None,
+    metrics: Sequence[str] = COMPARED,
+    seed: int = 1,
+) -> pd.DataFrame:
+    """Compare conditions of one run set that differ in the axes ``by`` and in nothing else.
+
+    ``against`` holds the value of each of these axes, as written in the experiment file, that the others are
+    compared with; None: that of the first condition in the table.
+
+    Returns
+    -------
+    DataFrame
+        As of :func:`compare`, for pairs: ``a`` and ``b``, the values that differ, ``b`` being ``against``;
+        ``condition``, what both share; ``verdict`` ``alike``, ``different`` or ``unclear`` by the same rules.
+
+    Raises
+    ------
+    AnalysisError
+        The run set does not vary such an axis, has no such value, or no two conditions differ in it alone.
+    """
+    runs = run_set.certified
+    varied = _varied_axes(runs)
+    _require_axes(by, varied)
+    held = [axis for axis in varied if axis not in by]
+    base = tuple(against) if against is not None else _value(runs.iloc[0], by)
+    rows = [
+        {"a": _said(other), "b": _said(base)} | row
+        for shared, other, first, second in _pairs(runs, by, held, base)
+        for metric in metrics
+        if (row := _comparison(shared, metric, _values(first, metric), _values(second, metric), seed, other))
+    ]
+    if not rows:
+        raise _nothing_to_pair(runs, by, held, base)
+    return _with_verdicts(
+        pd.DataFrame(rows, columns=["a", "b", *_COMPARISON_COLUMNS]), same="alike", different="different"
+    )
+
+
+def _varied_axes(runs: pd.DataFrame) -> list[str]:
+    return [name.removeprefix("axis_") for name in _axes(runs) if runs[name].nunique() > 1]
+
+
+def _require_axes(by: Sequence[str], varied: Sequence[str]) -> None:
+    unknown = [axis for axis in by if axis not in varied]
+    if unknown or not by:
+        message = (
+            f"certified runs do not vary {', '.join(unknown) or 'nothing'}; "
+            f"they vary {', '.join(varied) or 'nothing, so there is nothing to compare'}"
+        )
+        raise AnalysisError(message)
+
+
+def _value(row: pd.Series[str], axes: Sequence[str]) -> tuple[str, ...]:
+    return tuple(str(row[f"axis_{axis}"]) for axis in axes)
+
+
+def _said(value: Sequence[str]) -> str:
+    return ", ".join(value)
+
+
+def _pairs(
+    runs: pd.DataFrame, by: Sequence[str], held: Sequence[str], base: tuple[str, ...]
+) -> Iterator[tuple[str, tuple[str, ...], pd.DataFrame, pd.DataFrame]]:
+    """What is shared, the other value, its runs, and those of ``base``."""
+    found: dict[str, dict[tuple[str, ...], pd.DataFrame]] = {}
+    for _, cells in runs.groupby("condition", sort=False):
+        first = cells.iloc[0]
+        shared = ", ".join(f"{axis} {text}" for axis, text in zip(held, _value(first, held), strict=True))
+        found.setdefault(shared, {})[_value(first, by)] = cells
+    for shared, by_value in found.items():
+        for other, cells in by_value.items():
+            if base in by_value and other != base:
+                yield shared, other, cells, by_value[base]
+
+
+def _nothing_to_pair(
+    runs: pd.DataFrame, by: Sequence[str], held: Sequence[str], base: tuple[str, ...]
+) -> AnalysisError:
+    values = list(dict.fromkeys(_value(row, by) for _, row in runs.iterrows()))
+    if base not in values:
+        said = "; ".join(map(_said, values))
+        return AnalysisError(f"{', '.join(by)} has no value {_said(base)!r}; it has {said}")
+    return AnalysisError(
+        f"no two conditions differ in {', '.join(by)} alone and have a metric in common; "
+        f"name what changes with it too (there are {', '.join(held) or 'no other axes'})"
+    )
+
+
 _COMPARISON_COLUMNS = (
     "condition", "metric", "n_a", "n_b", "mean_a", "mean_b",
     "difference", "difference_low", "difference_high", "ratio", "ratio_low", "ratio_high",
@@ -142,7 +265,9 @@ _COMPARISON_COLUMNS = (
 )  # fmt: skip
 
 
-def _comparison(condition: str, metric: str, a: Array, b: Array, seed: int) -> dict[str, object] | None:
+def _comparison(
+    condition: str, metric: str, a: Array, b: Array, seed: int, of: Sequence[str] = ()
+) -> dict[str, object] | None:
     """Compare one metric; None when a side does not have it."""
     if a.size == 0 or b.size == 0:
         return None
@@ -161,23 +286,21 @@ def _comparison(condition: str, metric: str, a: Array, b: Array, seed: int) -> d
         "p_holm": stats.welch_p(a, b),
     }
     if (b > 0).all():
-        generator = np.random.default_rng([seed, _number(condition, metric)])
+        generator = np.random.default_rng([seed, _number(" ".join((condition, *of)), metric)])
         ratio = stats.ratio_of_means_interval(a, b, generator=generator)
         row |= {"ratio": ratio.value, "ratio_low": ratio.low, "ratio_high": ratio.high}
     return row
 
 
-def _with_verdicts(rows: pd.DataFrame) -> pd.DataFrame:
-    """Adjust the p values for one another and decide."""
+def _with_verdicts(rows: pd.DataFrame, *, same: str, different: str) -> pd.DataFrame:
+    """Adjust the p values for one another and decide; ``same`` and ``different`` are what that is called."""
     tested = rows["p_holm"].notna()
     adjusted = pd.Series(np.nan, index=rows.index, dtype=float)
     adjusted[tested] = stats.holm(rows.loc[tested, "p_holm"].to_numpy(dtype=np.float64))
     low, high = rows["ratio_low"].astype(float), rows["ratio_high"].astype(float)
-    same = (low >= 1 - UNCHANGED_WITHIN) & (high <= 1 + UNCHANGED_WITHIN)
+    within = (low >= 1 - UNCHANGED_WITHIN) & (high <= 1 + UNCHANGED_WITHIN)
     both_zero = (rows["difference_low"] == 0) & (rows["difference_high"] == 0)
-    verdict = np.select(
-        [same | both_zero, adjusted < SIGNIFICANT], ["unchanged", "changed"], default="unclear"
-    )
+    verdict = np.select([within | both_zero, adjusted < SIGNIFICANT], [same, different], default="unclear")
     return rows.assign(p_holm=adjusted, verdict=verdict)
 
 

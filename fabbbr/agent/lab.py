@@ -16,13 +16,14 @@ import traceback
 from functools import partial
 from typing import Any, Callable, ContextManager, Dict, List
 
-from . import gate, probe
+from . import capture, gate, probe
 from .namespace import Namespaces
 from .sampling import counters
 from .timeline import Barrier, Timeline
 
 _CARRIER_PAUSE_S = 1.1
 _CARRIER_TRIES = 10
+_BREATH_S = 0.001
 
 
 class StageError(Exception):
@@ -114,11 +115,14 @@ def _measure(
         _write(os.path.join(raw, "counters.before.json"), counters(namespaces, job, gates))
 
     heartbeat = partial(_beat, os.path.join(results, "heartbeat"))
-    flows, steps = Timeline(namespaces, job, raw, heartbeat, barrier, at_zero).run(gates)
-    stage[0] = "collect"
-    barrier.wait("collect")
-    time.sleep(job["settle_ns"] * 1e-9)
-    _write(os.path.join(raw, "counters.after.json"), counters(namespaces, job, gates))
+    with capture.opened(namespaces, job) as captures:
+        flows, steps = Timeline(namespaces, job, raw, heartbeat, barrier, at_zero).run(gates)
+        stage[0] = "collect"
+        barrier.wait("collect")
+        time.sleep(job["settle_ns"] * 1e-9)
+        _write(os.path.join(raw, "counters.after.json"), counters(namespaces, job, gates))
+        epoch_s = min((flow["epoch_s"] for flow in flows), default=0.0)
+        captures.write(raw, partial(_breathe, heartbeat, epoch_s))
     _write(os.path.join(raw, "flows.json"), flows)
     if steps:
         _write(os.path.join(raw, "steps.json"), steps)
@@ -128,6 +132,12 @@ def _measure(
 def _beat(path: str, seconds: float) -> None:
     with open(path, "w") as file:
         file.write("%.3f" % seconds)
+
+
+def _breathe(heartbeat: Callable[[float], None], epoch_s: float) -> None:
+    """Let the clock go on and say so: whoever watches takes one that stands for a process that spins."""
+    time.sleep(_BREATH_S)
+    heartbeat(time.monotonic() - epoch_s)
 
 
 def _require(namespaces: Namespaces, wanted: Dict[str, Any]) -> None:

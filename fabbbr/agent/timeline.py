@@ -7,8 +7,10 @@ import signal
 import subprocess
 import time
 from functools import partial
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Union
 
+from . import transfer
+from .forked import Forked
 from .gate import Gate
 from .instants import sleep_until
 from .namespace import Namespaces
@@ -20,6 +22,12 @@ _STOP_GRACE_S = 5.0
 _LEAD_S = 0.1
 _EXCHANGE_S = 15.0
 _RNDRESEEDCRNG = 0x5207
+
+
+FORKED = "forked"
+"""First word of what is to be a fork of the agent; the second names the program."""
+_FORKS = {"transfer": transfer.main}
+Process = Union[Forked, "subprocess.Popen[bytes]"]
 
 
 class Barrier:
@@ -62,8 +70,8 @@ class Timeline:
         self._events: List[Tuple[float, int, Callable[[], None]]] = []
         self._serial = 0
         self._epoch = 0.0
-        self._servers: Dict[int, "subprocess.Popen[bytes]"] = {}
-        self._clients: Dict[int, "subprocess.Popen[bytes]"] = {}
+        self._servers: Dict[int, Process] = {}
+        self._clients: Dict[int, Process] = {}
         self._waiting: Set[int] = set()
         """Flows with an end on this machine that is not over."""
         self._sending: Set[int] = set()
@@ -72,6 +80,7 @@ class Timeline:
         """Since when every client on every machine is over."""
         self._records: Dict[int, Dict[str, Any]] = {}
         self._steps: List[Dict[str, Any]] = []
+        self._pinging: Dict[int, Process] = {}
 
     def run(self, gates: Sequence[Gate]) -> Tuple[List[Dict[str, Any]], List[Dict[str, Any]]]:
         """Return what happened to each flow and when each step was carried out.
@@ -91,14 +100,22 @@ class Timeline:
         self._schedule(sampling)
         try:
             self._loop()
+            self._end_pings()
         finally:
-            for process in list(self._clients.values()) + list(self._servers.values()):
+            for process in self._started():
                 if process.poll() is None:
                     process.kill()
                     process.wait()
         for sampler in sampling:
             sampler.finish()
         return [self._records[index] for index in sorted(self._records)], self._steps
+
+    def _started(self) -> List[Process]:
+        return [
+            process
+            for of_kind in (self._clients, self._servers, self._pinging)
+            for process in of_kind.values()
+        ]
 
     def _begin(self) -> float:
         """The instant from which the flows' time counts, waited for."""
@@ -135,6 +152,11 @@ class Timeline:
             self._sending.add(flow["index"])
             self._at(flow["start_ns"] * 1e-9, partial(self._start_client, flow))
             self._at(flow["deadline_ns"] * 1e-9, partial(self._interrupt, flow))
+        self._schedule_others(samplers)
+
+    def _schedule_others(self, samplers: List[Any]) -> None:
+        for ping in self._job["pinging"]:
+            self._at(ping["start_ns"] * 1e-9, partial(self._start_ping, ping))
         for step in self._job["steps"]:
             self._at(step["at_ns"] * 1e-9, partial(self._carry_out, step))
         period = self._job["sample_period_ns"] * 1e-9
@@ -186,12 +208,30 @@ class Timeline:
         }
         self._clients[index] = self._start(flow, "client", flow["client_node"], flow["client_argv"])
 
-    def _start(
-        self, flow: Dict[str, Any], side: str, node: str, argv: List[str]
-    ) -> "subprocess.Popen[bytes]":
-        stem = os.path.join(self._folder, "flow-%d.%s" % (flow["index"], side))
+    def _start(self, flow: Dict[str, Any], side: str, node: str, argv: List[str]) -> Process:
         environment = self._iperf3_environment if argv[0] == "iperf3" else None
+        return self._start_program("flow-%d.%s" % (flow["index"], side), node, argv, environment)
+
+    def _start_ping(self, ping: Dict[str, Any]) -> None:
+        argv = ping["argv"] + ["--epoch", "%.9f" % self._epoch]
+        self._pinging[ping["index"]] = self._start_program("ping-%d" % ping["index"], ping["node"], argv)
+
+    def _end_pings(self) -> None:
+        """Have each say what it has; what it asked last may still be answered."""
+        for ping in self._job["pinging"]:
+            process = self._pinging.get(ping["index"])
+            if process is not None:
+                process.send_signal(signal.SIGTERM)
+                process.wait(ping["patience_ns"] * 1e-9 + _STOP_GRACE_S)
+
+    def _start_program(
+        self, name: str, node: str, argv: List[str], environment: Optional[Dict[str, str]] = None
+    ) -> Process:
+        stem = os.path.join(self._folder, name)
         with open(stem + ".json", "wb") as out, open(stem + ".err", "wb") as err:
+            if argv[0] == FORKED:
+                with self._namespaces.inside(node):
+                    return Forked(_FORKS[argv[1]], argv[2:], out, err)
             return self._namespaces.start(
                 node, argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment
             )
@@ -253,13 +293,14 @@ class Timeline:
         self._steps.append({"at_s": step["at_ns"] * 1e-9, "done_s": time.monotonic() - self._epoch})
 
 
-def _ended(server: "subprocess.Popen[bytes]") -> int:
+def _ended(server: Process) -> int:
     """Its exit status; one that still runs is told to stop."""
     if server.poll() is None:
         server.send_signal(signal.SIGTERM)
         try:
             server.wait(_STOP_GRACE_S)
-        except subprocess.TimeoutExpired:
+        except (subprocess.TimeoutExpired, TimeoutError):
             server.kill()
             server.wait()
+    assert server.returncode is not None
     return int(server.returncode)

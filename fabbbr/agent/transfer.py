@@ -20,11 +20,11 @@ import time
 from typing import Any, Dict, List, NoReturn, Optional
 
 _FORMAT = 1
-_BLOCK = memoryview(bytes(1 << 17))
-_SAMPLE_PERIOD_S = 1.0
+BLOCK = memoryview(bytes(1 << 17))
+SAMPLE_PERIOD_S = 1.0
 _BACKLOG = 64
 _SO_MAX_PACING_RATE = 47
-_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 # struct tcp_info: 8 bytes of small fields, then 32-bit words from tcpi_rto on.
 _TCP_INFO = struct.Struct("=8x24I")
 _SND_MSS, _RTT, _SND_CWND, _TOTAL_RETRANS = 2, 15, 18, 23
@@ -78,7 +78,7 @@ class Outgoing(Stream):
             return None
         try:
             while self.bytes < self._asked:
-                self.bytes += self.connection.send(_BLOCK[: self._asked - self.bytes])
+                self.bytes += self.connection.send(BLOCK[: self._asked - self.bytes])
         except BlockingIOError:
             return selectors.EVENT_WRITE
         self.connection.shutdown(socket.SHUT_WR)
@@ -107,7 +107,7 @@ class Incoming(Stream):
     def __init__(self, connection: socket.socket, port: int) -> None:
         super().__init__(connection, port)
         self.established_s = time.monotonic()
-        self._buffer = bytearray(len(_BLOCK))
+        self._buffer = bytearray(len(BLOCK))
 
     def advance(self) -> Optional[int]:
         """Read what is there."""
@@ -132,7 +132,7 @@ class Transfer:
     def send(self) -> None:
         """Connect all streams at once, send the share of each, and wait until all has arrived."""
         options = self._options
-        connections = [_outgoing_socket(options, number) for number in range(options.parallel)]
+        connections = [outgoing_socket(options, number) for number in range(options.parallel)]
         self._started_s = time.monotonic()
         for number, connection in enumerate(connections):
             share = (options.bytes + options.parallel - 1 - number) // options.parallel
@@ -155,7 +155,7 @@ class Transfer:
     def reset(self) -> None:
         """Drop what is under way: no byte of a flow that was given up shall still be sent."""
         for stream in self._streams:
-            stream.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+            stream.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
             stream.connection.close()
 
     def told(self, error: Optional[str]) -> Dict[str, Any]:
@@ -205,7 +205,7 @@ class Transfer:
         By a timer, for asking the clock at every segment would cost as much as receiving it.
         """
         signal.signal(signal.SIGALRM, lambda *_: self._sample())
-        signal.setitimer(signal.ITIMER_REAL, _SAMPLE_PERIOD_S, _SAMPLE_PERIOD_S)
+        signal.setitimer(signal.ITIMER_REAL, SAMPLE_PERIOD_S, SAMPLE_PERIOD_S)
 
     def _sample(self) -> None:
         now = time.monotonic()
@@ -213,7 +213,8 @@ class Transfer:
             stream.sample(now)
 
 
-def _outgoing_socket(options: argparse.Namespace, number: int) -> socket.socket:
+def outgoing_socket(options: argparse.Namespace, number: int) -> socket.socket:
+    """Of stream ``number`` of a flow, with its port, congestion control and pacing; not connected yet."""
     connection = socket.socket()
     connection.settimeout(0.0)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -244,13 +245,14 @@ def _options(argv: List[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def _interrupt(number: int, _frame: Any) -> NoReturn:
+def interrupt(number: int, _frame: Any) -> NoReturn:
+    """Leave what is under way when a signal comes."""
     raise StoppedError("interrupted by signal %d" % number)
 
 
 def main(argv: List[str]) -> int:
     """Exit status 0 when this end has seen the whole flow."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, interrupt)
     transfer = Transfer(_options(argv))
     error = None
     try:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
-from fabbbr.errors import ModuleUnfitError
+from fabbbr.errors import ModuleUnfitError, UsageError
 from fabbbr.job.records import Job
 from fabbbr.model import Module
 from fabbbr.sources import Sources
@@ -99,6 +99,13 @@ def refuse_modules(controls: Sequence[OwnControl], where: str) -> NoReturn:
         "yours for a cell: what breaks there breaks the machine. Run it in the guest: leave --backend out"
     )
     raise ModuleUnfitError(message)
+
+
+def require_jobs(jobs: int | None) -> None:
+    """Raise UsageError for a number of cells at a time that makes no sense; None leaves it open."""
+    if jobs is not None and jobs < 1:
+        message = f"--jobs {jobs}: at least one at a time"
+        raise UsageError(message)
 
 
 def usable_cpus() -> list[int]:

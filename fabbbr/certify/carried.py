@@ -32,6 +32,25 @@ def ran(cell: Cell, evidence: Evidence) -> Check:
     )
 
 
+def pinged(cell: Cell, evidence: Evidence) -> Iterator[Check]:
+    """Whether each ping asked, and was answered unless its packets were dropped."""
+    for ping in cell.pings:
+        report = evidence.pings.get(ping.index)
+        samples = report.samples if report is not None else ()
+        answered = [trip_s for _, trip_s in samples if trip_s is not None]
+        soonest_s = min(answered, default=0.0)
+        said = f"{len(samples)} sent, {len(answered)} answered"
+        if report is not None and report.error is not None:
+            said += f", then {report.error}"
+        yield Check(
+            name=f"ping {ping.sender}–{ping.receiver}, {ping.group}",
+            passed=bool(answered) and report is not None and report.error is None,
+            asked=f"every {ping.interval} from {ping.start} on",
+            measured=said if report is not None else "the flows were over before it began",
+            detail=f"the soonest after {soonest_s * 1e3:.3f} ms; injected loss spares them all",
+        )
+
+
 def _wrong(cell: Cell, flow: Flow, evidence: Evidence) -> Iterator[str]:
     record = evidence.flows.get(flow.index)
     if record is None:
@@ -54,7 +73,7 @@ def _wrong(cell: Cell, flow: Flow, evidence: Evidence) -> Iterator[str]:
 def _unexplained(report: FlowReport, side: Side, exit_status: int, flow: Flow) -> str | None:
     """What is wrong with the report of a program that complains of nothing."""
     moved = report.moved_bytes(side)
-    if isinstance(report, TransferReport) != (flow.size is not None):
+    if isinstance(report, TransferReport) == flow.of_iperf3:
         return "left the report of another program"
     if exit_status > 0:
         return f"ended with status {exit_status} and does not say why"

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from fabbbr.certify import carried, controls, gates, packets, superpackets
+from fabbbr.certify import captured, carried, ceiling, controls, datagrams, gates, packets, superpackets
 from fabbbr.certify.evidence import Evidence, Preflight, answer_to
 from fabbbr.certify.hosts import kept_by_receivers, unlimited
 from fabbbr.certify.settings import settings
@@ -44,10 +44,14 @@ def certify(prepared: Prepared, evidence: Evidence, *, lossy_cells: int) -> Cert
             *_burst(expected.burst, evidence.preflight, allowed),
             *gates.checks(expected.queues, evidence, allowed),
             *_conserved_and_lost(prepared, evidence, lossy_cells),
+            *ceiling.checks(prepared, evidence),
+            *captured.checks(prepared, evidence),
             *unlimited(cell, evidence),
             kept_by_receivers(cell, evidence.before, evidence.after),
             *_clocks(prepared, evidence),
             *_zero(prepared, evidence),
+            *carried.pinged(cell, evidence),
+            *datagrams.checks(prepared, evidence),
             ran,
         )
     )

@@ -58,10 +58,12 @@ class LinkCounters(Told):
     class _Both(Told):
         class _Received(Told):
             packets: _Count
+            bytes: _Count
             dropped: _Count
 
         class _Sent(Told):
             packets: _Count
+            bytes: _Count
 
         rx: _Received
         tx: _Sent
@@ -78,6 +80,8 @@ class QdiscCounters(Told):
     dev: str
     root: bool = False
     packets: _Count
+    bytes: _Count
+    """Sent, in frames."""
     drops: _Count
     backlog: _Count
     """Bytes."""
@@ -96,8 +100,6 @@ class GateCounters(QdiscCounters):
     offered: _Count
     """Opportunities since it follows the trace."""
     used: _Count
-    bytes: _Count
-    """Sent since it was started, in frames."""
     late_s: float
     """The most that it was late for an opportunity that it used."""
     unheard: _Count
@@ -245,18 +247,59 @@ class StepRecord(Told):
     done_s: float
 
 
+class TapTold(Told):
+    """What one tap saw, as the agent counted it when it wrote the file."""
+
+    file: str
+    node: str
+    interface: str
+    received_packets: _Count
+    received_bytes: _Count
+    sent_packets: _Count
+    sent_bytes: _Count
+    lost: _Count
+    """For want of room in its ring, as the kernel counts."""
+
+
+class CapturesTold(Told):
+    """What all taps saw."""
+
+    class _Offset(Told):
+        before_s: float
+        after_s: float
+
+    realtime_minus_monotonic: _Offset
+    """The clock of the stamps against that of the flows' time."""
+    taps: tuple[TapTold, ...]
+
+    def tap(self, file: str, node: str, interface: str) -> TapTold:
+        """What one tap saw; raise BackendError when it is missing."""
+        for tap in self.taps:
+            if (tap.file, tap.node, tap.interface) == (file, node, interface):
+                return tap
+        told = "captures.json"
+        raise _lacking(told, "the agent", f"{interface} of {file} is missing")
+
+
 class Iperf3Report(Told):
     """As much of ``iperf3 --json`` as says whether it ran."""
 
     class _End(Told):
         class _Sum(Told):
             bytes: _Count
+            seconds: float | None = None
 
         sum_sent: _Sum | None = None
         sum_received: _Sum | None = None
 
     error: str | None = None
     end: _End
+
+    @property
+    def lasted_s(self) -> float:
+        """How long it received, as far as it is known."""
+        received = self.end.sum_received
+        return (received.seconds or 0.0) if received is not None else 0.0
 
     def moved_bytes(self, side: Side) -> int | None:
         """What this end says that it sent or received; None when it does not say."""
@@ -265,17 +308,23 @@ class Iperf3Report(Told):
 
 
 class TransferReport(Told):
-    """As much of what :mod:`fabbbr.agent.transfer` prints."""
+    """As much of what :mod:`fabbbr.agent.transfer` prints, and the agent's other programs for flows."""
 
     class _Stream(Told):
         bytes: _Count
         established_s: float | None
         ended_s: float | None
 
+    class _Datagrams(Told):
+        sent: _Count = 0
+        received: _Count = 0
+
     transfer: Literal[1]
     side: Literal["send", "receive"]
     error: str | None
     streams: tuple[_Stream, ...]
+    datagrams: _Datagrams | None = None
+    """None of TCP."""
 
     @property
     def lasted_s(self) -> float:
@@ -288,6 +337,15 @@ class TransferReport(Told):
         """What this end sent or received; None for the other end's document."""
         right = self.side == ("send" if side == "client" else "receive")
         return sum(stream.bytes for stream in self.streams) if right else None
+
+
+class PingReport(Told):
+    """What :mod:`fabbbr.agent.ping` prints."""
+
+    ping: Literal[1]
+    error: str | None
+    samples: tuple[tuple[float, float | None], ...]
+    """When each request was sent, since the flows' zero, and its round trip, in seconds; None unanswered."""
 
 
 FlowReport = Iperf3Report | TransferReport
@@ -309,15 +367,19 @@ class Evidence:
     flows: Mapping[int, FlowRecord]
     reports: Mapping[tuple[int, Side], FlowReport | None]
     """None where the program left nothing that can be read."""
+    pings: Mapping[int, PingReport]
+    """Of those beside the flows that began."""
     steps: tuple[StepRecord, ...]
     clocks: Mapping[str, MachineClock]
     """Machine → its clock; empty where one machine carried out everything."""
+    captures: CapturesTold | None = None
+    """None where nothing was captured."""
 
     @classmethod
     def read(cls, raw: Path) -> Evidence:
         """Load from a cell's ``raw/``; raise BackendError when a tool did not leave what it should."""
         flows = _load(raw, "flows.json", TypeAdapter(tuple[FlowRecord, ...]))
-        steps, clocks = raw / "steps.json", raw / "clocks.json"
+        steps, clocks, captures = raw / "steps.json", raw / "clocks.json", raw / "captures.json"
         sides: tuple[Side, Side] = ("client", "server")
         return cls(
             readback=_load(raw, "readback.json", TypeAdapter(dict[str, Answer])),
@@ -334,8 +396,15 @@ class Evidence:
                 for record in flows
                 for side in sides
             },
+            pings={
+                int(path.name.removeprefix("ping-").removesuffix(".json")): _load(
+                    raw, path.name, TypeAdapter(PingReport)
+                )
+                for path in sorted(raw.glob("ping-*.json"))
+            },
             steps=_load(raw, steps.name, TypeAdapter(tuple[StepRecord, ...])) if steps.exists() else (),
             clocks=_load(raw, clocks.name, TypeAdapter(dict[str, MachineClock])) if clocks.exists() else {},
+            captures=_load(raw, captures.name, TypeAdapter(CapturesTold)) if captures.exists() else None,
         )
 
 

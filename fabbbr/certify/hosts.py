@@ -93,6 +93,8 @@ def _both_saw(flow: Flow, seen: Mapping[str, _Seen]) -> bool:
 def _must_be_seen(cell: Cell, flow: Flow, evidence: Evidence) -> bool:
     """Whether some sample fell into the time in which the flow sent; not so where it says that it failed."""
     report = evidence.reports[flow.index, "client"]
+    if flow.udp is not None:  # ss is asked about TCP
+        return False
     if report is None or report.error is not None:
         return False
     lasted_s = flow.duration.seconds if flow.duration is not None else 0.0

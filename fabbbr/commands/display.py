@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
@@ -75,8 +75,36 @@ def raise_for(summary: Summary, folder: RunFolder) -> None:
 Announcement: TypeAlias = Callable[[RunFolder, Sequence[Cell], Testbed], None]
 
 
+class Shown(Protocol):
+    """What shows how far a run is, for as long as it is entered."""
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def announce(self, folder: RunFolder, cells: Sequence[Cell], jobs: int, testbed: Testbed) -> None:
+        """Say what will run, before it does."""
+
+    def listen(self, event: Event) -> None:
+        """Take note of an event, from whichever thread."""
+
+    def waiting(self) -> AbstractContextManager[object]:
+        """Is entered while the end of the run waits for its last tables."""
+
+
 def watched(
     console: Terminal,
+    carry_out: Callable[..., tuple[RunFolder, Summary]],
+    *,
+    with_tables: bool = True,
+    announced: Announcement = lambda *_: None,
+) -> tuple[RunFolder, Summary]:
+    """Run with a display on ``console``, as :func:`watched_by`."""
+    return watched_by(Display(console), carry_out, with_tables=with_tables, announced=announced)
+
+
+def watched_by(
+    shown: Shown,
     carry_out: Callable[..., tuple[RunFolder, Summary]],
     *,
     with_tables: bool = True,
@@ -87,21 +115,44 @@ def watched(
     ``carry_out`` takes ``announce`` and ``listen``, as :func:`fabbbr.laboratory.carry_out` does;
     ``announced`` is called when it is known what will run.
     """
-    making_tables = partial(console.status, "making the tables of the last cells")
     # One of the two at a time draws on the terminal: the display ends first.
-    with TablesBeside(making_tables) as beside, Display(console) as display:
+    with TablesBeside(shown.waiting) as beside, shown:
 
         def announce(folder: RunFolder, cells: Sequence[Cell], jobs: int, testbed: Testbed) -> None:
-            display.announce(folder, cells, jobs, testbed)
+            shown.announce(folder, cells, jobs, testbed)
             announced(folder, cells, testbed)
             if with_tables:
                 beside.start(folder, sum(not folder.has(cell.id) for cell in cells), testbed)
 
         def listen(event: Event) -> None:
-            display.listen(event)
+            shown.listen(event)
             beside.listen(event)
 
         return carry_out(announce=announce, listen=listen)
+
+
+class Pace:
+    """How many cells are done, and how long the others should take at the pace so far."""
+
+    def __init__(self, costs_s: Mapping[str, float]) -> None:
+        """``costs_s``: cell → seconds that it was expected to take."""
+        self._costs_s = costs_s
+        self._whole_s = self._left_s = sum(costs_s.values())
+        self._began = time.monotonic()
+        self.total = len(costs_s)
+        self.done = 0
+
+    def finished(self, cell_id: str) -> None:
+        """Count a cell."""
+        self.done += 1
+        self._left_s -= self._costs_s.get(cell_id, 0.0)
+
+    @property
+    def left_s(self) -> float:
+        """Until all are done: as expected before the first is, then by what the others took."""
+        if not self.done:
+            return self._whole_s
+        return self._left_s * (time.monotonic() - self._began) / max(self._whole_s - self._left_s, 1e-9)
 
 
 class Display:
@@ -112,8 +163,7 @@ class Display:
         self._live = console.is_terminal
         self._lock = threading.Lock()
         self._started: dict[str, float] = {}
-        self._done = 0
-        self._total = 0
+        self._pace = Pace({})
         self._bars: dict[int, TaskID] = {}
         self._whole: TaskID | None = None
         self._progress = Progress(
@@ -135,18 +185,18 @@ class Display:
         if self._whole is not None:  # rich prints an empty line for what never began
             self._progress.stop()
 
+    def waiting(self) -> AbstractContextManager[object]:
+        return self._console.status("making the tables of the last cells")
+
     def announce(self, folder: RunFolder, cells: Sequence[Cell], jobs: int, testbed: Testbed) -> None:
         missing = [cell for cell in cells if not folder.has(cell.id)]
-        self._total = len(missing)
         costs = {cell.id: estimate([cell], testbed).wall_s for cell in missing}
         self._console.say(
             f"{folder.manifest.experiment.get('title', folder.manifest.source_name)}: "
             f"{len(missing)} of {len(cells)} cells to run, {jobs} at a time, about "
             f"{minutes(sum(costs.values()) / jobs)}"
         )
-        self._costs, self._jobs = costs, jobs
-        self._left = sum(costs.values())
-        self._began = time.monotonic()
+        self._pace = Pace(costs)
         if self._live and missing:
             self._progress.start()
             self._whole = self._progress.add_task("cells", total=len(missing), speed="", left="")
@@ -181,20 +231,15 @@ class Display:
             )
 
     def _finish(self, event: Event) -> None:
-        self._done += 1
-        self._left -= self._costs.get(event.cell.id, 0.0)
+        self._pace.finished(event.cell.id)
         if self._whole is not None:
-            spent = time.monotonic() - self._began
-            all_cost = sum(self._costs.values())
-            pace = spent / max(all_cost - self._left, 1e-9)
-            self._progress.update(
-                self._whole, completed=self._done, left=f"{minutes(self._left * pace)} left"
-            )
+            left = f"{minutes(self._pace.left_s)} left"
+            self._progress.update(self._whole, completed=self._pace.done, left=left)
         if event.kind != "certified":
             style = "red" if event.kind == "failed" else "yellow"
             self._console.say((event.kind, style), f" {event.cell.id}: {event.reason}")
         elif not self._live:
-            done = f"[{self._done}/{self._total}]"
+            done = f"[{self._pace.done}/{self._pace.total}]"
             self._console.say(f"{done} {event.cell.id}: {event.clock_s:.0f} s in {event.wall_s:.1f} s")
 
 

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 from fabbbr import bundled
 from fabbbr.backends.registry import DEFAULT, described
@@ -44,7 +45,8 @@ def main(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _list(*, as_json: bool) -> int:
+def every_experiment() -> list[dict[str, Any]]:
+    """What is bundled: name, title, source, claims, and what its quick form costs."""
     from fabbbr.plan.estimate import estimate
     from fabbbr.plan.opening import open_plan
 
@@ -62,12 +64,17 @@ def _list(*, as_json: bool) -> int:
                 "quick_wall_s_on_one_core": round(cost.wall_s),
             }
         )
+    return rows
+
+
+def _list(*, as_json: bool) -> int:
+    rows = every_experiment()
     if as_json:
         print(json.dumps(rows))
         return 0
     console = Terminal()
     for row in rows:
-        minutes = float(str(row["quick_wall_s_on_one_core"])) / 60
+        minutes = row["quick_wall_s_on_one_core"] / 60
         console.say((f"{row['name']:14}", "bold"), f" {row['title']}")
         effort = f"--quick: {row['quick_cells']} cells, about {minutes:.0f} min on one core"
         console.say(f"{'':14} ", (f"{row['source']}; {effort}", "dim"))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from fabbbr.backends.base import require_jobs
 from fabbbr.backends.guest.command import Outside, run_in_guest
 from fabbbr.backends.guest.image.build import build_image
 from fabbbr.backends.guest.image.found import GuestImage, found_image
@@ -25,6 +26,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Run a command in a guest; else build the image unless there is one, and print what there is."""
     if arguments.action == "run":
         return _run(arguments)
+    require_jobs(getattr(arguments, "jobs", None))
     image = found_image()
     if image is None and arguments.action == "show":
         message = "there is no guest image yet; build it once with: fabbbr guest build (some minutes)"

@@ -11,6 +11,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
+from fabbbr.capturing import Room, room_of
 from fabbbr.commands.question import trust_of
 from fabbbr.commands.terminal import Terminal
 from fabbbr.job.build import prepare
@@ -18,7 +19,7 @@ from fabbbr.job.records import Command, Job
 from fabbbr.laboratory import Request, place, planned, selected
 from fabbbr.model import Cell
 from fabbbr.physics import end_of
-from fabbbr.plan.estimate import estimate
+from fabbbr.plan.estimate import Estimate, estimate, offered_loads
 from fabbbr.testbed import Testbed
 
 _TABLE_WIDTH = 132
@@ -44,7 +45,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 def print_plan(cells: Sequence[Cell], testbed: Testbed, *, commands: bool, as_json: bool) -> int:
     """Print ``cells`` as a table or as JSON, with every command as on ``testbed`` when asked."""
-    cost = estimate(cells, testbed)
+    cost, room = estimate(cells, testbed), _room(cells)
     if as_json:
         print(
             json.dumps(
@@ -52,6 +53,7 @@ def print_plan(cells: Sequence[Cell], testbed: Testbed, *, commands: bool, as_js
                     "cells": [
                         {
                             "cell": cell.model_dump(mode="json"),
+                            "load": offered_loads(cell),
                             **({"job": _job_as_json(cell, testbed)} if commands else {}),
                         }
                         for cell in cells
@@ -62,6 +64,8 @@ def print_plan(cells: Sequence[Cell], testbed: Testbed, *, commands: bool, as_js
                         "bottleneck_bytes": cost.bottleneck_bytes,
                         "bottleneck_packets": cost.bottleneck_packets,
                         "wall_s_on_one_core": cost.wall_s,
+                        "capture_memory_bytes": room.memory_bytes,
+                        "capture_disk_bytes": room.disk_bytes,
                     },
                     "testbed": testbed.model_dump(mode="json"),
                 }
@@ -74,31 +78,63 @@ def print_plan(cells: Sequence[Cell], testbed: Testbed, *, commands: bool, as_js
     if commands:
         for cell in cells:
             _print_commands(console, cell, testbed)
-    console.say(
-        f"{cost.cells} cells, {cost.clock_s:.0f} s of {testbed.clock} time, "
-        f"{cost.bottleneck_bytes / 1e9:.2f} GB through the bottleneck, about {cost.wall_s / 60:.1f} min on "
-        f"one core"
-    )
+    console.say(cost_in_words(cost, testbed))
+    if room.memory_bytes:
+        console.say(
+            f"captures: up to {room.memory_bytes / 1e6:.0f} MB of memory while a cell runs, and about "
+            f"{room.disk_bytes / 1e6:.0f} MB of files in all"
+        )
     return 0
+
+
+def _room(cells: Sequence[Cell]) -> Room:
+    """The memory of the largest cell, and the files of all."""
+    each = [room_of(cell) for cell in cells]
+    return Room(
+        memory_bytes=max((room.memory_bytes for room in each), default=0),
+        disk_bytes=sum(room.disk_bytes for room in each),
+    )
+
+
+_HEADS = ("cell", "bottleneck", "RTT", "buffer", "loss", "flows", "load", "duration")
 
 
 def _table(cells: Sequence[Cell]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
-    for name in ("cell", "bottleneck", "RTT", "buffer", "loss", "flows", "duration"):
+    rows = [row_of(cell) for cell in cells]
+    heads = [name for name in _HEADS if any(name in row for row in rows)]
+    for name in heads:
         table.add_column(name, no_wrap=True)
-    for cell in cells:
-        queue = cell.bottleneck
-        loss = next((entry.loss for entry in cell.links if entry.loss is not None), None)
-        table.add_row(
-            cell.id,
-            str(queue.rate) + (f" by {queue.trace.name}" if queue.trace is not None else ""),
-            ", ".join(dict.fromkeys(str(flow.rtt) for flow in cell.flows)),
-            f"{queue.buffer_asked} = {queue.buffer_bytes} B",
-            str(loss.rate) if loss else "none",
-            ", ".join(dict.fromkeys(flow.cca for flow in cell.flows)) + f" ({len(cell.flows)})",
-            f"{end_of(cell.flows, cell.links).seconds:g} s",
-        )
+    for row in rows:
+        table.add_row(*(row.get(name, "") for name in heads))
     return table
+
+
+def row_of(cell: Cell) -> dict[str, str]:
+    """A cell as people read it, by the heads of a plan's table."""
+    queue = cell.bottleneck
+    loss = next((entry.loss for entry in cell.links if entry.loss is not None), None)
+    loads = offered_loads(cell)
+    texts = {
+        "cell": cell.id,
+        "bottleneck": str(queue.rate) + (f" by {queue.trace.name}" if queue.trace is not None else ""),
+        "RTT": ", ".join(dict.fromkeys(str(flow.rtt) for flow in cell.flows)),
+        "buffer": f"{queue.buffer_asked} = {queue.buffer_bytes} B",
+        "loss": str(loss.rate) if loss else "none",
+        "flows": ", ".join(dict.fromkeys(flow.cca or "UDP" for flow in cell.flows)) + f" ({len(cell.flows)})",
+        "load": ", ".join(f"{group} {load:.1%}" for group, load in loads.items()),
+        "duration": f"{end_of(cell.flows, cell.links).seconds:g} s",
+    }
+    return {name: text for name, text in texts.items() if name != "load" or loads}
+
+
+def cost_in_words(cost: Estimate, testbed: Testbed) -> str:
+    """What a plan will take, in one line."""
+    return (
+        f"{cost.cells} cells, {cost.clock_s:.0f} s of {testbed.clock} time, "
+        f"{cost.bottleneck_bytes / 1e9:.2f} GB through the bottleneck, about {cost.wall_s / 60:.1f} min on "
+        f"one core"
+    )
 
 
 def _job_as_json(cell: Cell, testbed: Testbed) -> dict[str, Any]:
@@ -120,11 +156,19 @@ def command_lines(planned_job: Job) -> list[str]:
             f"{gate.node}$ python3 -S -m agent.gate  # from {gate.into} to {gate.out}, by a trace, "
             f"limit {gate.limit_bytes} B"
         )
+    for task in planned_job.captures:
+        for tap in task.taps:
+            lines.append(
+                f"# {task.file}: packets of {tap.interface}, {tap.keeps_bytes} B of each, in a ring of "
+                f"{tap.slots} slots"
+            )
     for flow in planned_job.flows:
         lines.append(f"{flow.server_node}$ {shlex.join(flow.server_argv)}")
     for flow in planned_job.flows:
         at = f"# at {flow.start_ns / 1e9:g} s"
         lines.append(f"{flow.client_node}$ {shlex.join(flow.client_argv)}  {at}")
+    for ping in planned_job.pinging:
+        lines.append(f"{ping.node}$ {shlex.join(ping.argv)}  # at {ping.start_ns / 1e9:g} s")
     for step in planned_job.steps:
         lines += [f"{_line(command)}  # at {step.at_ns / 1e9:g} s" for command in step.commands]
     return lines

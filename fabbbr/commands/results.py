@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import shlex
 import warnings
 from collections import Counter
@@ -17,7 +18,7 @@ from fabbbr.commands.terminal import Terminal, tell
 from fabbbr.errors import StoreError
 from fabbbr.inspection import REMEDY, Inspection, inspect
 from fabbbr.laboratory import open_runs
-from fabbbr.store import RunFolder
+from fabbbr.store import RUN, RunFolder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,7 +50,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 @contextmanager
-def opened(paths: Sequence[Path]) -> Iterator[list[RunSet]]:
+def opened(paths: Sequence[Path]) -> Iterator[Sequence[RunSet]]:
     """Open run folders without what is damaged; name that and, when all else is done, raise StoreError."""
     from fabbbr_analysis.runset import DamagedRunWarning
 
@@ -100,7 +101,9 @@ def _report(arguments: argparse.Namespace) -> int:
 def _claims(arguments: argparse.Namespace) -> int:
     from fabbbr_analysis.claims import judge
 
-    runs = arguments.runs or sorted(path.parent for path in Path("runs").glob("*/run.json"))
+    runs = list(_runs_below(arguments.runs or [Path("runs")], named=bool(arguments.runs)))
+    if not runs and not arguments.json:
+        Terminal().say("no run below ./runs: begin one with fabbbr run, or name its folder")
     with opened(runs) as run_sets:
         verdicts = judge(run_sets)
         if arguments.json:
@@ -109,6 +112,23 @@ def _claims(arguments: argparse.Namespace) -> int:
             _print_scoreboard(verdicts, everything=arguments.all)
             _name_other_ways(run_sets, verdicts)
     return 0
+
+
+def _runs_below(folders: Sequence[Path], *, named: bool) -> Iterator[Path]:
+    """The runs that are one of ``folders`` or anywhere within it; the inside of a run is not looked at.
+
+    A folder that somebody ``named`` and that has none is given back itself: to open it says what it lacks.
+    """
+    for folder in folders:
+        found = False
+        for path, below, files in os.walk(folder):
+            if RUN in files:
+                below.clear()
+                found = True
+                yield Path(path)
+            below.sort()
+        if not found and named:
+            yield folder
 
 
 def _print_scoreboard(verdicts: Sequence[Verdict], *, everything: bool) -> None:

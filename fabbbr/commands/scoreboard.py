@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fabbbr import bundled
-from fabbbr.backends.base import usable_cpus
+from fabbbr.backends.base import require_jobs, usable_cpus
 from fabbbr.backends.registry import DEFAULT, described
 from fabbbr.commands.display import minutes
 from fabbbr.commands.question import attended
@@ -20,7 +20,7 @@ from fabbbr.commands.span import span
 from fabbbr.commands.terminal import Terminal
 from fabbbr.errors import CellsFailedError, UsageError
 from fabbbr.execute import Summary
-from fabbbr.laboratory import Request, open_runs, planned, require_jobs
+from fabbbr.laboratory import Request, open_runs, planned
 from fabbbr.model import Cell
 from fabbbr.plan.estimate import estimate
 from fabbbr.plan.opening import Planned

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fabbbr.job.cabling import Cabling, lay_cables
+from fabbbr.job.captures import capture_tasks
 from fabbbr.job.configure import (
     anew_commands,
     configure_commands,
@@ -21,6 +22,7 @@ from fabbbr.job.expected import Expected, Prepared
 from fabbbr.job.flows import flow_task, reports_bytes
 from fabbbr.job.geography import left_to_emulate
 from fabbbr.job.headroom import window_bytes
+from fabbbr.job.pinging import ping_tasks
 from fabbbr.job.probes import burst, burst_probe, pings, round_trips
 from fabbbr.job.records import Cable, Job, StepTask, placed
 from fabbbr.job.superpackets import counting_captures, counting_commands, super_packets
@@ -71,11 +73,13 @@ def _job(cell: Cell, testbed: Testbed, cabling: Cabling, expected: Expected) -> 
         flows_at_ns=zero_ns,
         anew=() if zero_ns is None else tuple(anew_commands(cell, cabling)),
         flows=flows,
+        pinging=ping_tasks(cell, cabling),
         steps=tuple(
             StepTask(at_ns=step.at.ns, commands=commands)
             for step, commands in zip(cell.steps, steps, strict=True)
         ),
         gates=tuple(gate_tasks(cabling)),
+        captures=capture_tasks(cell, cabling, expected.queues),
         counted=tuple(counting_captures(expected.super_packets)),
         socket_nodes=tuple(hosts),
         queue_nodes=tuple(node.name for node in cabling.nodes if node.kind != "host"),
@@ -109,5 +113,5 @@ def _network_cables(cabling: Cabling, testbed: Testbed) -> tuple[Cable, ...]:
 
 def _settle_ns(cell: Cell) -> int:
     """Silence between probes and flows: long enough for every queue and delay line to be empty."""
-    longest = max(flow.rtt.ns for flow in cell.flows)
+    longest = max(one.rtt.ns for one in cell.traffic)
     return 2 * longest + NANOSECONDS_PER_SECOND // 5

@@ -403,13 +403,12 @@ def _pacing_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
 
 
 def _switch_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
-    hosts = dict.fromkeys(name for flow in cell.flows for name in (flow.sender, flow.receiver))
     for switch in (node.name for node in cabling.nodes if node.kind == "switch"):
         ports = [interface.name for interface in cabling.interfaces(switch)]
         filters = (f"net.ipv4.conf.{port}.rp_filter=0" for port in ("all", *ports))
         yield Command(node=switch, argv=("sysctl", "-q", "-w", "net.ipv4.ip_forward=1", *filters))
         lines = []
-        for host in hosts:
+        for host in cell.talking:
             out = cabling.next_hop(switch, host).out.name
             lines += [
                 f"route add {cabling.address(host)}/32 dev {out}",
@@ -427,9 +426,9 @@ def _neighbour(cabling: Cabling, node: str, host: str) -> str:
 def _peers(cell: Cell) -> dict[str, set[str]]:
     """Host → those with which it talks."""
     peers: dict[str, set[str]] = defaultdict(set)
-    for flow in cell.flows:
-        peers[flow.sender].add(flow.receiver)
-        peers[flow.receiver].add(flow.sender)
+    for sender, receiver in cell.pairs:
+        peers[sender].add(receiver)
+        peers[receiver].add(sender)
     return peers
 
 

@@ -33,6 +33,7 @@ _ASK = (
 
 def kernel_name(flow: Flow) -> str:
     """The name under which the sender's kernel knows what the flow runs."""
+    assert flow.cca is not None, f"flow {flow.index} is of UDP and has no congestion control"
     if flow.module is not None:
         return flow.module.kernel_name
     if flow.implementation == "fabbbr":
@@ -52,7 +53,7 @@ def requirements(cell: Cell) -> tuple[Requirement, ...]:
     needed = (
         Requirement(node=flow.sender, name=kernel_name(flow), version=bbr_version(flow), remedy=_remedy(flow))
         for flow in cell.flows
-        if flow.module is None
+        if flow.cca is not None and flow.module is None
     )
     return tuple(dict.fromkeys(needed))
 
@@ -102,14 +103,16 @@ def _modules(cell: Cell) -> list[tuple[str, Module]]:
 def captures(cell: Cell) -> list[Capture]:
     """What to ask about BBR, and modules of the user's own, on each sender that runs one."""
     own = dict.fromkeys(flow.sender for flow in own_flows(cell))
-    others = dict.fromkeys(
-        flow.sender for flow in cell.flows if kernel_name(flow) == "bbr" and flow.module is None
-    )
+    others = dict.fromkeys(flow.sender for flow in cell.flows if _runs_a_kernels_bbr(flow))
     return [
         *map(_asked_of_ours, own),
         *map(_asked_of_bbr, others),
         *(_asked_of_module(sender, module) for sender, module in _modules(cell)),
     ]
+
+
+def _runs_a_kernels_bbr(flow: Flow) -> bool:
+    return flow.cca is not None and flow.module is None and kernel_name(flow) == "bbr"
 
 
 def controls(cell: Cell) -> tuple[Control, ...]:
@@ -122,14 +125,13 @@ def controls(cell: Cell) -> tuple[Control, ...]:
             implementation=flow.implementation,
             profile=flow.profile,
             asked_of_ours=_asked_of_ours(flow.sender) if flow.implementation == "fabbbr" else None,
-            asked_of_bbr=_asked_of_bbr(flow.sender)
-            if kernel_name(flow) == "bbr" and flow.module is None
-            else None,
+            asked_of_bbr=_asked_of_bbr(flow.sender) if _runs_a_kernels_bbr(flow) else None,
             version=bbr_version(flow),
             module=flow.module,
             asked_of_module=_asked_of_module(flow.sender, flow.module) if flow.module is not None else None,
         )
         for flow in cell.flows
+        if flow.cca is not None
     )
 
 

@@ -194,7 +194,7 @@ class Expected:
     round_trips: tuple[RoundTrip, ...]
     burst: BurstProbe
     controls: tuple[Control, ...]
-    """In the order of the flows."""
+    """In the order of the flows of TCP."""
     network_cables: tuple[Cable, ...]
     """Between two machines: what is lost there is the network's."""
     super_packets: SuperPackets | None

@@ -2,17 +2,20 @@
 
 Instants count nanoseconds from the start of the first flow. One iperf3 server per flow and run: an iperf3
 server takes one client at a time, and a fresh one has no history. A flow of given bytes is sent by the
-agent's own program instead, for iperf3 would end it early (see :mod:`fabbbr.agent.transfer`).
+agent's own program instead, for iperf3 would end it early (see :mod:`fabbbr.agent.transfer`); so is UDP
+(:mod:`fabbbr.agent.datagrams`), and a video, which iperf3 does not know (:mod:`fabbbr.agent.video`).
 """
 
 from __future__ import annotations
 
 import re
+from typing import TypeAlias
 
 from fabbbr.job.cabling import Cabling
 from fabbbr.job.congestion import kernel_name
+from fabbbr.job.headroom import longest_answer_ns
 from fabbbr.job.records import FlowTask
-from fabbbr.model import DATA_PORT, PORTS_PER_FLOW, SERVER_PORT, Cell, Flow
+from fabbbr.model import DATA_PORT, PORTS_PER_FLOW, SERVER_PORT, Cell, Datagrams, Flow, Video
 from fabbbr.testbed import Testbed
 from fabbbr.units import NANOSECONDS_PER_SECOND, TCP_IPV4_HEADER_BYTES
 
@@ -23,6 +26,9 @@ _SLOWEST_SHARE = 100
 _FIRST_WITH_THREADS = (3, 16)
 _LARGEST_BLOCK_BYTES = 131_072
 """iperf3's own, for TCP."""
+
+_FORK = ("forked", "transfer")
+"""Of flows that come at random there may be hundreds: see :mod:`fabbbr.agent.forked`."""
 
 _REPORT_BYTES = 1400
 """Measured: an iperf3 3.12 server had 1.95 GB after 44 735 s with 32 streams."""
@@ -42,9 +48,9 @@ def reports_bytes(flow: Flow) -> int:
 
 def flow_task(cell: Cell, testbed: Testbed, cabling: Cabling, flow: Flow) -> FlowTask:
     """The two programs of ``flow``, for the iperf3 of its receiver."""
-    client, server = (_timed if flow.duration is not None else _sized)(cabling.address(flow.receiver), flow)
+    client, server = _programs(cell, cabling.address(flow.receiver), flow)
     version = testbed.tool_of(flow.receiver, "iperf3")
-    if flow.duration is not None and version is not None and has_threads(version):
+    if flow.of_iperf3 and version is not None and has_threads(version):
         client += ("--length", str(block_bytes(cell)))
     return FlowTask(
         index=flow.index,
@@ -56,6 +62,18 @@ def flow_task(cell: Cell, testbed: Testbed, cabling: Cabling, flow: Flow) -> Flo
         expected_end_ns=flow.start.ns + (flow.duration.ns if flow.duration is not None else 0),
         deadline_ns=flow.start.ns + _longest_ns(cell, flow),
     )
+
+
+_Ends: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
+
+
+def _programs(cell: Cell, address: str, flow: Flow) -> _Ends:
+    """What sends and what receives."""
+    if flow.udp is not None:
+        return _datagrams(address, flow, flow.udp, longest_answer_ns(cell, flow.rtt))
+    if flow.video is not None:
+        return _watched(address, flow, flow.video)
+    return (_timed if flow.of_iperf3 else _sized)(address, flow)
 
 
 def block_bytes(cell: Cell) -> int:
@@ -70,7 +88,7 @@ def block_bytes(cell: Cell) -> int:
     return min(max(in_a_millisecond // segment, 1) * segment, _LARGEST_BLOCK_BYTES)
 
 
-def _timed(address: str, flow: Flow) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _timed(address: str, flow: Flow) -> _Ends:
     """The iperf3 client and server of a flow that lasts a given time."""
     port = str(SERVER_PORT + flow.index)
     client = [
@@ -83,10 +101,10 @@ def _timed(address: str, flow: Flow) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(client), ("iperf3", "--server", "--one-off", "--port", port, "--version4", "--json")
 
 
-def _sized(address: str, flow: Flow) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _sized(address: str, flow: Flow) -> _Ends:
     """Sender and receiver of a flow of given bytes."""
     assert flow.size is not None
-    program = ("python3", "-S", "-m", "agent.transfer")
+    program = _FORK if flow.at_random else ("python3", "-S", "-m", "agent.transfer")
     ends = ("--port", str(SERVER_PORT + flow.index), "--parallel", str(flow.streams))
     sender = [
         *program, "send", *ends, "--address", address, "--cport", str(_first_port(flow)),
@@ -95,6 +113,34 @@ def _sized(address: str, flow: Flow) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if flow.pacing is not None:
         sender += ["--pacing", str(flow.pacing.bps)]
     return tuple(sender), (*program, "receive", *ends)
+
+
+def _datagrams(address: str, flow: Flow, udp: Datagrams, patience_ns: int) -> _Ends:
+    """Sender and receiver of datagrams; one that is a second late cannot keep the rate."""
+    assert flow.duration is not None
+    program = ("python3", "-S", "-m", "agent.datagrams")
+    ends = ("--port", str(SERVER_PORT + flow.index), "--payload", str(udp.payload_bytes))
+    sender = (
+        *program, "send", *ends, "--address", address, "--cport", str(_first_port(flow)),
+        "--count", str(udp.count_in(flow.duration)), "--gap-ns", repr(udp.gap_ns),
+        "--lateness-ns", str(NANOSECONDS_PER_SECOND),
+    )  # fmt: skip
+    return sender, (*program, "receive", *ends, "--patience-ns", str(patience_ns))
+
+
+def _watched(address: str, flow: Flow, video: Video) -> _Ends:
+    """Server and player of a video."""
+    assert flow.duration is not None
+    program = ("python3", "-S", "-m", "agent.video")
+    ends = ("--port", str(SERVER_PORT + flow.index), "--duration-ns", str(flow.duration.ns))
+    sender = [
+        *program, "send", *ends, "--address", address, "--cport", str(_first_port(flow)),
+        "--congestion", kernel_name(flow),
+    ]  # fmt: skip
+    if flow.pacing is not None:
+        sender += ["--pacing", str(flow.pacing.bps)]
+    player = ("--chunk-bytes", str(video.chunk_bytes), "--chunk-ns", str(video.chunk.ns))
+    return tuple(sender), (*program, "receive", *ends, *player, "--buffer-ns", str(video.buffer.ns))
 
 
 def _first_port(flow: Flow) -> int:

@@ -87,3 +87,23 @@ def _rounds_to_repair(cell: Cell, packets: float) -> int:
     lossy = [stationary_loss(link.loss) for link in cell.links if link.loss is not None]
     worst = max((loss for loss in lossy if 0 < loss < 1), default=0.0)
     return ceil(log(packets) / -log(worst)) if worst and packets > 1 else 0
+
+
+def longest_answer_ns(cell: Cell, rtt: Duration) -> int:
+    """How long an answer can take that comes at all, and a second: behind full queues, both ways.
+
+    Rates and buffers are those that the steps leave at the worst.
+    """
+    rates, buffers, round_trips = {}, {}, [rtt.ns]
+    for name, queue in cell.bottlenecks.items():
+        rates[name], buffers[name] = queue.rate.bps, queue.buffer_bytes
+    for step in cell.steps:
+        if step.rate is not None:
+            rates[step.link] = min(rates[step.link], step.rate.bps)
+        if step.buffer_bytes is not None:
+            buffers[step.link] = max(buffers[step.link], step.buffer_bytes)
+        if step.rtt is not None:
+            round_trips.append(rtt.ns + step.rtt.ns)
+    drained_ns = sum(buffers[name] * 8 * NANOSECONDS_PER_SECOND // rates[name] for name in rates)
+    held = (link.ack_aggregation.most.ns for link in cell.links if link.ack_aggregation is not None)
+    return max(round_trips) + 2 * drained_ns + sum(held) + NANOSECONDS_PER_SECOND

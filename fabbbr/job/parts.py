@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 
 from fabbbr.errors import PlanError
-from fabbbr.job.records import Capture, Command, Job, StepTask
+from fabbbr.job.records import Capture, CaptureTask, Command, Job, StepTask
 
 
 def split(job: Job, placement: Mapping[str, str]) -> dict[str, Job]:
@@ -46,9 +46,11 @@ def _part(job: Job, here: AbstractSet[str]) -> Job:
             "counted": _captures(job.counted, here),
             "pings": _captures(job.pings, here),
             "flows": tuple(flow for flow in job.flows if {flow.client_node, flow.server_node} & here),
+            "pinging": tuple(ping for ping in job.pinging if ping.node in here),
             "steps": tuple(_steps(job.steps, here)),
             "gates": tuple(gate for gate in job.gates if gate.node in here),
             "socket_nodes": tuple(node for node in job.socket_nodes if node in here),
+            "captures": tuple(_taps(job.captures, here)),
             "queue_nodes": tuple(node for node in job.queue_nodes if node in here),
         }
     )
@@ -60,6 +62,13 @@ def _commands(commands: Iterable[Command], here: AbstractSet[str]) -> tuple[Comm
 
 def _captures(captures: Iterable[Capture], here: AbstractSet[str]) -> tuple[Capture, ...]:
     return tuple(capture for capture in captures if capture.command.node in here)
+
+
+def _taps(tasks: Iterable[CaptureTask], here: AbstractSet[str]) -> Iterable[CaptureTask]:
+    for task in tasks:
+        taps = tuple(tap for tap in task.taps if tap.node in here)
+        if taps:
+            yield task.model_copy(update={"taps": taps})
 
 
 def _steps(steps: Iterable[StepTask], here: AbstractSet[str]) -> Iterable[StepTask]:

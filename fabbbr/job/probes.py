@@ -41,16 +41,16 @@ def pings(cell: Cell, cabling: Cabling) -> tuple[Capture, ...]:
                 timeout_s=120,
             ),
         )
-        for sender, receiver in _pairs(cell)
+        for sender, receiver in cell.pairs
     )
 
 
 def round_trips(cell: Cell, cabling: Cabling) -> Iterator[RoundTrip]:
     """What each of the :func:`pings` must measure."""
-    propagation_s = {(flow.sender, flow.receiver): flow.rtt.seconds for flow in reversed(cell.flows)}
+    propagation_s = {(one.sender, one.receiver): one.rtt.seconds for one in reversed(cell.traffic)}
     serialisation_s = sum(_PING_FRAME_BYTES * 8 / queue.rate.bps for queue in cell.bottlenecks.values())
     waits = {link.name: list(_waits_s(link)) for link in cell.links}
-    for capture, (sender, receiver) in zip(pings(cell, cabling), _pairs(cell), strict=True):
+    for capture, (sender, receiver) in zip(pings(cell, cabling), cell.pairs, strict=True):
         crossed = cabling.links_between(sender, receiver) if any(waits.values()) else ()
         slots = [slot for name in crossed for slot in waits[name]]
         yield RoundTrip(
@@ -70,11 +70,6 @@ def _waits_s(link: CellLink) -> Iterator[Slots]:
         yield slots_s(link.ack_aggregation)
     if link.bottleneck is not None and link.bottleneck.trace is not None:
         yield 0.0, opportunity_s(link.bottleneck.rate)
-
-
-def _pairs(cell: Cell) -> tuple[tuple[str, str], ...]:
-    """Sender and receiver of all flows, each pair once."""
-    return tuple(dict.fromkeys((flow.sender, flow.receiver) for flow in cell.flows))
 
 
 @dataclass(frozen=True, kw_only=True)

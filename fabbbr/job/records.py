@@ -99,6 +99,17 @@ class FlowTask(Record):
     """When a client that still runs is interrupted."""
 
 
+class PingTask(Record):
+    """How the agent pings beside the flows; it tells the program when the flows' time began."""
+
+    index: int
+    node: str
+    argv: tuple[str, ...]
+    start_ns: int
+    patience_ns: int
+    """How long after the last request the program may wait for answers."""
+
+
 class StepTask(Record):
     """Commands to carry out at one instant."""
 
@@ -122,6 +133,35 @@ class GateTask(Record):
     """From one opportunity to the next until the flows begin."""
     gaps_ms: str
     """As in :class:`fabbbr.model.LinkTrace`."""
+
+
+class Tap(Record):
+    """Where packets are kept: a packet socket whose ring holds all of them until the flows are over.
+
+    Without ``arrivals_for`` it keeps what comes in and goes out at ``interface``; with it what goes out there
+    and what comes in at any interface of the node for one of these hosts.
+    """
+
+    node: str
+    interface: str
+    arrivals_for: tuple[str, ...] = ()
+    """IPv4 addresses."""
+    keeps_bytes: int
+    """Of a frame."""
+    slots: int
+    slot_bytes: int
+
+    @property
+    def ring_bytes(self) -> int:
+        """What it takes of the kernel's memory."""
+        return self.slots * self.slot_bytes
+
+
+class CaptureTask(Record):
+    """A pcapng file, made of what one or more taps kept."""
+
+    file: str
+    taps: tuple[Tap, ...]
 
 
 class Burst(Record):
@@ -173,8 +213,11 @@ class Job(Record):
     modules: tuple[str, ...] = ()
     """Digests of the sources of congestion controls that the commands load: the place has them built."""
     flows: tuple[FlowTask, ...]
+    pinging: tuple[PingTask, ...] = ()
+    """Beside the flows; over when these are."""
     steps: tuple[StepTask, ...]
     gates: tuple[GateTask, ...] = ()
+    captures: tuple[CaptureTask, ...] = ()
     counted: tuple[Capture, ...] = ()
     """What prints further counters as JSON: asked when those of interfaces and queues are, before the flows
     and after them."""
@@ -185,3 +228,8 @@ class Job(Record):
     """When the last flow must be over, counted from the first start."""
     environment: dict[str, str] = Field(default_factory=dict)
     """Added to the environment of iperf3."""
+
+    @property
+    def ring_bytes(self) -> int:
+        """What the rings of all taps take of the kernel's memory."""
+        return sum(tap.ring_bytes for task in self.captures for tap in task.taps)

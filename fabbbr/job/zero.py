@@ -28,7 +28,7 @@ def flows_at_ns(cell: Cell, testbed: Testbed, burst: Burst, *, pairs: int, settl
     """
     if testbed.clock != "virtual" or len(testbed.machines) > 1:
         return None
-    longest_ns = max(flow.rtt.ns for flow in cell.flows) + sum(_held_ns(cell))
+    longest_ns = max(one.rtt.ns for one in cell.traffic) + sum(_held_ns(cell))
     ping_ns = round(_PING_S * NANOSECONDS_PER_SECOND) + 3 * longest_ns
     burst_ns = burst.watch_ns + burst.refills * burst.refill_every_ns + burst.drain_ns
     planned_ns = pairs * ping_ns + burst_ns + settle_ns

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -17,10 +17,21 @@ from pydantic import ConfigDict, ValidationError, create_model
 
 from fabbbr import bundled, files, limits
 from fabbbr.errors import FabbbrError, SpecError, UsageError
+from fabbbr.foreign import shown
+from fabbbr.spec.contradictions import Mistake
 from fabbbr.spec.experiment import SliceChoice
 from fabbbr.spec.explain import unknown_key
 from fabbbr.topology import Topology
 from fabbbr.trust import Trust
+
+
+class ParametersError(SpecError):
+    """Parameters that do not fit the definition; ``found`` has each with its key and what to do about it."""
+
+    def __init__(self, message: str, found: Sequence[Mistake] = ()) -> None:
+        super().__init__(message)
+        self.found = tuple(found)
+
 
 _SITE = "_site"
 """Parameters that end so are the places of a definition: each is the site of some of its nodes."""
@@ -136,12 +147,17 @@ def _parameters(function: Callable[..., Any], choice: SliceChoice, path: Path) -
     try:
         return dict(model.model_validate(choice.parameters))
     except ValidationError as error:
-        raise SpecError(_parameter_message(error, path, tuple(fields))) from None
+        found = list(_wrong_parameters(error, tuple(fields)))
+        lines = (f"slice {path.stem}: {loc[-1]}: {message}" for loc, message in found)
+        raise ParametersError("\n".join(lines), found) from None
 
 
-def _parameter_message(error: ValidationError, path: Path, known: tuple[str, ...]) -> str:
-    first = error.errors(include_url=False)[0]
-    name = ".".join(str(part) for part in first["loc"])
-    if first["type"] == "extra_forbidden":
-        return f"slice {path.stem}: {name}: {unknown_key(name, known, what='parameter')}"
-    return f"slice {path.stem}: {name} = {first['input']!r}: {first['msg'][:1].lower()}{first['msg'][1:]}"
+def _wrong_parameters(error: ValidationError, known: tuple[str, ...]) -> Iterator[Mistake]:
+    for detail in error.errors(include_url=False):
+        loc = ("slice", *detail["loc"][:1])
+        if detail["type"] == "extra_forbidden":
+            yield loc, unknown_key(str(loc[-1]), known, what="parameter")
+        elif detail["type"] == "missing":
+            yield loc, "is missing; give it a value"
+        else:
+            yield loc, f"{shown(detail['input'])}: {detail['msg'][:1].lower()}{detail['msg'][1:]}"

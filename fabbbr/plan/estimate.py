@@ -6,14 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fabbbr.model import Cell, Flow
-from fabbbr.physics import cubic_window_segments, end_of
+from fabbbr.physics import capacity_bytes, cubic_window_segments, end_of
 from fabbbr.testbed import Testbed
-from fabbbr.units import (
-    NANOSECONDS_PER_SECOND,
-    TCP_IPV4_HEADER_BYTES,
-    Duration,
-    Rate,
-)
+from fabbbr.units import TCP_IPV4_HEADER_BYTES, Duration
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,14 +44,28 @@ def estimate(cells: Iterable[Cell], testbed: Testbed) -> Estimate:
     )
 
 
+def offered_loads(cell: Cell) -> dict[str, float]:
+    """Group of UDP, or of flows that come at random → its share of the first bottleneck's rate.
+
+    Frames of the segments that carry the payload, over the time within which flows come; what UDP sends.
+    """
+    payload = cell.mtu_bytes - TCP_IPV4_HEADER_BYTES
+    loads: dict[str, float] = {}
+    for flow in cell.flows:
+        if flow.udp is not None:
+            loads[flow.group] = loads.get(flow.group, 0.0) + flow.udp.rate.bps / cell.bottleneck.rate.bps
+    for process in cell.arrivals:
+        sizes = [flow.size.bytes for flow in cell.flows if flow.group == process.group and flow.size]
+        framed = sum(size + -(-size // payload) * (cell.frame_bytes - payload) for size in sizes)
+        loads[process.group] = 8 * framed / process.duration.seconds / cell.bottleneck.rate.bps
+    return loads
+
+
 def _of_cell(cell: Cell, testbed: Testbed) -> Estimate:
     end = end_of(cell.flows, cell.links)
     loss = max((link.loss.rate.value for link in cell.links if link.loss is not None), default=0.0)
     possible = sum(_most_bytes(flow, cell, end, loss) for flow in cell.flows)
-    sent = sum(
-        min(_capacity_bytes(link, queue.rate, cell, end), possible)
-        for link, queue in cell.bottlenecks.items()
-    )
+    sent = sum(min(capacity_bytes(cell, link, end), possible) for link in cell.bottlenecks)
     packets = sent / cell.frame_bytes
     forwarding_s = packets / testbed.pace.packets_per_s
     lasts_s = max(forwarding_s, end.seconds) if testbed.clock == "real" else forwarding_s
@@ -70,20 +79,12 @@ def _of_cell(cell: Cell, testbed: Testbed) -> Estimate:
     )
 
 
-def _capacity_bytes(link: str, first: Rate, cell: Cell, end: Duration) -> float:
-    """The integral of the rate over the run, steps included."""
-    changes = [(Duration(0), first)]
-    changes += [(step.at, step.rate) for step in cell.steps if step.link == link and step.rate is not None]
-    until = [at for at, _ in changes[1:]] + [end]
-    bits = sum(rate.bps * max(stop.ns - at.ns, 0) for (at, rate), stop in zip(changes, until, strict=True))
-    return bits / (8 * NANOSECONDS_PER_SECOND)
-
-
 def _most_bytes(flow: Flow, cell: Cell, end: Duration, loss: float) -> float:
     """What a flow can send at most, by its size, its pacing and the injected loss."""
     seconds = flow.duration.seconds if flow.duration is not None else end.seconds - flow.start.seconds
     limits = [_loss_limited_bps(flow, cell.mtu_bytes, loss) * flow.streams * seconds / 8]
-    own = [rate.bps for rate in (flow.pacing, flow.maxrate) if rate is not None]
+    sends = flow.udp.rate if flow.udp is not None else flow.video.bitrate if flow.video is not None else None
+    own = [rate.bps for rate in (flow.pacing, flow.maxrate, sends) if rate is not None]
     limits += [bps * flow.streams * seconds / 8 for bps in own]
     if flow.size is not None:
         limits.append(float(flow.size.bytes))
@@ -92,7 +93,7 @@ def _most_bytes(flow: Flow, cell: Cell, end: Duration, loss: float) -> float:
 
 def _loss_limited_bps(flow: Flow, mtu_bytes: int, ratio: float) -> float:
     """CUBIC's window each round trip; no limit for BBR or without loss."""
-    if flow.cca.startswith("bbr") or ratio == 0 or flow.rtt.ns == 0:
+    if flow.cca is None or flow.cca.startswith("bbr") or ratio == 0 or flow.rtt.ns == 0:
         return float("inf")
     rtt = flow.rtt.seconds
     return cubic_window_segments(rtt_s=rtt, loss=ratio) * 8 * (mtu_bytes - TCP_IPV4_HEADER_BYTES) / rtt

@@ -8,21 +8,31 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from fabbbr import limits
-from fabbbr.errors import PlanError, SpecError
-from fabbbr.model import Cell, Flow
+from fabbbr.capturing import room_of
+from fabbbr.errors import PlanError, SpecError, UntrustedError
+from fabbbr.model import Arrivals, Cell, Flow
 from fabbbr.physics import end_of
+from fabbbr.plan.arrivals import arrivals
+from fabbbr.plan.definitions import ParametersError
 from fabbbr.plan.link_traces import Trace
-from fabbbr.plan.resolve import wire
+from fabbbr.plan.resolve import MisfitError, Processes, Wiring, wire
 from fabbbr.sources import Sources
-from fabbbr.spec.experiment import Condition, Experiment, SliceChoice
+from fabbbr.spec.contradictions import MOST_FLOWS
+from fabbbr.spec.document import Loc
+from fabbbr.spec.experiment import Condition, Experiment, Setup, SliceChoice
 from fabbbr.topology import Topology
-from fabbbr.units import NANOSECONDS_PER_SECOND, Duration
+from fabbbr.units import NANOSECONDS_PER_SECOND, Duration, Rate
 
 LONGEST_ID = 200
 """Bytes: file systems hold 255, and a partial name is a little longer than the final one."""
+
+
+class TooManyPartsError(PlanError):
+    """All cells together are more than anybody could run."""
 
 
 _CHARACTERS_PER_PART = 100
@@ -35,21 +45,23 @@ def cells(
     *,
     seed: int,
     traces: Mapping[str, Trace] | None = None,
+    sizes: Mapping[str, Sequence[int]] | None = None,
     modules: Mapping[str, Sources] | None = None,
 ) -> tuple[Cell, ...]:
     """All cells, in the order of execution.
 
     Blocks are repetitions, so that a run that is cut short holds whole blocks; inside a block the conditions
     are shuffled by ``seed``, so that drift does not fall on one of them. ``traces`` holds the files that
-    ``path.trace`` names, ``modules`` the sources that ``cca`` does. Raises PlanError naming the condition
+    ``path.trace`` names, ``sizes`` those of flows that come at random, ``modules`` the sources that ``cca``
+    names. Raises PlanError naming the condition
     that does not fit its topology, and when all cells together have more parts than anybody could run.
     """
-    conditions: list[Cell] = []
+    conditions: list[tuple[Cell, Processes]] = []
     parts = 0
     for condition in experiment.conditions:
         trace = (traces or {}).get(condition.setup.path.trace or "")
         conditions.append(_in_condition(experiment, condition, topology_of, trace, modules or {}))
-        parts += _parts(conditions[-1]) * experiment.repeat
+        parts += _parts(*conditions[-1]) * experiment.repeat
         if parts > limits.PARTS:
             message = (
                 f"{experiment.id}: more than {limits.PARTS} hosts, switches, links, "
@@ -57,15 +69,89 @@ def cells(
                 f"{len(experiment.conditions)} conditions with "
                 f"{experiment.repeat} repetitions); lower one of them or split the experiment"
             )
-            raise PlanError(message)
+            raise TooManyPartsError(message)
     shuffler = random.Random(seed)  # noqa: S311 - an order, not a secret
     cells: list[Cell] = []
     for repetition in range(1, experiment.repeat + 1):
-        block = [_repeated(cell, repetition, seed) for cell in conditions]
+        block = [
+            _with_arrivals(_repeated(cell, repetition, seed), processes, sizes or {})
+            for cell, processes in conditions
+        ]
         shuffler.shuffle(block)
         cells.extend(block)
     _check_ids(experiment, cells)
     return tuple(cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Misfit:
+    """What is wrong with a setup that can be read."""
+
+    loc: Loc
+    message: str
+    of_the_file: bool
+    """Whether a name or a parameter in it is wrong, and not only how things fit together."""
+
+
+def misfits(
+    setup: Setup,
+    topology_of: Callable[[SliceChoice], Topology],
+    trace_of: Callable[[str], Trace],
+    module_of: Callable[[str], Sources],
+) -> Iterator[Misfit]:
+    """All that is wrong with what a setup names, or that does not fit; nothing where it can run.
+
+    Neither is a slice looked at that may not run.
+    """
+    unreadable, modules = _modules(setup, module_of)
+    if unreadable is not None:
+        yield unreadable
+        return
+    yield from _misfits(setup, topology_of, trace_of, modules)
+
+
+def _misfits(
+    setup: Setup,
+    topology_of: Callable[[SliceChoice], Topology],
+    trace_of: Callable[[str], Trace],
+    modules: Mapping[str, Sources],
+) -> Iterator[Misfit]:
+    trace, rate_is_known = None, True
+    try:
+        trace = None if setup.path.trace is None else trace_of(setup.path.trace)
+    except SpecError as error:
+        yield Misfit(loc=("path", "trace"), message=str(error), of_the_file=True)
+        setup, rate_is_known = _without_trace(setup), False
+    try:
+        wire(setup, topology_of(setup.slice), trace=trace, modules=modules)
+    except UntrustedError:
+        return
+    except ParametersError as error:
+        yield from (Misfit(loc=loc, message=said, of_the_file=True) for loc, said in error.found)
+    except MisfitError as error:
+        for loc, said in error.found:
+            if rate_is_known or loc[-1] != "buffer":
+                yield Misfit(loc=loc, message=said, of_the_file=False)
+    except SpecError as error:
+        yield Misfit(loc=("slice",), message=str(error).removeprefix("slice: "), of_the_file=True)
+
+
+def _modules(setup: Setup, module_of: Callable[[str], Sources]) -> tuple[Misfit | None, dict[str, Sources]]:
+    """The first module that cannot be read, and the sources of those before it."""
+    found: dict[str, Sources] = {}
+    for index, group in enumerate(setup.flows):
+        choice = setup.module_of(group)
+        try:
+            found |= {} if choice is None else {choice.module: module_of(choice.module)}
+        except SpecError as error:
+            return Misfit(loc=("flows", index, "cca"), message=str(error), of_the_file=True), found
+    return None, found
+
+
+def _without_trace(setup: Setup) -> Setup:
+    """The same setup with any rate: what its buffers hold is then not known."""
+    path = setup.path.model_copy(update={"trace": None, "rate": setup.path.rate or Rate(10**8)})
+    return setup.model_copy(update={"path": path})
 
 
 def _in_condition(
@@ -74,21 +160,28 @@ def _in_condition(
     topology_of: Callable[[SliceChoice], Topology],
     trace: Trace | None,
     modules: Mapping[str, Sources],
-) -> Cell:
-    """The cell of a condition, its repetition and seed still to come."""
+) -> tuple[Cell, Processes]:
+    """The cell of a condition, its repetition and seed still to come, and what will then come at random."""
     setup = condition.setup
-    name = condition.id or experiment.id
     try:
         topology = topology_of(setup.slice)
         wiring = wire(setup, topology, trace=trace, modules=modules)
+        cell = _resolved(experiment.id, condition, topology, wiring)
+        _require_room(cell)
     except (PlanError, SpecError) as error:
         message = f"{experiment.id}: {f'{condition.id}: ' if condition.id else ''}{error}"
-        raise type(error)(message) from error
-    end = end_of(wiring.flows, wiring.links)
+        raise (SpecError if isinstance(error, SpecError) else PlanError)(message) from error
+    return cell, wiring.arrivals
+
+
+def _resolved(experiment: str, condition: Condition, topology: Topology, wiring: Wiring) -> Cell:
+    setup = condition.setup
+    windows = [wiring.flows[index].start.ns + duration.ns for index, (_, duration) in wiring.arrivals.items()]
+    end = Duration(max([end_of(wiring.flows, wiring.links).ns, *windows]))
     return Cell(
         id=condition.id,
-        experiment=experiment.id,
-        condition=name,
+        experiment=experiment,
+        condition=condition.id or experiment,
         axes=condition.axes,
         repetition=0,
         seed=0,
@@ -96,19 +189,77 @@ def _in_condition(
         switches=topology.switches,
         links=wiring.links,
         flows=wiring.flows,
+        arrivals=tuple(
+            Arrivals(
+                group=wiring.flows[index].group,
+                rate=process.rate,
+                sizes=str(process.size),
+                start=wiring.flows[index].start,
+                duration=duration,
+            )
+            for index, (process, duration) in wiring.arrivals.items()
+        ),
+        pings=wiring.pings,
         steps=wiring.steps,
         mtu_bytes=setup.path.mtu,
         offloads=setup.path.offloads,
         ecn=setup.path.ecn,
         sample_period=setup.sample_period,
         warm_up=default_warm_up(wiring.flows, end=end) if setup.warm_up is None else setup.warm_up,
+        captures=setup.capture,
+        queue_delay=setup.queue_delay,
     )
 
 
-def _parts(cell: Cell) -> int:
+def _require_room(cell: Cell) -> None:
+    """Captures stay in memory until the flows are over: nobody may be woken before."""
+    needed = room_of(cell).memory_bytes
+    if needed > limits.CAPTURE_BYTES:
+        keys = " and ".join(
+            key
+            for key, used in (("capture", cell.captures), ("queue_delay", cell.queue_delay == "packets"))
+            if used
+        )
+        message = (
+            f"{keys}: takes {needed / 1e9:.3g} GB of memory while a cell runs, and at most "
+            f"{limits.CAPTURE_BYTES / 1e9:.3g} GB are given; shorten the flows, lower the rate, or capture "
+            f"fewer links, or headers alone"
+        )
+        raise PlanError(message)
+
+
+def _with_arrivals(cell: Cell, processes: Processes, sizes: Mapping[str, Sequence[int]]) -> Cell:
+    """The cell with flows in place of each that stands for those that come at random."""
+    if not processes:
+        return cell
+    flows: list[Flow] = []
+    for flow in cell.flows:
+        process, duration = processes.get(flow.index, (None, None))
+        if process is None or duration is None:
+            flows.append(flow)
+            continue
+        listed, seed = sizes.get(process.size.file or ""), f"{cell.seed} {flow.index}"
+        flows += (
+            flow.model_copy(
+                update={"start": Duration(flow.start.ns + one.at.ns), "size": one.size, "at_random": True}
+            )
+            for one in arrivals(process, listed, seed=seed, duration=duration)
+        )
+    if not 0 < len(flows) <= MOST_FLOWS:
+        message = (
+            f"{cell.experiment}: {len(flows)} flows come in cell {cell.id}; "
+            f"1 to {MOST_FLOWS} can run, change arrivals.rate or duration"
+        )
+        raise PlanError(message)
+    numbered = tuple(flow.model_copy(update={"index": index}) for index, flow in enumerate(flows))
+    return cell.model_copy(update={"flows": numbered})
+
+
+def _parts(cell: Cell, processes: Processes) -> int:
+    drawn = sum(round(process.rate.per_s * duration.seconds) for process, duration in processes.values())
     traces = (queue.trace for queue in cell.bottlenecks.values() if queue.trace is not None)
     traced = sum(len(trace.gaps_ms) // _CHARACTERS_PER_PART for trace in traces)
-    return traced + sum(map(len, (cell.hosts, cell.switches, cell.links, cell.flows, cell.steps)))
+    return drawn + traced + sum(map(len, (cell.hosts, cell.switches, cell.links, cell.flows, cell.steps)))
 
 
 def cell_id(condition: str, repetition: int) -> str:
@@ -138,7 +289,7 @@ def default_warm_up(flows: Sequence[Flow], *, end: Duration) -> Duration:
     At most half of the run.
     """
     longest = max(flow.rtt.ns for flow in flows)
-    least = 20 if any(flow.cca.startswith("bbr") for flow in flows) else 10
+    least = 20 if any(flow.cca is not None and flow.cca.startswith("bbr") for flow in flows) else 10
     return Duration(min(max(least * NANOSECONDS_PER_SECOND, 50 * longest), end.ns // 2))
 
 

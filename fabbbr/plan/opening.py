@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fabbbr import bundled, files, limits, sources
-from fabbbr.errors import SpecError
+from fabbbr.errors import PlanError, SpecError
 from fabbbr.model import Cell
-from fabbbr.plan import definitions, expand, link_traces
+from fabbbr.plan import arrivals, definitions, expand, link_traces
 from fabbbr.plan.link_traces import Trace
 from fabbbr.sources import Sources
 from fabbbr.spec import read
-from fabbbr.spec.experiment import Experiment, Profile, SliceChoice
+from fabbbr.spec.document import Problem, told
+from fabbbr.spec.experiment import Experiment, Profile, Setup, SliceChoice, spell_axes
 from fabbbr.topology import Topology
 from fabbbr.trust import Trust
 
@@ -51,30 +53,95 @@ def open_plan(  # noqa: PLR0913 - one keyword per thing that a request says of t
     """
     path = bundled.find("experiments", name)
     text = read_text(path)
-    experiment = read.parse(
-        text,
+    slices, traces, modules = (
+        _Slices(path.parent, trust or Trust()),
+        _Traces(path.parent),
+        _Modules(path.parent),
+    )
+    reading = _Reading(
         source=str(path),
         profile=profile,
-        overrides=overrides,
+        overrides=tuple(overrides),
         repeat=repeat,
         ccas={called: str(place.absolute()) for called, place in (ccas or {}).items()},
     )
-    modules = _modules(experiment, path.parent)
-    cells = expand.cells(
-        experiment,
-        _Slices(path.parent, trust or Trust()),
-        seed=seed,
-        traces=_traces(experiment, path.parent),
-        modules=modules,
-    )
+    try:
+        experiment = read.parse(text, **vars(reading))
+        named = filter(None, (condition.setup.path.trace for condition in experiment.conditions))
+        cells = expand.cells(
+            experiment,
+            slices,
+            seed=seed,
+            traces={name: traces(name) for name in dict.fromkeys(named)},
+            sizes=_sizes(experiment, path.parent),
+            modules={place: modules(place) for place in _modules_of(experiment)},
+        )
+    except expand.TooManyPartsError:
+        raise  # to look further would be as much work
+    except (SpecError, PlanError) as error:
+        raise _all_that_is_wrong(text, reading, (slices, traces, modules), error) from error
     run = {flow.module.sha256 for cell in cells for flow in cell.flows if flow.module is not None}
     return Planned(
         source_name=name,
         text=text,
         experiment=experiment,
         cells=cells,
-        modules={one.sha256: one for one in modules.values() if one.sha256 in run},
+        modules={one.sha256: one for one in modules.read.values() if one.sha256 in run},
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Reading:
+    """How a text is read."""
+
+    source: str
+    profile: Profile
+    overrides: tuple[str, ...]
+    repeat: int | None
+    ccas: Mapping[str, str]
+
+
+def _all_that_is_wrong(
+    text: str,
+    reading: _Reading,
+    beside: tuple[_Slices, _Traces, _Modules],
+    first: SpecError | PlanError,
+) -> SpecError | PlanError:
+    """Every mistake of the file, each with its line, beside that which was met first.
+
+    A slice file that may not run without a question is not looked at: nobody is asked about a file that
+    cannot be run anyway.
+    """
+    try:
+        problems, looked = read.examine(text, **vars(reading))
+    except SpecError:
+        return first
+    kind = SpecError if problems else PlanError
+    where: dict[Problem, list[str]] = defaultdict(list)
+    slices, traces, modules = beside
+    slices.without_asking()
+
+    def wrong(setup: Setup) -> Iterator[expand.Misfit]:
+        return expand.misfits(setup, slices, traces, modules)
+
+    for condition in looked:
+        for misfit in condition.setup.common(wrong, loc_of=lambda misfit: misfit.loc):
+            kind = SpecError if misfit.of_the_file else kind
+            problem = condition.problem(misfit.loc, misfit.message)
+            if problem is not None:
+                where[problem].append(spell_axes(condition.axes))
+        if len(where) >= limits.MISTAKES_LOOKED_FOR:
+            break
+    problems += [_in_conditions(problem, among, len(looked)) for problem, among in where.items()]
+    return kind(told(problems)) if problems else first
+
+
+def _in_conditions(problem: Problem, conditions: Sequence[str], of: int) -> Problem:
+    """The problem, with the conditions that have it where others have not."""
+    if len(conditions) == of:
+        return problem
+    rest = f" and {len(conditions) - 1} more conditions" if len(conditions) > 1 else ""
+    return replace(problem, message=f"{problem.message} (with {conditions[0]}{rest})")
 
 
 class _Slices:
@@ -85,6 +152,10 @@ class _Slices:
         self._trust = trust
         self._built: dict[str, Topology] = {}
 
+    def without_asking(self) -> None:
+        """From now on only what may run already does."""
+        self._trust = replace(self._trust, ask=None)
+
     def __call__(self, choice: SliceChoice) -> Topology:
         key = choice.model_dump_json()
         if key not in self._built:
@@ -92,24 +163,54 @@ class _Slices:
         return self._built[key]
 
 
-def _modules(experiment: Experiment, beside: Path) -> dict[str, Sources]:
-    """What the conditions name, by its place as written."""
+class _Traces:
+    """Reads every trace once, and no more of them than an experiment may have."""
+
+    def __init__(self, beside: Path) -> None:
+        self._beside = beside
+        self._read: dict[str, Trace] = {}
+        self._left = limits.TRACE_BYTES
+
+    def __call__(self, name: str) -> Trace:
+        if name not in self._read:
+            said = f"what is left of {limits.TRACE_BYTES} for all traces of an experiment"
+            text = read_text(self._beside / name, most=self._left, said=said)
+            self._left -= len(text)
+            self._read[name] = link_traces.parse(text, source=str(self._beside / name))
+        return self._read[name]
+
+
+class _Modules:
+    """Reads every module once; ``read`` holds them by place as written."""
+
+    def __init__(self, beside: Path) -> None:
+        self._beside = beside
+        self.read: dict[str, Sources] = {}
+
+    def __call__(self, place: str) -> Sources:
+        if place not in self.read:
+            self.read[place] = sources.read(self._beside / place)
+        return self.read[place]
+
+
+def _modules_of(experiment: Experiment) -> dict[str, None]:
+    """The places of all modules that some condition runs."""
     setups = [condition.setup for condition in experiment.conditions]
     chosen = (setup.module_of(group) for setup in setups for group in setup.flows)
-    named = dict.fromkeys(choice.module for choice in chosen if choice is not None)
-    return {place: sources.read(beside / place) for place in named}
+    return dict.fromkeys(choice.module for choice in chosen if choice is not None)
 
 
-def _traces(experiment: Experiment, beside: Path) -> dict[str, Trace]:
-    named = dict.fromkeys(condition.setup.path.trace for condition in experiment.conditions)
-    read: dict[str, Trace] = {}
-    left = limits.TRACE_BYTES
-    for name in filter(None, named):
-        said = f"what is left of {limits.TRACE_BYTES} for all traces of an experiment"
-        text = read_text(beside / name, most=left, said=said)
-        left -= len(text)
-        read[name] = link_traces.parse(text, source=str(beside / name))
-    return read
+def _sizes(experiment: Experiment, beside: Path) -> dict[str, tuple[int, ...]]:
+    """Each file of flow sizes that some group names → what stands in it."""
+    groups = (group for condition in experiment.conditions for group in condition.setup.flows)
+    named = dict.fromkeys(group.arrivals.size.file for group in groups if group.arrivals is not None)
+    return {
+        name: arrivals.parse_sizes(
+            read_text(beside / name, most=limits.TRACE_BYTES, said="the most of a file of sizes"),
+            source=str(beside / name),
+        )
+        for name in filter(None, named)
+    }
 
 
 def read_text(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from fabbbr.errors import UsageError
 from fabbbr.model import Cell
-from fabbbr.spec.axes import meaning
+from fabbbr.spec.axes import meaning, squeeze
 from fabbbr.suggest import did_you_mean
 
 _BY_AXIS = re.compile(r"[a-z][a-z0-9_]*=[^=,*?\[\]]+(,[a-z][a-z0-9_]*=[^=,*?\[\]]+)*")
@@ -18,10 +18,10 @@ _SHOWN = 12
 def select(cells: Sequence[Cell], expression: str) -> tuple[Cell, ...]:
     """The cells that ``expression`` picks, in the order of the plan.
 
-    ``loss=1%,cca=cubic|bbr1`` compares values by what they mean (``1%`` is ``1 %`` is ``0.01``),
-    several values of one axis are separated by ``|``; anything else is a glob over cell ids,
-    such as ``cca=bbr1,*,r1``. Raises UsageError, listing what exists, for an unknown axis or
-    value and when nothing is left.
+    ``loss=1%,cca=cubic|bbr1`` compares values by what they mean (``1%`` is ``1 %`` is ``0.01``) or by how
+    they stand in cell ids (``rate=20Mbit``), several values of one axis are separated by ``|``; anything
+    else is a glob over cell ids, such as ``cca=bbr1,*,r1``. Raises UsageError, listing what exists, for an
+    unknown axis or value and when nothing is left.
     """
     picked = (
         _by_axis(cells, expression)
@@ -37,20 +37,22 @@ def select(cells: Sequence[Cell], expression: str) -> tuple[Cell, ...]:
 
 
 def _by_axis(cells: Sequence[Cell], expression: str) -> tuple[Cell, ...]:
-    wanted: dict[str, set[tuple[str, object]]] = {}
+    wanted: dict[str, set[str]] = {}
     for part in expression.split(","):
         axis, _, values = part.partition("=")
         existing = _values(cells, axis)
         for value in values.split("|"):
-            if meaning(value) not in map(meaning, existing):
+            meant = [one for one in existing if _same(one, value)]
+            if not meant:
                 message = f"axis {axis} has no value {value.strip()!r} (values: {', '.join(existing)})"
                 raise UsageError(message)
-            wanted.setdefault(axis, set()).add(meaning(value))
-    return tuple(
-        cell
-        for cell in cells
-        if all(meaning(cell.axes[axis]) in meanings for axis, meanings in wanted.items())
-    )
+            wanted.setdefault(axis, set()).update(meant)
+    return tuple(cell for cell in cells if all(cell.axes[axis] in values for axis, values in wanted.items()))
+
+
+def _same(existing: str, asked: str) -> bool:
+    """Whether both mean the same, or ``asked`` is how the other stands in cell ids (``20Mbit``)."""
+    return meaning(existing) == meaning(asked) or squeeze(existing) == squeeze(asked)
 
 
 def _values(cells: Sequence[Cell], axis: str) -> list[str]:

@@ -14,13 +14,14 @@ from fabbbr.backends.channel import Channel
 from fabbbr.backends.provider import Provider, ProviderError
 from fabbbr.errors import BackendError, UsageError
 from fabbbr.foreign import listed
+from fabbbr.record import differences
 from fabbbr.reserve import refusals
 from fabbbr.reserve.inventory import inventory
 from fabbbr.reserve.records import LiveSlice, Reservation
 from fabbbr.slice import measure, prepare, reach, state
 from fabbbr.slice.asking import Decision
 from fabbbr.slice.clock import Clock
-from fabbbr.slice.differences import differences, unlike
+from fabbbr.slice.differences import unlike
 from fabbbr.slice.state import Phase, SliceState, Wish
 from fabbbr.topology import Topology
 

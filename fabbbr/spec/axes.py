@@ -22,7 +22,7 @@ from fabbbr.errors import UnitError
 from fabbbr.foreign import listed, shown
 from fabbbr.spec.document import Items, Node, Place, Problem, Scalar, Table, spell
 from fabbbr.suggest import did_you_mean
-from fabbbr.units import Duration, QueueSize, Rate, Ratio, Size
+from fabbbr.units import Duration, Frequency, QueueSize, Rate, Ratio, Size
 
 _AXIS_NAME = re.compile(r"[a-z][a-z0-9_]*")
 _PLAIN_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
@@ -47,7 +47,7 @@ def meaning(text: str) -> tuple[str, object]:
     >>> meaning("5") == meaning("5 s")
     False
     """
-    for kind in (Rate, Duration, Size, Ratio, QueueSize):
+    for kind in (Rate, Duration, Size, Frequency, Ratio, QueueSize):
         with contextlib.suppress(UnitError):
             return kind.__name__, kind.parse(text)
     if len(text) <= limits.QUANTITY_CHARACTERS and _PLAIN_NUMBER.fullmatch(text):

@@ -10,20 +10,32 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TypeVar
 
-from fabbbr.model import DATA_PORT, PORTS_PER_FLOW, AckAggregation, Loss
+from fabbbr.model import DATA_PORT, PORTS_PER_FLOW, AckAggregation, Loss, Video
 from fabbbr.spec.document import Loc
 from fabbbr.spec.experiment import (
     BBR_PROFILES,
     CCAS,
     IMPLEMENTATIONS,
+    ArrivalProcess,
     FlowGroup,
+    Kind,
     LinkSetup,
     ModuleChoice,
     PathSetup,
     Setup,
+    SizeDistribution,
     StepSetup,
 )
-from fabbbr.units import ETHERNET_HEADER_BYTES, NANOSECONDS_PER_SECOND, Duration, QueueSize, Rate, Size
+from fabbbr.units import (
+    ETHERNET_HEADER_BYTES,
+    NANOSECONDS_PER_SECOND,
+    UDP_IPV4_HEADER_BYTES,
+    Duration,
+    Frequency,
+    QueueSize,
+    Rate,
+    Size,
+)
 
 Mistake = tuple[Loc, str]
 
@@ -48,6 +60,19 @@ FASTEST_MAXRATE = Rate(8 * (2**32 - 2))
 """fq keeps it in bytes per second, in 32 bits, of which the largest number means none."""
 
 LARGEST_TRANSFER = Size(10**15)
+RAREST_ARRIVALS = Frequency(1)
+MOST_ARRIVALS = Frequency(1000 * 10**6)
+"""Programs in a second: more than any machine starts."""
+
+SMALLEST_DATAGRAM = Size(UDP_IPV4_HEADER_BYTES + 16)
+"""iperf3 puts time and number of each into its first 16 bytes."""
+
+SHORTEST_CHUNK = Duration(10_000_000)
+"""At the slowest rate that is 10 bytes."""
+
+SHORTEST_PING = Duration(1_000_000)
+"""0.8 Mbit/s of requests, and what a program in Python can still send evenly."""
+
 SHORTEST_SAMPLE_PERIOD = Duration(1_000_000)
 MOST_FLOWS = (65_536 - DATA_PORT) // PORTS_PER_FLOW
 
@@ -62,6 +87,24 @@ def mistakes(setup: Setup) -> Iterator[Mistake]:
     yield from _modules(setup)
     yield from _steps(setup)
     yield from _times(setup)
+    yield from _captures(setup)
+
+
+def _captures(setup: Setup) -> Iterator[Mistake]:
+    first: set[str] = set()
+    for index, capture in enumerate(setup.capture):
+        if capture.link in first:
+            yield ("capture", index), f"link {capture.link} is captured already; name it once"
+        first.add(capture.link)
+        if capture.bytes == "full" and setup.path.offloads:
+            said = "a super-packet has up to 64 kB; take headers, or leave offloads off"
+            yield ("capture", index, "bytes"), said
+    if setup.queue_delay == "packets" and setup.path.offloads:
+        said = (
+            "a super-packet may be cut inside the queue, and its segments have no arrival of their own; "
+            "leave offloads off"
+        )
+        yield ("queue_delay",), said
 
 
 def _path(path: PathSetup, links: dict[str, LinkSetup]) -> Iterator[Mistake]:
@@ -113,7 +156,7 @@ def _link(loc: Loc, link: LinkSetup, mtu: int) -> Iterator[Mistake]:
     yield from _loss((*loc, "loss"), link.loss)
 
 
-_Quantity = TypeVar("_Quantity", Rate, Duration, Size)
+_Quantity = TypeVar("_Quantity", Rate, Duration, Size, Frequency)
 
 
 def _within(loc: Loc, value: _Quantity | None, least: _Quantity, most: _Quantity) -> Iterator[Mistake]:
@@ -158,12 +201,22 @@ def _aggregation(loc: Loc, aggregation: AckAggregation | None) -> Iterator[Mista
 
 def _flows(setup: Setup) -> Iterator[Mistake]:
     for index, group in enumerate(setup.flows):
-        yield from _how_long(("flows", index), group)
-        yield from _group(("flows", index), group)
-        yield from _bbr(("flows", index), group)
+        loc: Loc = ("flows", index)
+        yield from _kind(loc, group)
+        if group.kind == "ping":
+            yield from _ping(loc, group, setup)
+            continue
+        yield from _how_long(loc, group)
+        yield from _udp(loc, group, setup.path.mtu)
+        yield from _video((*loc, "video"), group.video)
+        yield from _group(loc, group)
+        yield from _bbr(loc, group)
+    if all(group.kind == "ping" for group in setup.flows):
+        said = "nothing but pings, which need flows to be beside; add e.g. {cca: cubic, duration: 60 s}"
+        yield ("flows",), said
     if min(group.start.ns for group in setup.flows) > 0:
         yield ("flows", 0, "start"), "some flow must start at 0 s: the clock begins with the first flow"
-    total = sum(group.count for group in setup.flows)
+    total = sum(_expected_flows(group) for group in setup.flows)
     if total > MOST_FLOWS:
         yield ("flows",), f"{total} flows; at most {MOST_FLOWS} have ports to send from, use fewer"
     last = {group.label: index for index, group in enumerate(setup.flows)}
@@ -172,8 +225,94 @@ def _flows(setup: Setup) -> Iterator[Mistake]:
             yield ("flows", last[label], "label"), f"{label!r} names {times} groups; give each its own"
 
 
+_OF_EVERY_KIND = frozenset({"start", "duration", "direction", "sender", "receiver", "label"})
+_OF_TCP = frozenset(FlowGroup.model_fields) - {"ping", "arrivals", "video", "udp", "packet_size"}
+_OF_KIND: dict[Kind, frozenset[str]] = {
+    "ping": _OF_EVERY_KIND | {"ping"},
+    "udp": _OF_EVERY_KIND | {"udp", "packet_size", "count", "stagger"},
+    "video": _OF_TCP - {"size", "streams"} | {"video"},
+    "arrivals": _OF_TCP - {"size", "count", "stagger"} | {"arrivals"},
+    "tcp": _OF_TCP,
+}
+
+
+def _kind(loc: Loc, group: FlowGroup) -> Iterator[Mistake]:
+    """What a group of its kind must say, and what it must not."""
+    if group.cca is None and "cca" in _OF_KIND[group.kind]:
+        yield (*loc, "cca"), "is missing; add e.g. cca: cubic"
+    for name in sorted(group.model_fields_set - _OF_KIND[group.kind]):
+        key = FlowGroup.model_fields[name].alias or name
+        yield (*loc, key), f"means nothing for a group of kind {group.kind}; remove it, or make two groups"
+
+
+def _arrivals(loc: Loc, group: FlowGroup, arrivals: ArrivalProcess) -> Iterator[Mistake]:
+    if group.duration is None:
+        yield (*loc, "duration"), "is missing: how long flows keep coming; add e.g. duration: 60 s"
+    yield from _within((*loc, "arrivals", "rate"), arrivals.rate, RAREST_ARRIVALS, MOST_ARRIVALS)
+    yield from _sizes((*loc, "arrivals", "size"), arrivals.size)
+
+
+_OF_DISTRIBUTION = {
+    "fixed": ("mean",),
+    "exponential": ("mean", "most"),
+    "lognormal": ("mean", "sigma", "most"),
+    "pareto": ("mean", "shape", "most"),
+}
+
+
+def _sizes(loc: Loc, sizes: SizeDistribution) -> Iterator[Mistake]:
+    allowed = ("file",) if sizes.file is not None else _OF_DISTRIBUTION[sizes.distribution]
+    named = "a file" if sizes.file is not None else sizes.distribution
+    for name in ("mean", "sigma", "shape", "most", "file"):
+        value = getattr(sizes, name)
+        if value is None and name in allowed and name != "most":
+            yield (*loc, name), f"is missing: {named} needs it"
+        elif value is not None and name not in allowed:
+            yield (*loc, name), f"means nothing for {named}; remove it or choose another distribution"
+    yield from _within((*loc, "mean"), sizes.mean, Size(1), LARGEST_TRANSFER)
+    yield from _within((*loc, "most"), sizes.most, Size(1), LARGEST_TRANSFER)
+    if sizes.mean is not None and sizes.most is not None and sizes.most <= sizes.mean:
+        yield (*loc, "most"), f"{sizes.most} is not above the mean of {sizes.mean}; raise it"
+
+
+def _udp(loc: Loc, group: FlowGroup, mtu: int) -> Iterator[Mistake]:
+    yield from _rate((*loc, "udp"), group.udp)
+    yield from _within((*loc, "packet_size"), group.packet_size, SMALLEST_DATAGRAM, Size(mtu))
+
+
+def _video(loc: Loc, video: Video | None) -> Iterator[Mistake]:
+    if video is None:
+        return
+    yield from _rate((*loc, "bitrate"), video.bitrate)
+    yield from _within((*loc, "chunk"), video.chunk, SHORTEST_CHUNK, LONGEST_RUN)
+    if video.buffer < video.chunk:
+        yield (*loc, "buffer"), f"{video.buffer} has no room for a chunk of {video.chunk}; enlarge it"
+
+
+def _ping(loc: Loc, group: FlowGroup, setup: Setup) -> Iterator[Mistake]:
+    yield from _within((*loc, "ping"), group.ping, SHORTEST_PING, LONGEST_RTT)
+    yield from _within((*loc, "start"), group.start, Duration(0), LONGEST_RUN)
+    yield from _within((*loc, "duration"), group.duration, Duration(1), LONGEST_RUN)
+    yield from _directed(loc, group)
+    if setup.end is not None and group.start >= setup.end:
+        said = f"{group.start} is not before the end of the flows at {setup.end}, which also ends pings"
+        yield (*loc, "start"), f"{said}; move it or lengthen them"
+
+
+def _expected_flows(group: FlowGroup) -> int:
+    """On average, where they come at random."""
+    if group.arrivals is not None and group.duration is not None:
+        return round(group.arrivals.rate.per_s * group.duration.seconds)
+    return 0 if group.kind == "ping" else group.count
+
+
 def _how_long(loc: Loc, group: FlowGroup) -> Iterator[Mistake]:
-    if (group.duration is None) == (group.size is None):
+    if group.arrivals is not None:
+        yield from _arrivals(loc, group, group.arrivals)
+    elif group.kind in ("udp", "video"):
+        if group.duration is None:
+            yield (*loc, "duration"), f"is missing: {group.kind} goes on and on; add e.g. duration: 60 s"
+    elif (group.duration is None) == (group.size is None):
         both = ", not both" if group.size is not None else ""
         yield loc, f"give either duration, e.g. 60 s, or size, e.g. 100 MB{both}"
     second = Duration(NANOSECONDS_PER_SECOND)
@@ -188,13 +327,19 @@ def _how_long(loc: Loc, group: FlowGroup) -> Iterator[Mistake]:
 def _group(loc: Loc, group: FlowGroup) -> Iterator[Mistake]:
     if group.stagger.ns and group.count == 1:
         yield (*loc, "stagger"), "one flow alone cannot be staggered; raise count or use start"
-    if group.direction == "reverse" and (group.sender or group.receiver):
-        yield (*loc, "direction"), "from and to already say where the data goes; swap them instead"
+    yield from _directed(loc, group)
     yield from _rate((*loc, "pacing"), group.pacing)
     yield from _within((*loc, "maxrate"), group.maxrate, SLOWEST_RATE, FASTEST_MAXRATE)
 
 
+def _directed(loc: Loc, group: FlowGroup) -> Iterator[Mistake]:
+    if group.direction == "reverse" and (group.sender or group.receiver):
+        yield (*loc, "direction"), "from and to already say where the data goes; swap them instead"
+
+
 def _bbr(loc: Loc, group: FlowGroup) -> Iterator[Mistake]:
+    if group.cca is None:
+        return
     known, profiles = IMPLEMENTATIONS.get(group.cca, ("mainline",)), BBR_PROFILES.get(group.cca, ())
     if group.whose not in known:
         yield (*loc, "implementation"), f"{group.cca} is {' or '.join(known)}, not {group.whose}"
@@ -232,6 +377,8 @@ def _modules(setup: Setup) -> Iterator[Mistake]:
     for index, group in enumerate(setup.flows):
         loc: Loc = ("flows", index, "cca")
         choice = setup.module_of(group)
+        if group.cca is None:
+            continue
         if names.setdefault(group.cca, choice) != choice or (choice is not None and group.cca in CCAS):
             yield (
                 loc,

@@ -86,19 +86,20 @@ class Problem:
 
 
 def refuse(problems: Sequence[Problem]) -> None:
-    """Raise one SpecError with a line for each problem, in the order of the file; none, no error.
+    """Raise one SpecError with a line for each problem, as :func:`told`; none, no error."""
+    if problems:
+        raise SpecError(told(problems))
 
-    Of very many it shows the first and counts the rest.
-    """
-    if not problems:
-        return
+
+def told(problems: Sequence[Problem]) -> str:
+    """A line for each problem, in the order of the file; of very many the first, and a count of the rest."""
     ordered = sorted(set(problems))
     lines = [str(problem) for problem in ordered[: limits.MISTAKES_SHOWN]]
     rest = len(ordered) - len(lines)
     if rest:
         least = "at least " if len(ordered) >= limits.MISTAKES_LOOKED_FOR else ""
         lines.append(f"{ordered[0].place.source}: and {least}{rest} more mistakes; correct these first")
-    raise SpecError("\n".join(lines))
+    return "\n".join(lines)
 
 
 @dataclass(kw_only=True)

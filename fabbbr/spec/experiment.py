@@ -13,8 +13,18 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag,
 from pydantic_core import PydanticCustomError
 
 from fabbbr.foreign import shown
-from fabbbr.model import PORTS_PER_FLOW, AckAggregation, Aqm, BbrProfile, Implementation, Loss
-from fabbbr.quantity import BitRate, Buffer, ByteSize, Span
+from fabbbr.model import (
+    PORTS_PER_FLOW,
+    AckAggregation,
+    Aqm,
+    BbrProfile,
+    Implementation,
+    LinkCapture,
+    Loss,
+    QueueDelay,
+    Video,
+)
+from fabbbr.quantity import BitRate, Buffer, ByteSize, PerSecond, Span
 from fabbbr.record import FileRecord, Record
 from fabbbr.spec.axes import squeeze
 from fabbbr.suggest import did_you_mean
@@ -28,6 +38,9 @@ CCAS = (
     *("dctcp", "highspeed", "scalable", "veno", "yeah", "lp", "nv", "cdg"),
 )
 """Congestion controls by the names of fabbbr: ``bbr1`` is the ``bbr`` of the mainline kernel."""
+
+Kind = Literal["tcp", "arrivals", "video", "udp", "ping"]
+"""What a group of ``flows`` can be."""
 
 IMPLEMENTATIONS: dict[str, tuple[Implementation, ...]] = {
     "bbr1": ("mainline", "fabbbr"),
@@ -87,6 +100,14 @@ def _duration_alone(value: object) -> object:
     return {"least": value, "most": value} if isinstance(value, str) else value
 
 
+def _link_alone(value: object) -> object:
+    return {"link": value} if isinstance(value, str) else value
+
+
+def _mean_alone(value: object) -> object:
+    return {"mean": value} if isinstance(value, str) else value
+
+
 def _named_alone(value: object) -> object:
     if isinstance(value, str):
         return {"name": value}
@@ -131,6 +152,7 @@ RoundTrip = Annotated[
     Discriminator(lambda value: "by sender" if isinstance(value, dict) else "one"),
 ]
 InjectedLoss = Annotated[Loss, BeforeValidator(_rate_alone)]
+CapturedLink = Annotated[LinkCapture, BeforeValidator(_link_alone)]
 HeldAcks = Annotated[AckAggregation, BeforeValidator(_duration_alone)]
 
 
@@ -210,14 +232,65 @@ def _control_kind(value: object) -> str:
     return "of one's own" if isinstance(value, dict | ModuleChoice) else "by name"
 
 
-class FlowGroup(FileRecord):
-    """``count`` flows that differ in their start alone."""
+class SizeDistribution(FileRecord):
+    """How large flows are that come at random: a size alone, a distribution, or a file of sizes."""
 
-    control: Annotated[
-        Annotated[Cca, Tag("by name")] | Annotated[ModuleChoice, Tag("of one's own")],
-        Discriminator(_control_kind),
-    ] = Field(alias="cca", examples=["cubic"])
-    """Congestion control by name (``bbr1`` is mainline's ``bbr``), or ``{module: ./tcp_mine}``."""
+    distribution: Literal["fixed", "exponential", "lognormal", "pareto"] = "fixed"
+    """``fixed``: all have the mean."""
+    mean: ByteSize | None = Field(None, examples=["100 kB"])
+    """In bytes, before ``most`` cuts the distribution. Default: none; all but a file need it."""
+    sigma: Annotated[float, Field(gt=0, le=10, allow_inf_nan=False)] | None = None
+    """Of ``lognormal``: standard deviation of the size's natural logarithm. Default: none; it needs one."""
+    shape: Annotated[float, Field(gt=1, le=100, allow_inf_nan=False)] | None = None
+    """Of ``pareto``: the exponent of its tail, above 1. Default: none; it needs one."""
+    most: ByteSize | None = None
+    """The largest that is drawn, in bytes: the distribution is cut there. Default: it is not cut."""
+    file: str | None = Field(None, examples=["web.sizes"])
+    """Beside the experiment file, a whole number of bytes a line, drawn evenly. Default: a distribution."""
+
+    def __str__(self) -> str:
+        """As in ``pareto, mean 100 kB, shape 1.2``."""
+        if self.file is not None:
+            return f"from {self.file}"
+        told = {"mean": self.mean, "sigma": self.sigma, "shape": self.shape, "at most": self.most}
+        given = (
+            f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
+            for name, value in told.items()
+            if value is not None
+        )
+        return ", ".join((self.distribution, *given))
+
+
+class ArrivalProcess(FileRecord):
+    """Flows that come at random, independently of one another: a Poisson process."""
+
+    rate: PerSecond = Field(examples=["5 /s"])
+    """How many come in a second on average."""
+    size: Annotated[SizeDistribution, BeforeValidator(_mean_alone)] = Field(examples=["100 kB"])
+    """How large they are: a size for all in bytes, a distribution or a file."""
+
+
+class FlowGroup(FileRecord):
+    """``count`` flows that differ in their start alone, or what goes on beside flows."""
+
+    control: (
+        Annotated[
+            Annotated[Cca, Tag("by name")] | Annotated[ModuleChoice, Tag("of one's own")],
+            Discriminator(_control_kind),
+        ]
+        | None
+    ) = Field(None, alias="cca", examples=["cubic", "bbr2"])
+    """By name (``bbr1`` is mainline's ``bbr``), or ``{module: ./tcp_mine}``. Default: none; TCP needs one."""
+    arrivals: ArrivalProcess | None = Field(None, examples=["{rate: 5 /s, size: 100 kB}"])
+    """Flows of random sizes that come at random while ``duration`` lasts. Default: ``count`` flows."""
+    video: Video | None = Field(None, examples=["{bitrate: 4 Mbit/s}"])
+    """A video over TCP, chunk by chunk, watched for ``duration``. Default: none, as fast as may be."""
+    udp: BitRate | None = Field(None, examples=["5 Mbit/s"])
+    """UDP at this constant rate, in bit/s of Ethernet frames as the link has it. Default: none, TCP."""
+    packet_size: ByteSize | None = None
+    """Of an IP packet of ``udp``, in bytes. Default: ``mtu``."""
+    ping: Span | None = Field(None, examples=["100 ms"])
+    """Echo requests beside the flows, one every so many ms or s. Default: none, flows of TCP."""
     profile: BbrProfile | None = None
     """Constants of fabbbr's own BBR. Default: ``v1``, ``v2alpha`` or ``v3``, by its version."""
     implementation: Implementation | None = None
@@ -231,7 +304,7 @@ class FlowGroup(FileRecord):
     stagger: Span = Duration(0)
     """From the start of one flow of the group to the start of the next, in s or ms."""
     duration: Span | None = None
-    """Whole seconds, up to 24 h. Default: until ``size`` has arrived."""
+    """Whole seconds, up to 24 h. Default: until ``size`` has arrived; of a ping until the flows are over."""
     size: ByteSize | None = None
     """Bytes that each flow delivers, all its streams together. Default: what ``duration`` allows."""
     pacing: BitRate | None = None
@@ -245,22 +318,39 @@ class FlowGroup(FileRecord):
     receiver: Name | None = Field(None, alias="to")
     """Host that receives. Default: the partner of ``from``, or the slice's pairs in turn."""
     label: Annotated[str, Field(min_length=1, max_length=40)] | None = None
-    """Name of the group in tables and figures. Default: the CCA, numbered if several groups run it."""
+    """Name of the group in tables and figures. Default: the CCA or kind, numbered if several have it."""
 
     @property
-    def cca(self) -> str:
-        """What tables call the congestion control."""
-        return self.control if isinstance(self.control, str) else self.control.called
+    def kind(self) -> Kind:
+        """What the group is."""
+        if self.ping is not None:
+            return "ping"
+        if self.udp is not None:
+            return "udp"
+        if self.video is not None:
+            return "video"
+        return "arrivals" if self.arrivals is not None else "tcp"
+
+    @property
+    def called(self) -> str:
+        """What tables and figures call it when it has no label and is the only one."""
+        return self.cca or self.kind
+
+    @property
+    def cca(self) -> str | None:
+        """What tables call the congestion control; None for what has none."""
+        return self.control.called if isinstance(self.control, ModuleChoice) else self.control
 
     @property
     def whose(self) -> Implementation:
         """The implementation that the flows run."""
-        return self.implementation or IMPLEMENTATIONS.get(self.cca, ("mainline",))[0]
+        return self.implementation or IMPLEMENTATIONS.get(self.cca or "", ("mainline",))[0]
 
     @property
     def own_profile(self) -> BbrProfile | None:
         """What the flows run of module fab_bbr; None when it is something else."""
-        return (self.profile or BBR_PROFILES[self.cca][0]) if self.whose == "fabbbr" else None
+        known = BBR_PROFILES.get(self.cca or "", ())
+        return (self.profile or known[0]) if self.whose == "fabbbr" and known else None
 
     def starts(self) -> list[Duration]:
         """When each flow of the group starts, from the beginning of the run."""
@@ -304,20 +394,27 @@ class Setup(FileRecord):
     """Left out of steady-state metrics. Default: 10 s or 50 RTT, with a BBR 20 s; at most half the run."""
     sample_period: Span = Duration(100_000_000)
     """How often sockets and queues are read, 1 ms or more."""
+    capture: tuple[CapturedLink, ...] = Field((), examples=["[trunk]"])
+    """Links whose packets are kept as pcapng files: names, or mappings of ``link`` and ``bytes``."""
+    queue_delay: QueueDelay = "samples"
+    """``packets``: how long each packet stands in a bottleneck queue. Default: from RTT samples alone."""
 
     def module_of(self, group: FlowGroup) -> ModuleChoice | None:
         """The module that the flows of a group run; None for what the kernel has."""
-        return self.ccas.get(group.control) if isinstance(group.control, str) else group.control
+        return (
+            group.control if isinstance(group.control, ModuleChoice) else self.ccas.get(group.control or "")
+        )
 
     @property
     def end(self) -> Duration | None:
-        """When the last flow stops; None when some flow sends a size instead of a time."""
+        """When the last flow stops; None when some flow sends a size, or comes at random."""
+        flows = [group for group in self.flows if group.kind != "ping"]
         ends = [
             group.start.ns + (group.count - 1) * group.stagger.ns + group.duration.ns
-            for group in self.flows
-            if group.duration is not None
+            for group in flows
+            if group.duration is not None and group.arrivals is None
         ]
-        return Duration(max(ends)) if len(ends) == len(self.flows) else None
+        return Duration(max(ends)) if ends and len(ends) == len(flows) else None
 
 
 class Header(FileRecord):
@@ -335,6 +432,11 @@ class Header(FileRecord):
     """Ids of the published claims that this experiment tests."""
 
 
+def spell_axes(axes: dict[str, str]) -> str:
+    """``cca=bbr1,loss=1%``; empty when nothing varies."""
+    return ",".join(f"{axis}={squeeze(text)}" for axis, text in axes.items())
+
+
 class Condition(Record):
     """One combination of the varied values, and the setup that it gives."""
 
@@ -344,7 +446,7 @@ class Condition(Record):
     @property
     def id(self) -> str:
         """``cca=bbr1,loss=1%``; empty when nothing varies."""
-        return ",".join(f"{axis}={squeeze(text)}" for axis, text in self.axes.items())
+        return spell_axes(self.axes)
 
 
 class Experiment(Header):

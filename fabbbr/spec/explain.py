@@ -67,6 +67,11 @@ def _keys_of(model: type[Record]) -> tuple[str, ...]:
     return tuple(field.alias or name for name, field in model.model_fields.items())
 
 
+def field_at(kind: type[Record], loc: Loc) -> FieldInfo | None:
+    """The field that validates what stands at ``loc``; None for an item of a list and a name in a mapping."""
+    return _field(_model_at(kind, loc[:-1]), loc[-1]) if loc else None
+
+
 def _field(model: type[Record], key: str | int) -> FieldInfo | None:
     named = (field for name, field in model.model_fields.items() if key in (name, field.alias))
     return next(named, None)

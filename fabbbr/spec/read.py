@@ -8,8 +8,9 @@ asked for, so that a slip in ``full:`` shows today and not on the day of the lon
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -39,6 +40,7 @@ from fabbbr.spec.document import (
 )
 from fabbbr.spec.experiment import OWN_CCAS, PROFILES, Condition, Experiment, Header, Profile, Setup
 from fabbbr.spec.explain import messages, unknown_key
+from fabbbr.spec.guess import Guess, guess
 
 HEADER_KEYS = tuple(Header.model_fields)
 SETUP_KEYS = tuple(Setup.model_fields)
@@ -65,29 +67,81 @@ def parse(
     ``repeat``. ``ccas`` (name → place of a module) are congestion controls that the experiment gets beside
     its own. Raises SpecError with one line per mistake, UsageError when an override itself is malformed.
     """
+    changes = _Changes(profile, tuple(overrides), repeat, ccas or {})
+    experiment, problems, _ = _read(text, source, changes)
+    refuse(problems)
+    assert experiment is not None
+    return experiment.model_copy(update={"profile": profile})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Looked:
+    """A condition whose keys were read, as far as they can be."""
+
+    axes: dict[str, str]
+    setup: Guess[Setup]
+    table: Table
+    """What was written, the values of the axes put in."""
+
+    def problem(self, loc: Loc, message: str) -> Problem | None:
+        """The mistake with its place in the file; None where ``$name`` stands that no axis has."""
+        return _problem(self.table, loc, message)
+
+
+def examine(
+    text: str,
+    *,
+    source: str,
+    profile: Profile = "default",
+    overrides: Sequence[str] = (),
+    repeat: int | None = None,
+    ccas: Mapping[str, str] | None = None,
+) -> tuple[list[Problem], list[Looked]]:
+    """All mistakes that :func:`parse` would raise, and the conditions of ``profile`` to look for others in.
+
+    Raises as :func:`parse` where the text is no YAML mapping at all.
+    """
+    changes = _Changes(profile, tuple(overrides), repeat, ccas or {})
+    _, problems, looked = _read(text, source, changes)
+    return problems, looked
+
+
+@dataclass(frozen=True)
+class _Changes:
+    """What the command line makes of a file."""
+
+    profile: Profile
+    overrides: Sequence[str]
+    repeat: int | None
+    ccas: Mapping[str, str]
+
+    def __bool__(self) -> bool:
+        return bool(self.overrides or self.ccas) or self.repeat is not None
+
+    def made(self, table: Table) -> Table:
+        """The table with all of them."""
+        return _with_ccas(_with_repeat(apply_overrides(table, self.overrides), self.repeat), self.ccas)
+
+
+def _read(text: str, source: str, changes: _Changes) -> tuple[Experiment | None, list[Problem], list[Looked]]:
     root, problems = compose(text, source=source)
     if not isinstance(root, Table):
         problems.append(Problem(place=root.place, key="", message="expected keys such as id, path and flows"))
         raise SpecError("\n".join(map(str, problems)))
-    if repeat is not None:
-        overrides = (*overrides, f"repeat={repeat}")
     problems.extend(_stray_keys(root))
-    resolved: dict[tuple[str, bool], tuple[Experiment | None, list[Problem]]] = {}
-    experiment = None
+    profile, changed = changes.profile, bool(changes)
+    resolved: dict[tuple[str, bool], tuple[Experiment | None, _Resolving]] = {}
     for name in PROFILES:
-        overridden = bool(overrides or ccas) and name == profile
+        overridden = changed and name == profile
         reading = (name if name in root.entries else "default", overridden)
         if reading not in resolved:  # a profile that the file does not define is the default once more
             table = in_profile(root, name)
-            resolved[reading] = _resolve(
-                _with_ccas(apply_overrides(table, overrides), ccas or {}) if overridden else table, name, root
-            )
-            problems.extend(_said_of(name, resolved[reading][1], known=problems))
-        if name == profile:
-            experiment = resolved[reading][0]
-    refuse(problems)
-    assert experiment is not None
-    return experiment.model_copy(update={"profile": profile})
+            if overridden:
+                table = changes.made(table)
+            resolved[reading] = _resolve(table, name, root)
+            problems.extend(_said_of(name, resolved[reading][1].problems, known=problems))
+    experiment, resolving = resolved[profile if profile in root.entries else "default", changed]
+    return experiment, problems, resolving.looked
 
 
 def _said_of(profile: Profile, found: Sequence[Problem], *, known: Sequence[Problem]) -> Iterator[Problem]:
@@ -201,6 +255,13 @@ def _axes_of_ccas(table: Table) -> Iterator[tuple[str, Node]]:
     return ((axis, node) for axis, node in axis_nodes(table.entries.get("vary")) if axis in wanted)
 
 
+def _with_repeat(table: Table, repeat: int | None) -> Table:
+    if repeat is None:
+        return table
+    source = f"--repeat {repeat}"
+    return _set(table, ["repeat"], Scalar(text=str(repeat), place=Place(source=source)), source)
+
+
 def _override_value(text: str, source: str) -> Node:
     try:
         node, problems = compose(text.strip(), source=source)
@@ -268,24 +329,25 @@ class _Resolving:
 
     table: Table
     problems: list[Problem]
+    looked: list[Looked] = field(default_factory=list)
+    guesses: int = 0
 
     def wrong(self, loc: Loc, message: str, *, root: Node | None = None) -> None:
-        found = find(root or self.table, loc)
-        if isinstance(found.node, Scalar) and found.node.reference:
-            return  # an unknown $name: reported once, as such
-        axis = found.node.axis if isinstance(found.node, Scalar) else None
-        key = f"{found.key} = ${axis}" if axis else found.key
-        self.problems.append(Problem(place=found.place, key=key, message=message))
+        problem = _problem(root or self.table, loc, message)
+        if problem is not None:
+            self.problems.append(problem)
 
-    def model(self, kind: type[_Model], table: Table) -> _Model | None:
-        own = table.entries.get(OWN_CCAS)
+    def model(self, kind: type[_Model], table: Table) -> Guess[_Model] | None:
+        """What ``table`` says; with mistakes in it, what it may mean, None where that cannot be guessed."""
+        written, own = plain(table), table.entries.get(OWN_CCAS)
         context = {OWN_CCAS: tuple(own.entries) if isinstance(own, Table) else ()}
         try:
-            return kind.model_validate(plain(table), context=context)
+            return Guess(readings=(kind.model_validate(written, context=context),))
         except ValidationError as error:
             for loc, message in islice(messages(error, kind), limits.MISTAKES_LOOKED_FOR):
                 self.wrong(loc, message, root=table)
-            return None
+            self.guesses += 1
+            return guess(written, error, kind) if self.guesses <= limits.GUESSES else None
 
     def references(self, setup: Table) -> None:
         nodes = dict(axis_nodes(self.table.entries.get("vary")))
@@ -322,7 +384,8 @@ class _Resolving:
                     f"stand here; write the value"
                 )
                 self.problems.append(Problem(place=scalar.place, key=find(table, loc).key, message=said))
-        return self.model(Header, table)
+        header = self.model(Header, table)
+        return header.readings[0] if header is not None and header.certain else None
 
     def amount(self, header: Header | None, setup: Table, conditions: int) -> bool:
         """Whether the experiment is of a size that anybody could run; counted before anything is expanded."""
@@ -358,16 +421,26 @@ class _Resolving:
         model = self.model(Setup, table)
         if model is None:
             return None
-        found = list(mistakes(model))
+        axes = {axis: value.text for axis, value in combination.items()}
+        self.looked.append(Looked(axes=axes, setup=model, table=table))
+        found = model.common(mistakes, loc_of=itemgetter(0))
         for loc, message in found:
             self.wrong(loc, message, root=table)
-        if found:
+        if found or not model.certain:
             return None
-        axes = {axis: value.text for axis, value in combination.items()}
-        return Condition(axes=axes, setup=model)
+        return Condition(axes=axes, setup=model.readings[0])
 
 
-def _resolve(table: Table, profile: Profile, root: Table) -> tuple[Experiment | None, list[Problem]]:
+def _problem(root: Node, loc: Loc, message: str) -> Problem | None:
+    found = find(root, loc)
+    if isinstance(found.node, Scalar) and found.node.reference:
+        return None  # an unknown $name: reported once, as such
+    axis = found.node.axis if isinstance(found.node, Scalar) else None
+    key = f"{found.key} = ${axis}" if axis else found.key
+    return Problem(place=found.place, key=key, message=message)
+
+
+def _resolve(table: Table, profile: Profile, root: Table) -> tuple[Experiment | None, _Resolving]:
     elsewhere = list(axis_nodes(root.entries.get("vary")))
     for name in PROFILE_KEYS:
         over = root.entries.get(name)
@@ -380,11 +453,11 @@ def _resolve(table: Table, profile: Profile, root: Table) -> tuple[Experiment | 
     resolving.references(setup)
     combinations = list(axes.combinations())
     if not resolving.amount(header, setup, len(combinations)):
-        return None, problems
+        return None, resolving
     conditions = tuple(resolving.conditions(setup, combinations))
     if header is None or problems:
-        return None, problems
-    return Experiment(**dict(header), profile=profile, axes=axes.values, conditions=conditions), problems
+        return None, resolving
+    return Experiment(**dict(header), profile=profile, axes=axes.values, conditions=conditions), resolving
 
 
 def _only(table: Table, keys: Sequence[str]) -> Table:

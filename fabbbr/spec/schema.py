@@ -72,7 +72,7 @@ def json_schema() -> Schema:
     setup = Setup.model_json_schema(schema_generator=_Generator)
     parts = {name: _variable(part) for name, part in setup["$defs"].items()}
     parts["SliceChoice"] = _with_parameters(parts["SliceChoice"])
-    for alone in ("Loss", "AckAggregation"):
+    for alone in ("Loss", "AckAggregation", "LinkCapture", "SizeDistribution"):
         parts[alone] = {"anyOf": [_VALUE, parts[alone]]}
     keys = {name: _variable(part) for name, part in setup["properties"].items()}
     return {

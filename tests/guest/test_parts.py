@@ -44,7 +44,15 @@ WITH_OFFLOADS = experiment(
     path="rate: 100 Mbit/s, rtt: 20 ms, buffer: 64 kB, loss: 1 %, offloads: true",
     flows="{cca: cubic, duration: 3 s}, {cca: bbr1, duration: 3 s}",
 )
-TEXTS = {"offloads": WITH_OFFLOADS}
+EVERY_KIND = experiment(
+    "parts",
+    slice_="dumbbell",
+    path="rate: 20 Mbit/s, rtt: 20 ms, buffer: 50 packets",
+    flows="{ping: 100 ms}, {cca: cubic, duration: 3 s}, {udp: 1 Mbit/s, duration: 3 s, from: h2}, "
+    "{arrivals: {rate: 2 /s, size: 20 kB}, cca: cubic, duration: 2 s, label: web}, "
+    "{video: {bitrate: 1 Mbit/s, chunk: 500 ms, buffer: 1 s}, cca: bbr1, duration: 3 s}",
+)
+TEXTS = {"offloads": WITH_OFFLOADS, "traffic": EVERY_KIND}
 """Of the scenarios whose experiment is another."""
 HOSTS = dict.fromkeys(("h1", "h2", "r1", "r2"), "ma")
 LEFT = dict.fromkeys(("h1", "h2", "s1"), "ma")
@@ -60,6 +68,7 @@ SCENARIOS = {
     "missing": ("interface_missing", HOSTS),
     "silent": ("coordinator_silent", HOSTS),
     "offloads": ("whole", THREE),
+    "traffic": ("whole", THREE),
 }
 
 
@@ -157,6 +166,20 @@ def test_super_packets_on_cables_of_the_network_are_compared_in_segments(told):
     network = [check for name, check in checks.items() if name.startswith("network between ")]
     assert len(network) == CABLES_OF_THE_NETWORK["three"]
     assert all("of the segments" in check["asked"] for check in network)
+
+
+def test_every_kind_of_traffic_is_carried_out_in_parts_and_certified(told, testbed):
+    checks = {check["name"]: check for check in told["traffic"]["told"]["checks"]}
+    assert {check["name"]: check["measured"] for check in checks.values() if not check["passed"]} == {}
+    assert {"ping h1–r1, ping", "datagrams", "flows"} <= checks.keys()
+    trips = [
+        trip_s
+        for _, trip_s in json.loads((testbed / "traffic" / "cell" / "raw" / "ping-0.json").read_text())[
+            "samples"
+        ]
+    ]
+    assert len(trips) >= 30
+    assert min(trips) >= 0.020 - 1e-6
 
 
 @pytest.mark.parametrize("name", WHOLE)

@@ -8,7 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nbformat
 import pytest
+from nbclient import NotebookClient
 
 from fabbbr.backends.guest.image.found import found_image
 from fabbbr.laboratory import open_runs
@@ -52,6 +54,10 @@ def printed(outputs):
     return "".join("".join(each.get("text", "")) for each in outputs)
 
 
+def drawn(outputs):
+    return "".join("".join(each.get("data", {}).get("text/html", "")) for each in outputs)
+
+
 def plots(cells):
     return sum(PLOT in output.get("data", {}) for outputs in cells for output in outputs)
 
@@ -62,10 +68,23 @@ def test_no_output_is_stored(notebook):
     assert not any(cell.get("outputs") or cell.get("execution_count") for cell in cells)
 
 
+def test_an_error_is_the_line_that_led_to_it_and_a_sentence():
+    lines = ("import fabbbr as fb", "", 'plan = fb.plan("cardwel_f10")')
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("\n".join(lines))])
+    NotebookClient(notebook, kernel_name="python3", allow_errors=True, timeout=120).execute()
+    (error,) = notebook.cells[0].outputs
+    where, said = error["traceback"]
+    assert where == 'plan = fb.plan("cardwel_f10")  (line 3)'
+    assert said.startswith("UsageError: no experiment 'cardwel_f10'; did you mean 'cardwell_f10'?")
+
+
 @pytest.mark.guest
 def test_the_quick_start_makes_a_report_and_the_analysis_opens_its_run(tmp_path, image):
     cells = execute("1_quick_start", tmp_path)
     assert plots(cells) == 2
+    html = "".join(map(drawn, cells))
+    assert '<progress max="12" value="12"></progress> BBRv1 and BBRv2' in html
+    assert "12 of 12 cells certified" in html
     assert (tmp_path / printed(cells[-1]).strip()).stat().st_size > 100_000
     (run,) = open_runs([tmp_path / "runs/two_versions"])
     assert list(run.runs["status"]) == ["certified"] * 12

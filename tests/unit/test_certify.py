@@ -120,7 +120,15 @@ def test_a_rate_that_could_not_be_measured_passes_only_where_a_queue_must_run_dr
     file.write_text(ONE_FRAME.replace("1 packets", buffer), encoding="utf-8")
     (cell,) = open_plan(str(file), seed=1).cells
     queue = QdiscCounters(
-        kind="tbf", handle="1:", dev="s1-eth1", root=True, packets=4, drops=5, backlog=1514, qlen=1
+        kind="tbf",
+        handle="1:",
+        dev="s1-eth1",
+        root=True,
+        packets=4,
+        bytes=6056,
+        drops=5,
+        backlog=1514,
+        qlen=1,
     )
     told = Preflight(pings={}, burst=BurstTold(sent=40, arrivals=(), queues_at_peak=(queue,)))
     probe = prepare(cell, GUEST).expected.burst
@@ -233,13 +241,16 @@ def test_packets_that_a_receiver_drops_for_want_of_memory_are_noticed(tmp_path, 
 
 def standing_at(device, sent, received):
     """What ip and tc count of one interface without a shaper."""
-    stats = {"rx": {"packets": received, "dropped": 0}, "tx": {"packets": sent}}
+    stats = {
+        "rx": {"packets": received, "bytes": 1514 * received, "dropped": 0},
+        "tx": {"packets": sent, "bytes": 1514 * sent},
+    }
     return NodeCounters.model_validate(
         {
             "links": ({"ifname": device, "stats64": stats},),
             "qdiscs": (
-                {"kind": "noqueue", "handle": "0:", "dev": device, "root": True, "packets": 0, "drops": 0,
-                 "backlog": 0, "qlen": 0},
+                {"kind": "noqueue", "handle": "0:", "dev": device, "root": True, "packets": 0, "bytes": 0,
+                 "drops": 0, "backlog": 0, "qlen": 0},
             ),
             "netstat": "",
         }

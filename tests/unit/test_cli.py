@@ -86,7 +86,7 @@ BAD = [
     ((), 2, "COMMAND"),
     (("rnu",), 2, "invalid choice"),
     (("scoreboard", "cardwel"), 2, "did you mean 'cardwell'? (there are cardwell, hm,"),
-    (("scoreboard", "--jobs", "0"), 2, "--jobs 0: at least one cell"),
+    (("scoreboard", "--jobs", "0"), 2, "--jobs 0: at least one"),
     (("scoreboard", "--within", "0 s"), 2, "--within 0 s: give a time"),
     (("run",), 2, "EXP"),
     (("run", "cardwel_f10"), 2, "did you mean 'cardwell_f10'"),
@@ -101,6 +101,9 @@ BAD = [
     (("plan", "cardwell_f10", "--repeat", "-1"), 3, "repeat"),
     (("plan", "cardwell_f10", "--repeat", "many"), 2, "many"),
     (("plan", "cardwell_f10", "--seed", "one"), 2, "one"),
+    (("plan", "cardwell_f10", "--seed", "-1"), 2, "--seed -1: give a whole number from 0 to"),
+    (("run", "cardwell_f10", "--dry-run", "--jobs", "0"), 2, "--jobs 0: at least one"),
+    (("guest", "build", "--jobs", "0"), 2, "--jobs 0: "),
     (("plan", "cardwell_f10", "--quick", "--full"), 2, "not allowed with"),
     (("plan", "./missing.yaml"), 2, "missing.yaml"),
     (("plan", "."), 2, "no experiment file"),
@@ -183,6 +186,25 @@ def test_verdicts_as_json_say_by_which_version_of_the_rules_they_were_judged(fab
     assert {verdict["rules_version"] for verdict in json.loads(out)} == {RULES_VERSION}
 
 
+def test_claims_finds_runs_in_folders_of_folders_and_in_no_run(fabbbr, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("fabbbr.commands.results.open_runs", lambda paths: asked.append(list(paths)) or [])
+    assert "no run below ./runs" in fabbbr("claims")[1]
+    for place in ("runs/one", "runs/demo/two", "runs/demo/two/guest", "elsewhere/three"):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "run.json").touch()
+    for words in ((), ("runs/demo",), ("runs/demo/two", "elsewhere"), ("nothing",)):
+        assert fabbbr("claims", *words)[0] == 0
+    assert [[str(path) for path in paths] for paths in asked] == [
+        [],
+        ["runs/demo/two", "runs/one"],
+        ["runs/demo/two"],
+        ["runs/demo/two", "elsewhere/three"],
+        ["nothing"],
+    ]
+
+
 def test_verify_prints_json_of_an_undamaged_run(fabbbr, run_folder):
     status, out, _ = fabbbr("verify", run_folder, "--json")
     told = json.loads(out)
@@ -224,6 +246,49 @@ def test_completion_prints_lines_that_name_the_command(fabbbr, shell):
     status, out, _ = fabbbr("completion", shell)
     assert status == 0
     assert "fabbbr" in out
+
+
+OWN = """\
+id: own
+title: t
+slice: two_site
+path: {rate: $rate, rtt: 40 ms}
+flows: [{cca: $cca, duration: 5 s}]
+vary: {rate: [10 Mbit/s, 20 Mbit/s], cca: [cubic, bbr1]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("fabbbr run ow", ["own.yaml "]),
+        ("fabbbr run cardwell_f1", ["cardwell_f10", "cardwell_f12"]),
+        ("fabbbr plan in", ["inner/"]),
+        ("fabbbr plan inner/", ["inner/deep.yml "]),
+        ("fabbbr run own.yaml --only ra", ["rate="]),
+        ("fabbbr run own.yaml --only cca=bbr1,rate=", ["10Mbit", "20Mbit"]),
+        ("fabbbr run own.yaml --only rate=20Mbit|1", ["10Mbit"]),
+        ("fabbbr run own.yaml --set path.ra", ["path.rate="]),
+        ("fabbbr run own.yaml --set flows.0.fr", ["flows.0.from="]),
+        ("fabbbr run own.yaml --set ", ["path.rate=", "repeat=", "sample_period=", "cca="]),
+        ("fabbbr run nowhere.yaml --only r", []),
+    ],
+)
+def test_a_shell_is_offered_files_axes_values_and_keys(tmp_path, line, offered):
+    (tmp_path / "own.yaml").write_text(OWN)
+    (tmp_path / "notes.txt").touch()
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "deep.yml").touch()
+    asked = {"_ARGCOMPLETE": "1", "COMP_LINE": line, "COMP_POINT": str(len(line)), "COMP_TYPE": "9"}
+    breaks = {"_ARGCOMPLETE_IFS": "\n", "_ARGCOMPLETE_COMP_WORDBREAKS": " \t\n\"'><=;|&(:"}
+    done = subprocess.run(  # noqa: S602 - argcomplete answers on descriptor 8
+        f"{sys.executable} -m fabbbr.cli 8>&1 9>/dev/null", shell=True, cwd=tmp_path, capture_output=True,
+        text=True, check=False,
+        env=os.environ | asked | breaks,
+    )  # fmt: skip
+    told = [word.rstrip("\\") for word in done.stdout.splitlines()]
+    assert all(any(word.rstrip() == one.rstrip() for word in told) for one in offered), (told, done.stderr)
+    assert offered or not told
 
 
 @pytest.mark.parametrize("words", [("--help",), ("run", "--help"), ("--version",)], ids=" ".join)

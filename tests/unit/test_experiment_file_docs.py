@@ -10,10 +10,20 @@ from pydantic import TypeAdapter
 from pydantic_core import PydanticUndefined
 
 from fabbbr import bundled
-from fabbbr.model import AckAggregation, Loss
+from fabbbr.model import AckAggregation, Loss, Video
 from fabbbr.plan import definitions, expand
 from fabbbr.spec import read
-from fabbbr.spec.experiment import CCAS, FlowGroup, Header, LinkSetup, PathSetup, Setup, StepSetup
+from fabbbr.spec.experiment import (
+    CCAS,
+    ArrivalProcess,
+    FlowGroup,
+    Header,
+    LinkSetup,
+    PathSetup,
+    Setup,
+    SizeDistribution,
+    StepSetup,
+)
 
 PAGE = (Path(bundled.__file__).resolve().parent.parent / "docs" / "experiment-file.md").read_text()
 EXAMPLES = re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL)
@@ -42,6 +52,8 @@ def test_the_first_example_counts_as_the_text_says():
         ("**`loss`**", [Loss]),
         ("**`ack_aggregation`**", [AckAggregation]),
         ("## `flows`", [FlowGroup]),
+        ("### Flows that come", [ArrivalProcess, SizeDistribution]),
+        ("### Video", [Video]),
         ("## `links` and `steps`", [LinkSetup, StepSetup]),
     ],
 )

@@ -212,15 +212,21 @@ def test_a_seed_of_63_bits_reaches_the_reader_unrounded(f10):
     assert {identity[1] for identity in draw(changed).data[0].customdata} == {str(seed)}
 
 
-def test_groups_of_flows_are_series_with_the_sums_of_their_flows(f10):
+def test_groups_of_flows_are_series_with_the_bytes_of_their_flows_over_the_time_that_they_ran(f10):
+    """The second cubic follows the first: neither is alone as fast as a sum of both would be."""
     cell_id = "cca=bbr1,loss=15%,r1"
-    rows = [("bbr1", "bbr1", 30e6), ("cubic", "cubic", 2e6), ("cubic", "cubic", 3e6)]
+    rows = [
+        ("bbr1", "bbr1", 30e6, 0.0, 10.0),
+        ("cubic", "cubic", 2e6, 0.0, 5.0),
+        ("cubic", "cubic", 8e6, 5.0, 5.0),
+    ]
     flows = pd.DataFrame(
         [
-            {"cell_id": cell_id, "group": g, "cca": c, "goodput_bps": bps, "flow": i}
-            for i, (g, c, bps) in enumerate(rows)
+            {"cell_id": cell_id, "group": g, "cca": c, "goodput_bps": bps, "flow": i, "start_s": start,
+             "receiver_zero_s": start, "received_bytes": bps / 8 * seconds, "receiver_s": seconds}
+            for i, (g, c, bps, start, seconds) in enumerate(rows)
         ]
-    )
+    )  # fmt: skip
     mixed = synthetic.changed(f10, flows=flows, runs=f10.runs.assign(ccas="bbr1,cubic"))
     figure = draw(mixed, by_group=True)
     assert {name: list(traces(figure, name)[0].y) for name in ("bbr1", "cubic")} == {
@@ -230,7 +236,8 @@ def test_groups_of_flows_are_series_with_the_sums_of_their_flows(f10):
 
 
 def test_a_group_whose_flows_all_failed_has_no_point_instead_of_a_zero(f10):
-    flows = f10.flows.assign(goodput_bps=f10.flows["goodput_bps"].where(f10.flows["cca"] != "cubic"))
+    received = f10.flows["received_bytes"].where(f10.flows["cca"] != "cubic")
+    flows = f10.flows.assign(received_bytes=received)
     figure = draw(synthetic.changed(f10, flows=flows), by_group=True)
     assert not traces(figure, "cubic")
     assert traces(figure, "bbr1")
@@ -538,7 +545,36 @@ def test_the_bandwidth_estimate_is_drawn_for_bbr_alone_and_rises_from_0_to_1(f10
         assert (curve.y[0], curve.y[-1]) == (0.0, 1.0)
 
 
+def timed(f10, timed_ids, rows):
+    """The run set with some cells' packets timed: ``(role, flow, sojourn_s)`` in each of them."""
+    packets = pd.DataFrame(
+        [
+            {"cell_id": cell_id, "link": "trunk", "role": role, "flow": flow, "sojourn_s": sojourn_s}
+            for cell_id in timed_ids
+            for role, flow, sojourn_s in rows
+        ]
+    )
+    delays = f10.runs["cell_id"].isin(timed_ids).map({True: 0.02, False: float("nan")})
+    return synthetic.changed(f10, runs=f10.runs.assign(queue_delay_p50_s=delays), packets=packets)
+
+
+def test_the_delay_of_packets_is_drawn_for_cells_that_timed_them_in_ms_of_data_that_left(f10):
+    cell_id = f10.cells.loc[f10.cells["axis_loss"] == "0.1 %", "cell_id"].iloc[0]
+    data = [("bottleneck", 0, 0.001 * number) for number in range(101)]
+    others = [("bottleneck", float("nan"), 9.0), ("bottleneck", 0, float("nan")), ("delay", 0, 9.0)]
+    run_set = timed(f10, [cell_id], data + others)
+    names = [name for name in figures.figure_names(run_set) if name.startswith("queue_delay[")]
+    assert names == ["queue_delay[loss=0.1%]"]
+    (curve,) = figures.figure(run_set, names[0]).data
+    assert (curve.x[0], curve.x[100], curve.x[-1]) == pytest.approx((0, 50, 100))
+    assert (curve.y[0], curve.y[100], curve.y[-1]) == (0, 0.5, 1)
+
+
 # The catalogue
+
+
+def test_a_run_without_timed_packets_has_no_figure_of_their_delays(f10):
+    assert not [name for name in figures.figure_names(f10) if name.startswith("queue_delay[")]
 
 
 def test_a_run_without_a_bbr_has_an_empty_figure_of_estimates(f10):

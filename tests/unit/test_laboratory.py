@@ -85,16 +85,18 @@ def test_nothing_is_added_to_a_folder_with_a_damaged_cell(ask, tmp_path):
 @pytest.mark.parametrize(
     ("more", "what"),
     [
-        ({"seed": 2}, "seed"),
-        ({"backend": "mininet"}, "backend"),
-        ({"clock": "real"}, "clock"),
-        ({"overrides": ("path.rate=20 Mbit/s",)}, "cell loss="),
+        ({"seed": 2}, "seed 1 there, 2 asked"),
+        ({"backend": "mininet"}, "backend guest there, mininet asked"),
+        ({"clock": "real"}, "clock virtual there, real asked"),
+        ({"overrides": ("path.rate=20 Mbit/s",)},
+         r"cell loss=.*: links trunk bottleneck rate: 10 Mbit/s there, 20 Mbit/s asked; .*more cells?\)"),
+        ({"overrides": ("flows.0.duration=7 s",)}, r"cell loss=.*: flows 0 duration: 1 s there, 7 s asked"),
     ],
 )  # fmt: skip
 def test_a_folder_refuses_what_would_mix_and_stays_as_it_was(ask, tmp_path, more, what):
     opened(ask())
     before = (tmp_path / "run" / "run.json").read_bytes()
-    with pytest.raises(StoreError, match=f"another .*{what}"):
+    with pytest.raises(StoreError, match=f"holds another run: {what}"):
         opened(ask(**more))
     assert (tmp_path / "run" / "run.json").read_bytes() == before
 
@@ -111,6 +113,13 @@ def test_less_than_one_cell_at_a_time_is_refused_before_anything_is_written(ask,
     with pytest.raises(UsageError, match="--jobs"):
         carry_out(ask(jobs=jobs), announce=lambda *_: None, listen=lambda _: None)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63])
+def test_a_seed_that_tables_cannot_hold_is_refused(ask, seed):
+    with pytest.raises(UsageError, match=f"--seed {seed}: give a whole number from 0 to"):
+        planned(ask(seed=seed))
+    assert planned(ask(seed=2**63 - 1)).cells
 
 
 def test_mistakes_in_the_file_reach_the_caller_as_what_they_are(ask):

@@ -22,6 +22,8 @@ class Tables:
     intervals: pd.DataFrame
     sockets: pd.DataFrame
     queues: pd.DataFrame
+    packets: pd.DataFrame
+    pings: pd.DataFrame
 
 
 def cell(flows=1, steps=(), warm_up="2 s", rate="8 Mbit/s", sized=()):
@@ -31,6 +33,7 @@ def cell(flows=1, steps=(), warm_up="2 s", rate="8 Mbit/s", sized=()):
         hosts=(model.Host(name="h1"), model.Host(name="h2")),
         switches=(model.Switch(name="s1"),),
         links=(
+            model.CellLink(name="access", a="h1", b="s1"),
             model.CellLink(
                 name="trunk", a="s1", b="h2", delay=Duration.parse("20 ms"),
                 bottleneck=model.Bottleneck(
@@ -84,7 +87,9 @@ def interval_rows(per_second):
 
 
 def socket_rows(rows=()):
-    columns = ["flow", "side", "local_port", "t_s", "rtt_s", "mss_bytes", "bytes_sent", "bbr_bw_bps"]
+    columns = ["flow", "side", "local_port", "t_s", "rtt_s", "mss_bytes", "bytes_sent", "bbr_bw_bps",
+               "peer_port", "bytes_received"]  # fmt: skip
+    rows = [(*row, *[NAN] * (len(columns) - len(row))) for row in rows]
     return pd.DataFrame(list(rows), columns=columns)
 
 
@@ -98,15 +103,27 @@ def bottleneck(samples):
     return queue_rows([("s1", "s1-eth2", "1:", *sample, "bottleneck", "trunk") for sample in samples])
 
 
-EMPTY = Tables(flow_rows(), interval_rows({}), socket_rows(), queue_rows())
+def packet_rows(rows=()):
+    """``[(role, link, flow, sojourn_s), …]``."""
+    return pd.DataFrame(rows, columns=["role", "link", "flow", "sojourn_s"])
 
 
-def of(flows=None, intervals=None, sockets=None, queues=None, of_cell=None):
+def ping_rows(*samples):
+    """(seconds, round trip in seconds) of each request."""
+    return pd.DataFrame(samples, columns=["t_s", "rtt_s"], dtype="float64")
+
+
+EMPTY = Tables(flow_rows(), interval_rows({}), socket_rows(), queue_rows(), packet_rows(), ping_rows())
+
+
+def of(flows=None, intervals=None, sockets=None, queues=None, packets=None, pings=None, of_cell=None):
     tables = Tables(
         *(
             given if given is not None else empty
             for given, empty in zip(
-                (flows, intervals, sockets, queues), dataclasses.astuple(EMPTY), strict=True
+                (flows, intervals, sockets, queues, packets, pings),
+                dataclasses.astuple(EMPTY),
+                strict=True,
             )
         )
     )
@@ -117,9 +134,12 @@ def of(flows=None, intervals=None, sockets=None, queues=None, of_cell=None):
 METRICS_OF_RUNS = {
     "goodput_bps", "goodput_steady_bps", "throughput_bps", "link_rate_bps", "utilisation", "retransmits",
     "retransmit_ratio", "rtt_median_s", "rtt_p95_s", "rtt_max_s", "queue_delay_median_s",
-    "queue_median_bytes",
-    "queue_p95_bytes", "queue_median_bdp", "queue_median_fill", "queue_drops", "injected_drops", "jain_flows",
-    "jain_groups", "convergence_s", "completion_mean_s", "completion_max_s",
+    "completion_max_s", "completion_mean_s", "convergence_s", "goodput_forward_bps", "goodput_reverse_bps",
+    "injected_drops", "jain_flows", "jain_groups", "ping_idle_median_s", "queue_delay_p50_s",
+    "queue_delay_p95_s", "queue_delay_p99_s", "queue_drops", "queue_median_bdp", "queue_median_bytes",
+    "queue_median_fill", "queue_p95_bytes", "queue_reverse_drops", "queue_reverse_median_bytes",
+    "queue_reverse_p95_bytes", "utilisation_forward", "utilisation_reverse",
+    "ping_median_s", "ping_p95_s", "ping_p99_s", "ping_lost",
 }  # fmt: skip
 
 
@@ -134,6 +154,32 @@ def test_goodput_of_simultaneous_flows_is_the_sum_of_theirs():
     found = of(flow_rows(3e6, 4e6))
     assert found["goodput_bps"] == pytest.approx(7e6)
     assert found["throughput_bps"] == pytest.approx(7e6 * 1.25)
+
+
+def test_goodput_of_flows_that_follow_one_another_with_pauses_counts_the_time_in_which_one_ran():
+    """As in short transfers: 5 s each, begun at 0, 4 and 20 s, are 14 s of which nothing is idle."""
+    found = of(flow_rows(4e6, 4e6, 4e6, starts=[0.0, 4.0, 20.0], seconds=5.0))
+    assert found["goodput_bps"] == pytest.approx(3 * 4e6 * 5 / 14)
+
+
+def test_goodput_of_spans_that_do_not_coincide_is_no_more_than_the_link_carries():
+    """The far receiver began 0.25 s later and ended later: each had less than a sum of rates says."""
+    ceiling = 8e6 * 1448 / 1514
+    flows = flow_rows(0.6 * ceiling, 0.41 * ceiling, receiver_zero_s=[0.05, 0.25])
+    assert of(flows)["utilisation"] == pytest.approx(1.01 * 10 / 10.2)
+    unknown = flows.assign(receiver_zero_s=[0.05, NAN], start_s=0.0)
+    assert of(unknown)["utilisation"] < 1.01
+
+
+def test_utilisation_counts_the_flows_through_the_bottleneck_alone():
+    two = cell(flows=2)
+    beside = model.CellLink(name="side", a="h3", b="h4")
+    others = (*two.hosts, model.Host(name="h3"), model.Host(name="h4"))
+    flows = (two.flows[0], two.flows[1].model_copy(update={"sender": "h3", "receiver": "h4"}))
+    links = (*two.links, beside)
+    changed = two.model_copy(update={"hosts": others, "links": links, "flows": flows})
+    full = 8e6 * 1448 / 1514
+    assert of(flow_rows(0.9 * full, 0.9 * full), of_cell=changed)["utilisation"] == pytest.approx(0.9)
 
 
 def test_goodput_of_staggered_flows_counts_the_whole_time():
@@ -170,6 +216,17 @@ def test_steady_goodput_shares_out_an_interval_that_straddles_the_warm_up():
         {"flow": [0], "stream": [1], "side": ["receiver"], "start_s": [0.0], "end_s": [4.0], "bytes": [4000]}
     )
     assert of(flow_rows(1.0), intervals)["goodput_steady_bps"] == pytest.approx(8000)
+
+
+def test_steady_goodput_is_read_from_samples_where_there_are_any():
+    """Intervals of iperf3 say no more than seconds, which made 101 % of a full link."""
+    sockets = socket_rows(
+        (0, "receiver", 5201, t, NAN, NAN, NAN, NAN, 32768, 1000.0 * max(t - 2.5, 0.0)) for t in range(6)
+    )
+    intervals = interval_rows({0: [0, 0, 500, 1000, 1000]})
+    flows = flow_rows(1.0, seconds=5.0, received_bytes=2500.0)
+    found = of(flows, intervals, sockets, of_cell=cell(warm_up="3 s"))
+    assert found["goodput_steady_bps"] == pytest.approx(8 * 2000 / 2)
 
 
 def test_a_run_that_ends_within_the_warm_up_has_no_steady_state():
@@ -227,6 +284,19 @@ def test_rtt_is_over_all_samples_of_all_senders():
     assert found["rtt_median_s"] == pytest.approx(0.090)
     assert found["rtt_p95_s"] == pytest.approx(0.135)
     assert found["rtt_max_s"] == pytest.approx(0.140)
+
+
+def test_delays_of_packets_are_those_of_data_that_left_the_first_bottleneck():
+    data = [("bottleneck", "trunk", 0.0, 0.001 * n) for n in range(101)]
+    others = [
+        ("bottleneck", "trunk", NAN, 9.0),  # a control connection
+        ("bottleneck", "trunk", 0.0, NAN),  # dropped
+        ("bottleneck", "second", 0.0, 9.0),
+        ("bottleneck_reverse", "trunk", 0.0, 9.0),
+    ]
+    found = of(flow_rows(1e6), packets=packet_rows(data + others))
+    delays = [found[f"queue_delay_p{percent}_s"] for percent in (50, 95, 99)]
+    assert delays == pytest.approx([0.050, 0.095, 0.099])
 
 
 def test_queue_delay_subtracts_the_propagation_of_each_flow():

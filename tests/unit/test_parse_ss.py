@@ -43,6 +43,7 @@ REFERENCE = {
     "pacing_rate": (RATE + r"(?:/[0-9]+(?:\.[0-9]+)?[KMGT]?bps)?", "pacing_rate_bps"),
     "delivery_rate": (RATE, "delivery_rate_bps"),
     "delivered": (WHOLE, "delivered_segments"),
+    "delivered_ce": (WHOLE, "delivered_ce_segments"),
     "busy": (WHOLE + "ms", "busy_s"),
     "rwnd_limited": (WHOLE + "ms" + SHARE, "rwnd_limited_s"),
     "sndbuf_limited": (WHOLE + "ms" + SHARE, "sndbuf_limited_s"),
@@ -61,7 +62,7 @@ REFERENCE_BBR = {
 WITHOUT_COLUMN = re.findall(
     r"\w+",
     "skmem wscale rto backoff ato qack pmtu rcvmss advmss segs_out segs_in data_segs_out "
-    "data_segs_in dctcp lastsnd lastrcv lastack delivered_ce dsack_dups fackets reordering reord_seen "
+    "data_segs_in dctcp lastsnd lastrcv lastack dsack_dups fackets reordering reord_seen "
     "rcv_rtt rcv_space "
     "rcv_ssthresh rcv_ooopack snd_wnd rcv_wnd rehash max_pacing_rate timer",
 )

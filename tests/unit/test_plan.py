@@ -212,7 +212,7 @@ def test_from_alone_goes_to_the_partner_of_the_pair():
         ),
         (
             {"flows": "{cca: cubic, duration: 60 s, direction: reverse}", "path": "ack_aggregation: 1 ms"},
-            "path.ack_aggregation on link trunk would hold the data",
+            "path.ack_aggregation: aggregation on link trunk would hold the data",
         ),
         (
             {"flows": "{cca: cubic, from: h2, to: h1, duration: 60 s}",
@@ -228,7 +228,9 @@ def test_what_does_not_fit_the_topology_is_refused_with_its_key(arguments, said)
 
 
 def test_an_error_of_one_condition_names_the_condition():
-    with pytest.raises(PlanError, match=re.escape("small: size=0.01BDP: link trunk: a buffer of 0.01 BDP")):
+    with pytest.raises(
+        PlanError, match=re.escape("small: size=0.01BDP: path.buffer: link trunk: a buffer of 0.01 BDP")
+    ):
         cell(path="buffer: $size", more="vary: {size: [1 BDP, 0.01 BDP]}")
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabbbr_analysis.metrics import zeros_s
+from fabbbr_analysis.arrivals import zeros_s
 from fabbbr_analysis.tables.receiver_clock import receiver_zeros_s
 
 PERIOD_S = 0.1

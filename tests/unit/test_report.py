@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import hashlib
 import re
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import synthetic
 from html_document import Document
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from plotly.offline import get_plotlyjs_version
 
 from fabbbr.errors import AnalysisError, StoreError
 from fabbbr.model import CellManifest, Certificate, Check, CongestionControl, LinkTrace
@@ -19,7 +21,7 @@ from fabbbr.store import RunFolder
 from fabbbr.units import Duration, Rate
 from fabbbr_analysis.claims import RULES_VERSION
 from fabbbr_analysis.figures.catalogue import palette_of
-from fabbbr_analysis.report import write_comparison, write_report
+from fabbbr_analysis.report import render, write_comparison, write_report
 from fabbbr_analysis.report.bands import drawing
 from fabbbr_analysis.report.certificates import collect
 from fabbbr_analysis.report.diagram import buffers, in_words, spread
@@ -27,8 +29,8 @@ from fabbbr_analysis.report.diagram import drawing as path_drawing
 from fabbbr_analysis.report.findings import findings
 from fabbbr_analysis.report.provenance import conditions, facts, rerun_command
 from fabbbr_analysis.report.slots import embed, overview_slots
-from fabbbr_analysis.report.wording import interval, limits, mean, number
 from fabbbr_analysis.summary import summarise
+from fabbbr_analysis.wording import interval, limits, mean, number
 
 BROKEN = "cca=cubic,loss=0.1%,r2"
 F10 = dataclasses.replace(
@@ -477,6 +479,31 @@ def _following(link, trace):
     queue = link.bottleneck
     followed = None if queue is None else queue.model_copy(update={"trace": trace})
     return link.model_copy(update={"bottleneck": followed})
+
+
+# plotly.js in the page
+
+
+def test_the_bundled_plotly_is_the_file_that_it_says_it_is():
+    bundle = Path(render.__file__).parent / "bundle"
+    script = (bundle / "plotly.min.js").read_bytes()
+    said = render.bundled_plotly()
+    assert hashlib.sha256(script).hexdigest() == said.sha256
+    assert f"plotly.js {said.version}".encode() in script[:100]
+    assert b"</script" not in script.lower()
+    for name in ("plotly.js", "@plotly/d3", "d3-format"):
+        assert f"{name} " in (bundle / "LICENCES.txt").read_text(encoding="utf-8")
+
+
+def test_the_bundled_plotly_is_of_the_release_series_that_our_plotly_for_python_speaks():
+    ours, theirs = render.bundled_plotly().version, get_plotlyjs_version()
+    assert ours.split(".")[0] == theirs.split(".")[0], "run scripts/make-plotly.mjs with the newer release"
+
+
+def test_a_trace_that_the_bundled_plotly_cannot_draw_is_refused():
+    with pytest.raises(AnalysisError, match=r"pie.*make-plotly"):
+        embed(go.Figure(go.Pie(values=[1, 2])))
+    assert {trace.type for trace in (go.Scatter(), go.Heatmap())} <= render.bundled_plotly().traces
 
 
 def test_the_templates_ship_with_the_package():

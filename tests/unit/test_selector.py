@@ -30,6 +30,19 @@ def test_values_are_compared_by_what_they_mean(spelt):
     assert {cell.axes["loss"] for cell in select(CELLS, spelt)} == {"1 %"}
 
 
+@pytest.mark.parametrize(
+    "spelt", ["rate=20Mbit", "rate=20 Mbit/s", "rate=20Mbit/s", "rate=0.02 Gbit/s", "rate=20Mbit|20 Mbit/s"]
+)
+def test_a_value_may_be_spelt_as_in_the_ids_of_cells(tmp_path, spelt):
+    (tmp_path / "f.yaml").write_text(
+        "id: f\ntitle: t\nslice: two_site\npath: {rate: $rate, rtt: 40 ms}\n"
+        "flows: [{cca: cubic, duration: 5 s}]\nvary: {rate: [10 Mbit/s, 20 Mbit/s]}\nrepeat: 1\n"
+    )
+    cells = opening.open_plan(str(tmp_path / "f.yaml"), seed=1).cells
+    assert [cell.id for cell in select(cells, spelt)] == ["rate=20Mbit,r1"]
+    assert len(select(cells, f"{spelt}|10Mbit")) == 2
+
+
 def test_a_glob_picks_by_id_and_an_id_picks_itself():
     assert {cell.repetition for cell in select(CELLS, "*,r1")} == {1}
     assert len(select(CELLS, "cca=bbr1,*")) == len(CELLS) // 2

@@ -307,6 +307,53 @@ def test_what_cannot_be_meant_is_refused_where_it_stands(old, new, line, said):
     assert any(text.startswith(f"f.yaml:{line}: ") and said in text for text in lines), lines
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("duration: 60 s", "start: 1 s", "flows[0]: give either duration, e.g. 60 s, or size"),
+        ("duration: 60 s", "duration: 1500 ms", "flows[0].duration: 1.5 s is not whole seconds"),
+        ("rtt: 40 ms", "rtt: 41 ns", "path.rtt: 41 ns is an odd number of nanoseconds"),
+        ("rtt: 40 ms", "rtt: 40 ms\n  ecn: true", "path.ecn: tail drop cannot mark; set aqm"),
+        ("  rate: 10 Mbit/s\n", "", "path: needs a rate, e.g. rate: 100 Mbit/s"),
+        ("loss: $loss", "loss: {rate: $loss, recovery: 1 %}", "path.loss.recovery: means nothing for random"),
+        ("repeat: 3", "links: {trunk: {}}", "links.trunk: changes nothing"),
+        ("repeat: 3", "steps: [{at: 60 s, rate: 1 Mbit/s}]", "60 s is not before the end of the flows"),
+    ],
+)
+@pytest.mark.parametrize(
+    "other", ["sample_period: soon\n", "warmup: 3 s\n", "links: {out: {rtt: soon}}\n", "slice: [two_site]\n"]
+)
+def test_what_cannot_be_read_does_not_hide_what_cannot_be_meant(old, new, said, other):
+    if other.startswith("links") and "links" in new:
+        return
+    text = WHOLE.replace("slice: two_site\n", "") if other.startswith("slice") else WHOLE
+    lines = mistakes_of(text.replace(old, new, 1) + other)
+    assert any(said in line for line in lines), lines
+    assert any(f": {other.split(':')[0]}" in line for line in lines), lines
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("cca: $cca, duration: 60 s", "cca: $cca, duration: 60 furlongs"),  # no duration is not the mistake
+        ("cca: $cca, duration: 60 s", "cca: $cca, durtion: 60 s"),
+        ("rate: 10 Mbit/s", "rate: 10 Mbps"),
+        ("rate: 10 Mbit/s", "rat: 10 Mbit/s"),
+        ("rtt: 40 ms", "rtt: 40 ms\n  ecn: true\n  aqm: red2"),
+        ("rtt: 40 ms", "rtt: 40 ms\n  ecn: true\n  aqm: fq_codel\n  ce_threshold: soon"),
+        ("duration: 60 s", "duration: 60 s, stagger: 1 s, count: two"),
+        ("{cca: $cca, duration: 60 s}", "{cca: bbbr2, profile: draft01, duration: 60 s}"),
+        ("{cca: $cca, duration: 60 s}", "{cca: bbr1, profile: v1cap3, implementation: my, duration: 60 s}"),
+        ("repeat: 3", "warm_up: 61 s\nrepeat: 3.5"),
+        ("loss: $loss", "loss: {rate: $loss, model: gilbert, recovery: 1 %}"),
+    ],
+)
+def test_what_cannot_be_read_is_one_mistake_and_not_two(old, new):
+    assert old in WHOLE
+    wrong = [line for line in mistakes_of(WHOLE.replace(old, new, 1)) if "never used" not in line]
+    assert len(wrong) == (2 if "warm_up" in new else 1), wrong
+
+
 def test_a_mistake_in_one_profile_shows_in_every_profile_and_names_it():
     text = WHOLE.replace("{path: {rate: 1 Gbit/s}}", "{path: {loss: 1 %}}")
     said = "f.yaml:12: vary.loss: the axis is never used; write $loss where its value belongs, or remove it"

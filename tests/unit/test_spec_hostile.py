@@ -162,6 +162,20 @@ def test_a_variable_where_none_can_stand_is_refused_with_a_remedy(old, new, said
     assert any(line.startswith(said) for line in refusal(FULL.replace(old, new, 1)).splitlines())
 
 
+SETUP_VALUES = [
+    path
+    for path in PLACES
+    if path[0] in VARIABLES_STAND_IN and path[:1] != ("slice",) and path[-1] != "label"
+]
+
+
+@pytest.mark.parametrize("path", SETUP_VALUES, ids=spelt)
+def test_nonsense_is_complained_of_where_it_stands_and_nowhere_else(path):
+    for line in refusal(replaced(path, "nonsense here")).splitlines():
+        key = re.match(r"f\.yaml:\d+: ([^:]+): ", line)[1]
+        assert key.startswith(spelt(path)) or "the axis is never used" in line
+
+
 def test_a_title_may_speak_of_dollars():
     assert refusal(FULL.replace("Every key", "A link for $5 and $cca")) is None
 

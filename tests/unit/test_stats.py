@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu
+from scipy.stats import t as student
 
 from fabbbr.errors import AnalysisError
 from fabbbr_analysis import stats
@@ -179,3 +180,10 @@ def test_absent_values_are_refused_and_not_dropped(values, said):
 def test_a_ratio_to_runs_at_zero_is_refused():
     with pytest.raises(AnalysisError, match="above zero"):
         stats.ratio_of_means_interval([1.0, 2.0], [0.0, 1.0], generator=generator())
+
+
+def test_a_sample_that_does_not_vary_is_compared_with_one_that_does():
+    p = stats.welch_p([1.0, 1.0, 1.0], [2.0, 2.1, 2.3])
+    moved = np.array([2.0, 2.1, 2.3]) - 1.0
+    t = moved.mean() / (moved.std(ddof=1) / np.sqrt(3))  # one-sample t: the other side has no error
+    assert p == pytest.approx(2 * student.sf(t, 2))

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fabbbr.errors import AnalysisError
 from fabbbr_analysis import stats, summary
 
 
@@ -122,3 +123,65 @@ def test_conditions_of_one_side_are_listed():
 def test_runs_with_nothing_in_common_still_compare():
     table = summary.compare(Runs(runs([1.0])), Runs(runs([1.0], condition="cca=x")), metrics=["goodput_bps"])
     assert table["verdict"].tolist() == ["only in a", "only in b"]
+
+
+def along(values, **options):
+    """``values``: (cca, buffer) → goodputs."""
+    table = pd.concat(
+        [
+            runs(goodputs, condition=f"cca={cca},buffer={buffer}").assign(axis_cca=cca, axis_buffer=buffer)
+            for (cca, buffer), goodputs in values.items()
+        ]
+    )
+    return summary.compare_along(Runs(table), metrics=["goodput_bps"], **options)
+
+
+GRID = {
+    ("cubic", "1 BDP"): [9.0, 10.0, 11.0],
+    ("bbr1", "1 BDP"): [18.0, 20.0, 22.0],
+    ("cubic", "4 BDP"): [10.0, 10.01, 9.99],
+    ("bbr1", "4 BDP"): [10.0, 10.02, 9.98],
+}
+
+
+def test_conditions_that_differ_in_one_axis_are_paired():
+    table = along(GRID, by=["cca"])
+    assert list(zip(table["condition"], table["a"], table["b"], strict=True)) == [
+        ("buffer 1 BDP", "bbr1", "cubic"),
+        ("buffer 4 BDP", "bbr1", "cubic"),
+    ]
+    assert table["verdict"].tolist() == ["different", "alike"]
+    assert table["ratio"].tolist() == pytest.approx([2.0, 1.0])
+
+
+def test_what_is_compared_against_can_be_said_and_turns_the_sign():
+    forth, back = along(GRID, by=["cca"]), along(GRID, by=["cca"], against=["bbr1"])
+    assert back["a"].tolist() == ["cubic", "cubic"]
+    assert back["difference"].tolist() == pytest.approx((-forth["difference"]).tolist())
+
+
+def test_a_run_against_itself_under_another_name_is_what_two_run_sets_give():
+    pair = along({("x", "1 BDP"): [1.0, 2.0, 3.0], ("y", "1 BDP"): [2.0, 4.0, 9.0]}, by=["cca"]).iloc[0]
+    sets = compared(runs([2.0, 4.0, 9.0]), runs([1.0, 2.0, 3.0]))
+    same = ["difference", "difference_low", "difference_high", "ratio", "cliffs_delta", "p_holm"]
+    assert pair[same].tolist() == pytest.approx(sets[same].tolist())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"by": ["loss"]}, "do not vary loss; they vary cca, buffer"),
+        ({"by": []}, "they vary cca, buffer"),
+        ({"by": ["cca"], "against": ["reno"]}, "cca has no value 'reno'; it has cubic; bbr1"),
+    ],
+)
+def test_what_cannot_be_paired_is_refused_with_what_can(options, message):
+    with pytest.raises(AnalysisError, match=message):
+        along(GRID, **options)
+
+
+def test_axes_in_step_have_to_be_named_together():
+    zipped = {("cubic", "1 BDP"): [1.0, 2.0], ("bbr1", "4 BDP"): [3.0, 4.0]}
+    with pytest.raises(AnalysisError, match=r"no two conditions differ in cca alone.*buffer"):
+        along(zipped, by=["cca"])
+    assert along(zipped, by=["cca", "buffer"])["a"].tolist() == ["bbr1, 4 BDP"]

@@ -113,9 +113,9 @@ def test_sites_reach_hosts_and_switch():
         ({"name": "dumbbell", "parameters": {"host": "3"}}, "host: unknown parameter; did you mean 'hosts'?"),
         (
             {"name": "dumbbell", "parameters": {"hosts": "five"}},
-            "hosts = 'five': input should be a valid integer",
+            "hosts: 'five': input should be a valid integer",
         ),
-        ({"name": "dumbbell", "parameters": {"hosts": "0"}}, "hosts = '0': input should be greater than"),
+        ({"name": "dumbbell", "parameters": {"hosts": "0"}}, "hosts: '0': input should be greater than"),
     ],
 )
 def test_a_slice_that_cannot_be_built_is_refused_with_its_parameter(choice, said, tmp_path):

@@ -60,6 +60,7 @@ def test_what_is_written_is_what_is_meant(kind, text, base):
         (Duration, "1 m", "unknown unit"), (Duration, "0.1 ns", "nothing is rounded"),
         (Duration, "5", "no unit"),
         (Size, "1 KB", "1000 and as 1024"), (Size, "1 K", "kB"), (Size, "0.5 B", "nothing is rounded"),
+        (Ratio, "1", "write '1 %' or '100 %'"), (Ratio, "1.0", "write '1 %' or '100 %'"),
         (Ratio, "101 %", "cannot exceed"), (Ratio, "1.1", "cannot exceed"), (Ratio, "1e-13", "finer than"),
         (Ratio, "-1 %", "negative"),
     ],

@@ -12,12 +12,14 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from fabbbr.errors import AnalysisError
+from fabbbr.suggest import did_you_mean
 from fabbbr_analysis.figures import added, distribution, grid, overview, published, sweep, timeline
 from fabbbr_analysis.figures.conditions import Axis, varied
-from fabbbr_analysis.figures.measures import ADDITIVE, BY_COLUMN, Measure, in_a_sentence
+from fabbbr_analysis.figures.measures import BY_COLUMN, OF_GROUPS, Measure, in_a_sentence
 from fabbbr_analysis.figures.sampling import POINTS_PER_TRACE
 from fabbbr_analysis.figures.style import Palette
 from fabbbr_analysis.figures.sweep import Sweep
+from fabbbr_analysis.summary import summarise
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
@@ -49,6 +51,19 @@ class Point:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Drawing:
+    """A figure that a run set has."""
+
+    title: str
+    """What is shown, without a full stop."""
+    reading: str
+    """How to read its marks, in whole sentences."""
+    draw: Callable[[], go.Figure]
+    means: Callable[[], pd.DataFrame] | None = None
+    """The summary, as :func:`fabbbr_analysis.summary.summarise` gives it, behind the means that are drawn."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Entry:
     """A figure of metrics over conditions."""
 
@@ -59,6 +74,16 @@ class Entry:
     """The panel, such as ``rtt 26 ms``; empty when there is one."""
     sweep: Sweep
     published: published.Published | None = field(repr=False)
+
+    @property
+    def caption(self) -> str:
+        """What the metric is, and how to read the marks."""
+        explanation = self.sweep.measure.explanation
+        says = f"{explanation} Small marks are runs, large ones means with 95 % intervals."
+        if self.published is None:
+            return says
+        remark = f", {self.published.remark}" if self.published.remark else ""
+        return f"{says} Hollow marks on dotted lines are what was published{remark}."
 
 
 def palette_of(*run_sets: RunSet) -> Palette:
@@ -83,7 +108,7 @@ def entries(run_set: RunSet) -> list[Entry]:
 
 
 def _entry(run_set: RunSet, measure: Measure, axis: Axis | None, panel: Mapping[str, str]) -> Entry:
-    by_group = measure.column in ADDITIVE and has_groups(run_set)
+    by_group = measure.column in OF_GROUPS and has_groups(run_set)
     held = ", ".join(f"{key} {text}" for key, text in panel.items())
     versus = f"{measure.slug}_by_{axis.slug if axis else 'cca'}"
     against = f"{measure.title} against {in_a_sentence(axis.title) if axis else 'congestion control'}"
@@ -150,53 +175,103 @@ def _point(runs: pd.DataFrame, chosen: pd.DataFrame, axes: tuple[Axis, ...], tex
 
 def figure_names(run_set: RunSet) -> list[str]:
     """Return every name that :func:`figure` takes."""
-    return list(_drawings(run_set, POINTS_PER_TRACE))
+    return list(drawings(run_set))
 
 
 def figure(run_set: RunSet, name: str, *, points_per_trace: int = POINTS_PER_TRACE) -> go.Figure:
     """Return the plotly figure called ``name``; raise AnalysisError listing the names when there is none."""
-    drawings = _drawings(run_set, points_per_trace)
-    if name not in drawings:
-        message = f"{run_set.experiment} has no figure {name!r}; it has: {', '.join(drawings)}"
+    return drawing(run_set, name, points_per_trace=points_per_trace).draw()
+
+
+def drawing(run_set: RunSet, name: str, *, points_per_trace: int = POINTS_PER_TRACE) -> Drawing:
+    """Return the figure called ``name`` with its words; raise AnalysisError listing the names for others."""
+    found = drawings(run_set, points_per_trace)
+    if name not in found:
+        hint = did_you_mean(name, found)
+        message = f"{run_set.experiment} has no figure {name!r}{hint} (figures: {', '.join(found)})"
         raise AnalysisError(message)
-    return drawings[name]()
+    return found[name]
 
 
-def _drawings(run_set: RunSet, limit: int) -> dict[str, Callable[[], go.Figure]]:
-    """Name → what draws it, in the order in which they are listed."""
+def drawings(run_set: RunSet, limit: int = POINTS_PER_TRACE) -> dict[str, Drawing]:
+    """Name → figure, in the order in which they are listed; ``limit`` points in a trace of samples."""
     palette = palette_of(run_set)
     over, beside = overview.axis_of(run_set), grid.find(run_set)
-    found: dict[str, Callable[[], go.Figure]] = {}
+    found: dict[str, Drawing] = {}
     if beside is not None:
-        for name, kind in grid.names(beside).items():
-            found[name] = partial(grid.draw, beside, kind, palette)
+        found |= {name: _beside(beside, kind, palette) for name, kind in grid.names(beside).items()}
     if over is not None:
-        found[f"overview_by_{over.slug}"] = partial(overview.draw, run_set, over, palette=palette)
+        found[f"overview_by_{over.slug}"] = Drawing(
+            title=overview.title(over),
+            reading=overview.caption(run_set, over),
+            draw=partial(overview.draw, run_set, over, palette=palette),
+            means=partial(summarise, run_set.runs, [measure.column for measure in overview.MEASURES]),
+        )
     if added.shared(run_set):
-        found[added.NAME] = partial(added.draw, run_set)
+        found[added.NAME] = Drawing(
+            title="The same conditions on the testbed and in the guest",
+            reading="Marks are means of certified runs with 95 % intervals.",
+            draw=partial(added.draw, run_set),
+            means=partial(summarise, run_set.runs, added.COLUMNS),
+        )
     for entry in entries(run_set):
-        found[entry.name] = partial(
-            sweep.draw, run_set, entry.sweep, palette=palette, published=entry.published
+        found[entry.name] = Drawing(
+            title=f"{entry.title}, {entry.held}" if entry.held else entry.title,
+            reading=entry.caption,
+            draw=partial(sweep.draw, run_set, entry.sweep, palette=palette, published=entry.published),
+            means=partial(sweep.means, run_set, entry.sweep),
         )
     return found | _over_time(run_set, palette, limit)
 
 
-def _over_time(run_set: RunSet, palette: Palette, limit: int) -> dict[str, Callable[[], go.Figure]]:
+def _beside(beside: grid.Beside, panel: grid.Panel | None, palette: Palette) -> Drawing:
+    if panel is None:
+        return Drawing(
+            title=f"{beside.measure.title} of every condition, here and published",
+            reading=grid.SCATTER_CAPTION,
+            draw=partial(grid.draw, beside, panel, palette),
+        )
+    return Drawing(
+        title=f"{beside.title}, {panel.label}" if panel.label else beside.title,
+        reading=beside.caption,
+        draw=partial(grid.draw, beside, panel, palette),
+    )
+
+
+def _over_time(run_set: RunSet, palette: Palette, limit: int) -> dict[str, Drawing]:
     here = points(run_set)
-    over_time: dict[str, Callable[[], go.Figure]] = {
-        _timed("over_time", point): partial(
-            timeline.over_time, run_set, point.representatives, palette=palette, limit=limit
+    over_time = {
+        _timed("over_time", point): Drawing(
+            title=_titled("Goodput, RTT and queue over time", point),
+            reading=timeline.CAPTION,
+            draw=partial(timeline.over_time, run_set, point.representatives, palette=palette, limit=limit),
         )
         for point in here
     }
-    estimates: dict[str, Callable[[], go.Figure]] = {
-        _timed("bandwidth_estimate", point): partial(
-            distribution.bandwidth_estimates, run_set, point.cell_ids, palette=palette
+    estimates = {
+        _timed("bandwidth_estimate", point): Drawing(
+            title=_titled("Bandwidth estimate of BBR", point),
+            reading=distribution.CAPTION,
+            draw=partial(distribution.bandwidth_estimates, run_set, point.cell_ids, palette=palette),
         )
         for point in here
     }
-    return over_time | estimates
+    timed = distribution.timed_cells(run_set)
+    delays = {
+        _timed("queue_delay", point): Drawing(
+            title=_titled("Queueing delay of every packet", point),
+            reading=distribution.DELAYS_CAPTION,
+            draw=partial(distribution.queue_delays, run_set, point.cell_ids, palette=palette),
+        )
+        for point in here
+        if timed.intersection(point.cell_ids)
+    }
+    return over_time | estimates | delays
 
 
 def _timed(kind: str, point: Point) -> str:
     return f"{kind}[{point.slug}]" if point.slug else kind
+
+
+def _titled(title: str, point: Point) -> str:
+    return f"{title}, {in_a_sentence(point.label)}" if point.label else title

@@ -54,13 +54,18 @@ def axis_columns(runs: pd.DataFrame) -> list[str]:
     return [name for name in runs.columns if name.startswith(_PREFIX) and runs[name].nunique() > 1]
 
 
+def cca_columns(runs: pd.DataFrame) -> list[str]:
+    """Return the ``axis_*`` columns that say which congestion control runs."""
+    return [name for name in axis_columns(runs) if names_the_cca(runs, name)]
+
+
 def varied(runs: pd.DataFrame) -> tuple[Axis, ...]:
     """Return everything but the congestion control that differs, the most varied number first.
 
     A quantity that only follows another axis (``zip`` in the experiment file) is not one of its own; a name
     is, since it tells apart what no line should join.
     """
-    columns = [name for name in axis_columns(runs) if not _names_the_cca(runs, name)]
+    columns = [name for name in axis_columns(runs) if name not in cca_columns(runs)]
     axes = [_axis(runs, name) for name in columns]
     ordered = sorted(axes, key=lambda axis: (axis.shown is None, -len(axis.texts), axis.key))
     return tuple(
@@ -85,7 +90,8 @@ def _is_quantity(text: str) -> bool:
     return False
 
 
-def _names_the_cca(runs: pd.DataFrame, column: str) -> bool:
+def names_the_cca(runs: pd.DataFrame, column: str) -> bool:
+    """Whether a column says no more than which congestion control ran."""
     return all(text in str(ccas).split(",") for text, ccas in zip(runs[column], runs["ccas"], strict=True))
 
 

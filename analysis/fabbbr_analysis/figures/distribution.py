@@ -1,4 +1,4 @@
-"""Distributions over the samples of a run: BBR's bandwidth estimate as a CDF, one curve per run."""
+"""Distributions within a run as CDFs, a curve per run: BBR's bandwidth estimate, the delay of each packet."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ from fabbbr_analysis.figures.style import Palette
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
 
+CAPTION = "Distribution of the bandwidth estimate over the samples of each run, from warm-up on."
+DELAYS_CAPTION = (
+    "Distribution of the time from a data packet's arrival at the bottleneck to the leaving of its last bit, "
+    "of every packet that left it, over the whole of each run."
+)
 QUANTILES = np.linspace(0, 1, 201)
 """Half a percent apart: finer than the line is thick."""
 
@@ -25,33 +30,75 @@ def bandwidth_estimates(run_set: RunSet, cell_ids: Sequence[str], *, palette: Pa
 
     Cells without a BBR flow add nothing: a figure without traces means that there was none.
     """
-    figure = canvas.empty(height=360)
-    seeds = dict(zip(run_set.cells["cell_id"], run_set.cells["seed"], strict=True))
-    curves = [curve for cell_id in cell_ids for curve in _curves(run_set, cell_id)]
-    named: set[str] = set()
-    for name, cell_id, estimates_mbps in sorted(curves, key=lambda curve: curve[:2]):
-        figure.add_scatter(
-            x=estimates_mbps,
-            y=compact(QUANTILES),
-            mode="lines",
-            name=name,
-            legendgroup=name,
-            showlegend=name not in named,
-            line={"color": palette[name].colour, "width": 1.5, "shape": "hv"},
-            hovertemplate=(
-                f"<b>{cell_id}</b><br>seed {seeds[cell_id]}"
-                "<br>%{y:.1%} of the samples are below %{x:.4g} Mbit/s<extra></extra>"
-            ),
-        )
-        named.add(name)
-    if named and run_set.cells["rate_bps"].nunique() == 1:
+    curves = [curve for cell_id in cell_ids for curve in _estimates(run_set, cell_id)]
+    figure = _drawn(run_set, curves, palette, "of the samples are below %{x:.4g} Mbit/s")
+    if curves and run_set.cells["rate_bps"].nunique() == 1:
         _mark_rate(figure, float(run_set.cells["rate_bps"].iloc[0]) * 1e-6)
     figure.update_xaxes(title_text="Bandwidth estimate of BBR (Mbit/s)")
     figure.update_yaxes(title_text="Share of samples below", range=[0, 1], tickformat=".0%")
     return figure
 
 
-def _curves(run_set: RunSet, cell_id: str) -> Iterator[tuple[str, str, npt.NDArray[np.float32]]]:
+def queue_delays(run_set: RunSet, cell_ids: Sequence[str], *, palette: Palette) -> go.Figure:
+    """Draw the CDF of the time (ms) that data packets stood in a bottleneck's queue, over the whole run.
+
+    Cells with several bottlenecks have a curve for each. Cells whose packets were not timed add nothing: a
+    figure without traces means that none were.
+    """
+    timed = timed_cells(run_set)
+    curves = [curve for cell_id in cell_ids if cell_id in timed for curve in _delays(run_set, cell_id)]
+    figure = _drawn(run_set, curves, palette, "of the packets left within %{x:.4g} ms")
+    figure.update_xaxes(title_text="Time in the bottleneck's queue (ms)")
+    figure.update_yaxes(title_text="Share of packets below", range=[0, 1], tickformat=".0%")
+    return figure
+
+
+def timed_cells(run_set: RunSet) -> frozenset[str]:
+    """Return the ids of the cells whose packets were timed."""
+    runs = run_set.runs
+    if "queue_delay_p50_s" not in runs.columns:
+        return frozenset()
+    return frozenset(runs.loc[runs["queue_delay_p50_s"].notna(), "cell_id"])
+
+
+_Curve = tuple[str, str, npt.NDArray[np.float32]]
+"""Congestion control, cell, and the value at each of :data:`QUANTILES`."""
+
+
+def _drawn(run_set: RunSet, curves: Sequence[_Curve], palette: Palette, said: str) -> go.Figure:
+    figure = canvas.empty(height=360)
+    seeds = dict(zip(run_set.cells["cell_id"], run_set.cells["seed"], strict=True))
+    named: set[str] = set()
+    for name, cell_id, values in sorted(curves, key=lambda curve: curve[:2]):
+        figure.add_scatter(
+            x=values,
+            y=compact(QUANTILES),
+            mode="lines",
+            name=name,
+            legendgroup=name,
+            showlegend=name not in named,
+            line={"color": palette[name].colour, "width": 1.5, "shape": "hv"},
+            hovertemplate=f"<b>{cell_id}</b><br>seed {seeds[cell_id]}<br>%{{y:.1%}} {said}<extra></extra>",
+        )
+        named.add(name)
+    return figure
+
+
+def _delays(run_set: RunSet, cell_id: str) -> Iterator[_Curve]:
+    """Quantiles [ms] for each congestion control of one cell; only its packets are read."""
+    columns = ["cell_id", "link", "role", "flow", "sojourn_s"]
+    packets = run_set.packets(columns=columns, cell_ids=[cell_id])
+    packets = packets[(packets["role"] == "bottleneck") & packets["sojourn_s"].notna()]
+    packets = packets.merge(run_set.flows[["cell_id", "flow", "cca"]], on=["cell_id", "flow"])
+    for (cca, _), rows in packets.groupby(["cca", "link"], sort=True):
+        yield (
+            str(cca),
+            cell_id,
+            compact(np.quantile(rows["sojourn_s"].to_numpy(dtype=float), QUANTILES) * 1e3),
+        )
+
+
+def _estimates(run_set: RunSet, cell_id: str) -> Iterator[_Curve]:
     """Congestion control, cell and quantiles [Mbit/s] for each BBR of one cell; only its samples are read."""
     columns = ["cell_id", "flow", "t_s", "side", "bbr_bw_bps"]
     sockets = run_set.sockets(columns=columns, cell_ids=[cell_id])

@@ -28,6 +28,9 @@ _WIDEST_GAIN_PCT = 100.0
 """What gains more has the same colour; its number stands in it."""
 _NEAR = 0.05
 """The thin lines beside the diagonal."""
+SCATTER_CAPTION = (
+    "Bars are the standard deviation of the runs; between the dotted lines both agree within 5 %."
+)
 _ROW_HEIGHT = 330
 _DECADE = 10
 """Values that span more are drawn on logarithmic axes."""

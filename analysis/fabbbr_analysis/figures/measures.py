@@ -85,6 +85,15 @@ MEASURES: tuple[Measure, ...] = (
         "Median queueing delay",
         "Smoothed RTT less the propagation RTT.",
     ),
+    *(
+        _milliseconds(
+            f"queue_delay_p{percent}_s",
+            f"queue_delay_p{percent}",
+            f"{name} of the queueing delay",
+            "Time of each data packet in the bottleneck's queue, from its arrival to its last bit's leaving.",
+        )
+        for percent, name in ((50, "Median"), (95, "95th percentile"), (99, "99th percentile"))
+    ),
     Measure(
         column="queue_median_bdp",
         slug="queue",
@@ -127,10 +136,19 @@ MEASURES: tuple[Measure, ...] = (
 )
 """What a figure or a column of results can show, in the order in which they are offered."""
 
-BY_COLUMN = {measure.column: measure for measure in MEASURES}
+_COMPARED_ONLY = Measure(
+    column="queue_median_bytes",
+    slug="queue_bytes",
+    title="Median queue at the bottleneck",
+    unit="kB",
+    factor=1e-3,
+    explanation="Backlog in bytes: what is compared where the bandwidth-delay product changes.",
+)
 
-ADDITIVE = frozenset({"goodput_bps", "goodput_steady_bps", "throughput_bps", "retransmits"})
-"""Columns that table ``flows`` has too, and that sum over the flows of a group."""
+BY_COLUMN = {measure.column: measure for measure in (*MEASURES, _COMPARED_ONLY)}
+
+OF_GROUPS = frozenset({"goodput_bps", "throughput_bps", "retransmits"})
+"""Columns of which each group of flows has its own, from table ``flows``."""
 
 
 @dataclass(frozen=True, kw_only=True)

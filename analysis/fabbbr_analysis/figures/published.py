@@ -11,7 +11,7 @@ import pandas as pd
 
 from fabbbr.units import Rate
 from fabbbr_analysis import references
-from fabbbr_analysis.figures.conditions import Axis
+from fabbbr_analysis.figures.conditions import Axis, names_the_cca
 from fabbbr_analysis.figures.measures import Measure
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def find(run_set: RunSet, measure: Measure, axis: Axis | None, panel: Mapping[st
     if axis is None or axis.condition is None:
         return None
     series = in_panel(references.published_series(run_set.experiment, measure.column), panel)
+    series = _where_held(series, run_set)
     if series.empty:
         return None
     scale = _scale(run_set)
@@ -58,9 +59,24 @@ def find(run_set: RunSet, measure: Measure, axis: Axis | None, panel: Mapping[st
 
 def in_panel(series: pd.DataFrame, panel: Mapping[str, str]) -> pd.DataFrame:
     """Keep the series of one panel of a paper, which their labels name: only these may lie over ours."""
+    return series[[all(_says(label, text) for text in panel.values()) for label in series["label"]]]
+
+
+def _says(label: object, text: str) -> bool:
     # 1 BDP is the end of 0.1 BDP.
-    wanted = [re.compile(rf"(?<![\d.]){re.escape(text)}") for text in panel.values()]
-    return series[[all(each.search(str(label)) for each in wanted) for label in series["label"]]]
+    return re.search(rf"(?<![\d.]){re.escape(text)}", str(label)) is not None
+
+
+def _where_held(series: pd.DataFrame, run_set: RunSet) -> pd.DataFrame:
+    """Keep the series of the one value at which these runs have an axis that the labels tell apart."""
+    for name in (each for each in run_set.runs.columns if each.startswith("axis_")):
+        values = run_set.runs[name].dropna().unique()
+        if len(values) != 1 or names_the_cca(run_set.runs, name):
+            continue
+        told_apart = {str(values[0]), *run_set.planned(name.removeprefix("axis_"))}
+        if any(_says(label, text) for label in series["label"] for text in told_apart):
+            series = series[[_says(label, str(values[0])) for label in series["label"]]]
+    return series
 
 
 def _rate_of(run_set: RunSet) -> Rate:

@@ -14,10 +14,18 @@ from fabbbr_analysis.figures.conditions import Axis
 from fabbbr_analysis.figures.measures import Measure
 from fabbbr_analysis.figures.published import Published
 from fabbbr_analysis.figures.style import PUBLISHED_READING, Look, Palette, flow_dash
+from fabbbr_analysis.metrics import together_bps
 from fabbbr_analysis.summary import summarise
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
+
+
+_RATES = {
+    "goodput_bps": ("received_bytes", "receiver_s"),
+    "throughput_bps": ("sent_bytes", "sender_s"),
+}
+"""Rates of a group: the bytes of its flows, over the seconds in which one of them ran."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,15 +52,33 @@ def points(run_set: RunSet, sweep: Sweep) -> pd.DataFrame:
 
 
 def _per_group(flows: pd.DataFrame, runs: pd.DataFrame, column: str) -> pd.DataFrame:
-    grouped = flows.groupby(["cell_id", "group", "cca"], as_index=False, dropna=False)
-    # min_count: a group of flows that all failed has no sum, which is not a sum of 0.
-    sums = grouped[[column]].sum(min_count=1)
-    frame: pd.DataFrame = runs.drop(columns=[column]).merge(sums, on="cell_id")
+    keys = ["cell_id", "group", "cca"]
+    rows = [
+        {**dict(zip(keys, names, strict=True)), column: _of_group(own, column)}
+        for names, own in flows.groupby(keys, dropna=False)
+    ]
+    found = pd.DataFrame(rows, columns=[*keys, column]).astype({column: "float64"})
+    frame: pd.DataFrame = runs.drop(columns=[column]).merge(found, on="cell_id")
     same = frame["group"] == frame["cca"]
     return frame.assign(
         condition=frame["condition"] + " " + frame["group"],
         series=frame["cca"].where(same, frame["cca"] + " (" + frame["group"] + ")"),
     )
+
+
+def _of_group(flows: pd.DataFrame, column: str) -> float | None:
+    if column in _RATES:
+        # Not a sum of rates: flows that follow one another would be faster than their link.
+        return together_bps(flows, *_RATES[column])
+    # min_count: a group of flows that all failed has no sum, which is not a sum of 0.
+    return float(flows[column].sum(min_count=1))
+
+
+def means(run_set: RunSet, sweep: Sweep) -> pd.DataFrame:
+    """Return the summary behind the means that :func:`draw` draws."""
+    column = sweep.measure.column
+    frame = points(run_set, sweep)
+    return summarise(frame[frame[column].notna()], [column])
 
 
 def draw(run_set: RunSet, sweep: Sweep, *, palette: Palette, published: Published | None) -> go.Figure:

@@ -11,13 +11,16 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from fabbbr_analysis.arrivals import zeros_s
 from fabbbr_analysis.figures import canvas
 from fabbbr_analysis.figures.sampling import POINTS_PER_TRACE, FloatArray, compact, keep_extremes
 from fabbbr_analysis.figures.style import Look, Palette, flow_dash, shade
-from fabbbr_analysis.metrics import zeros_s
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
+
+
+CAPTION = "For each congestion control the run whose goodput is nearest to the median of its repetitions."
 
 
 @dataclass(frozen=True, kw_only=True)

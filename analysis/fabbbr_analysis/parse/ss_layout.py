@@ -73,6 +73,7 @@ _TOKENS: Mapping[str, _Token] = {
     "pacing_rate": _token(rf"{_RATE}(?:/{NUMBER}(?:\.{NUMBER})?[KMGT]?bps)?", _rate("pacing_rate_bps")),
     "delivery_rate": _token(_RATE, _rate("delivery_rate_bps")),
     "delivered": _count("delivered_segments"),
+    "delivered_ce": _count("delivered_ce_segments"),
     "busy": _token(f"{_WHOLE}ms", _milliseconds("busy_s")),
     "rwnd_limited": _token(f"{_WHOLE}ms{_BUSY_SHARE}", _milliseconds("rwnd_limited_s")),
     "sndbuf_limited": _token(f"{_WHOLE}ms{_BUSY_SHARE}", _milliseconds("sndbuf_limited_s")),
@@ -98,7 +99,6 @@ _IGNORED = frozenset(
         "lastsnd",
         "lastrcv",
         "lastack",
-        "delivered_ce",
         "dsack_dups",
     }
     | {

@@ -1,7 +1,8 @@
-"""The two documents of a flow of given bytes → what each of its ends reports.
+"""The two documents of a flow that iperf3 does not send → what each of its ends reports.
 
-They are printed by ``fabbbr.agent.transfer``. Both ends tell instants of one clock, so the flow's own start,
-the sender's first SYN, is the origin of all times here, the receiver's included.
+They are printed by ``fabbbr.agent.transfer``, and of UDP and videos by ``datagrams`` and ``video`` beside it.
+Both ends tell instants of one clock, so the flow's own start, the sender's first SYN, is the origin of all
+times here, the receiver's included.
 """
 
 from __future__ import annotations
@@ -35,12 +36,61 @@ class _Stream(msgspec.Struct, frozen=True):
     samples: list[_Sample] = []
 
 
+class _Datagrams(msgspec.Struct, frozen=True):
+    """``sent`` is the sender's, the rest the receiver's."""
+
+    sent: _Count = 0
+    received: _Count = 0
+    reordered: _Count = 0
+    jitter_s: float = 0.0
+    first_s: float | None = None
+    last_s: float | None = None
+
+
+class _Chunk(msgspec.Struct, frozen=True):
+    asked_s: float
+    level_s: float
+    bytes: _Count
+    stalled_s: float
+    first_s: float | None = None
+    whole_s: float | None = None
+
+
 class _Document(msgspec.Struct, frozen=True):
     transfer: Literal[1]
     side: Literal["send", "receive"]
     started_s: float | None = None
     error: str | None = None
     streams: list[_Stream] = []
+    datagrams: _Datagrams | None = None
+    chunks: list[_Chunk] = []
+
+
+CHUNKS = pa.schema(
+    [
+        ("chunk", pa.int64()),
+        ("asked_s", pa.float64()),
+        ("first_s", pa.float64()),
+        ("whole_s", pa.float64()),
+        ("bytes", pa.int64()),
+        ("download_bps", pa.float64()),
+        ("level_s", pa.float64()),
+        ("stalled_s", pa.float64()),
+    ]
+)
+"""Of a video: instants from the flow's own start."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatagramCounts:
+    """What became of the datagrams of a flow of UDP, by the numbers of both ends."""
+
+    sent: int
+    lost: int
+    reordered: int
+    """That came after one with a higher number."""
+    jitter_s: float
+    """As of RFC 3550, 6.4.1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +99,10 @@ class Ends:
 
     sender: EndReport
     receiver: EndReport
+    datagrams: DatagramCounts | None = None
+    """None of TCP, and where an end did not finish."""
+    chunks: pa.Table
+    """Of :data:`CHUNKS`; empty of what is no video."""
 
 
 def parse_transfer(
@@ -63,12 +117,47 @@ def parse_transfer(
     """
     sent, received = _document(sender, "send", sources[0]), _document(receiver, "receive", sources[1])
     start_s = sent.started_s if sent is not None else None
+    there_s = None if start_s is None else start_s + receiver_ahead_s
     return Ends(
         sender=_report(sent, start_s, "sender", sources[0]),
-        receiver=_report(
-            received, None if start_s is None else start_s + receiver_ahead_s, "receiver", sources[1]
-        ),
+        receiver=_report(received, there_s, "receiver", sources[1]),
+        datagrams=_datagrams(sent, received),
+        chunks=_chunks(received, there_s),
     )
+
+
+def _datagrams(sent: _Document | None, received: _Document | None) -> DatagramCounts | None:
+    if sent is None or received is None or sent.datagrams is None or received.datagrams is None:
+        return None
+    if sent.error is not None or received.error is not None:
+        return None
+    got = received.datagrams
+    return DatagramCounts(
+        sent=sent.datagrams.sent,
+        lost=sent.datagrams.sent - got.received,
+        reordered=got.reordered,
+        jitter_s=got.jitter_s,
+    )
+
+
+def _chunks(received: _Document | None, start_s: float | None) -> pa.Table:
+    def since(instant: float | None) -> float | None:
+        return None if instant is None or start_s is None else instant - start_s
+
+    rows = [
+        {
+            "chunk": number,
+            "asked_s": since(chunk.asked_s),
+            "first_s": since(chunk.first_s),
+            "whole_s": since(chunk.whole_s),
+            "bytes": chunk.bytes,
+            "download_bps": 8 * chunk.bytes / (chunk.whole_s - chunk.asked_s) if chunk.whole_s else None,
+            "level_s": chunk.level_s,
+            "stalled_s": chunk.stalled_s,
+        }
+        for number, chunk in enumerate(received.chunks if received is not None else ())
+    ]
+    return pa.Table.from_pylist(rows, schema=CHUNKS)
 
 
 def _document(text: bytes, side: str, source: str) -> _Document | None:
@@ -93,7 +182,11 @@ def _report(document: _Document | None, start_s: float | None, side: Side, sourc
     rtts = [sample.rtt_us / 1e6 for sample in samples if sample.rtt_us]
     last = [stream.samples[-1].retransmits for stream in streams if stream.samples]
     retransmits = [count for count in last if count is not None]
-    total = None if start_s is None else _total(streams, start_s)
+    total = (
+        _of_datagrams(document, streams) if document.datagrams is not None and side == "receiver" else None
+    )
+    if total is None and start_s is not None:
+        total = _total(streams, start_s)
     moved = total is not None and total.bytes > 0
     return EndReport(
         outcome="completed" if document.error is None else ("interrupted" if moved else "error"),
@@ -109,6 +202,15 @@ def _report(document: _Document | None, start_s: float | None, side: Side, sourc
         max_cwnd_bytes=max((sample.cwnd_bytes for sample in samples if sample.cwnd_bytes), default=None),
         intervals=_intervals(streams, start_s, side, source),
     )
+
+
+def _of_datagrams(document: _Document, streams: list[_Stream]) -> Transferred | None:
+    """What came at its own rate: n datagrams take n times the mean gap between them, not n - 1 times."""
+    counts = document.datagrams
+    if counts is None or counts.received < 2 or counts.first_s is None or counts.last_s is None:
+        return None
+    seconds = (counts.last_s - counts.first_s) * counts.received / (counts.received - 1)
+    return Transferred(bytes=sum(stream.bytes for stream in streams), seconds=seconds)
 
 
 def _total(streams: list[_Stream], start_s: float) -> Transferred | None:

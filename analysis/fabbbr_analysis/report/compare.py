@@ -18,9 +18,9 @@ from fabbbr_analysis.figures.measures import BY_COLUMN, Measure, in_a_sentence
 from fabbbr_analysis.report import provenance, render
 from fabbbr_analysis.report.provenance import Fact
 from fabbbr_analysis.report.slots import Option, Slot, embed
-from fabbbr_analysis.report.wording import counted, interval, listing, number
 from fabbbr_analysis.report.write import as_csv, make
 from fabbbr_analysis.summary import compare
+from fabbbr_analysis.wording import ABSENT, counted, interval, listing, number
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
@@ -102,6 +102,22 @@ def write_comparison(a: RunSet, b: RunSet, folder: Path) -> Path:
     return folder / COMPARISON
 
 
+def in_words(table: pd.DataFrame) -> pd.DataFrame:
+    """Set a table of ``compare`` or ``compare_along`` as text: means in units, ratios with intervals.
+
+    Where conditions of one run are compared, the columns ``a`` and ``b`` name them.
+    """
+    names = [name for name in ("a", "b") if name in table.columns]
+    rows = []
+    for record in table.to_dict("records"):
+        row = _row(record)
+        pair = [str(record[name]) for name in names]
+        rows.append([row.condition, *pair, row.metric, row.a, row.b, row.ratio, row.p, row.verdict])
+    heads = ["condition", *names, "metric", "mean of a", "mean of b", "a over b", "p (Holm)", "verdict"]
+    shown = pd.DataFrame(rows, columns=heads)
+    return shown if (shown["condition"] != "").any() else shown.drop(columns="condition")
+
+
 def _comparison(a: RunSet, b: RunSet, table: pd.DataFrame) -> Comparison:
     compared = table[table["verdict"].isin(VERDICTS)]
     alone = table[~table["verdict"].isin(VERDICTS)]
@@ -160,7 +176,7 @@ def _row(row: Mapping[Hashable, Any]) -> ComparedRow:
     factor, unit = (measure.factor, measure.unit) if measure else (1.0, "")
     return ComparedRow(
         condition=str(row["condition"]),
-        metric=measure.title if measure else str(row["metric"]),
+        metric=measure.title if measure else ABSENT if pd.isna(row["metric"]) else str(row["metric"]),
         verdict=str(row["verdict"]),
         a=f"{number(row['mean_a'] * factor)} {unit}".strip(),
         b=f"{number(row['mean_b'] * factor)} {unit}".strip(),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from fabbbr.model import Bottleneck, Cell, CellLink
-from fabbbr_analysis.report.wording import counted, distinct, listing
+from fabbbr_analysis.wording import counted, distinct, listing
 
 _COLUMN, _ROW, _TOP, _LEFT = 250, 76, 34, 46
 _NODE_WIDTH, _NODE_HEIGHT = 64, 38

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fabbbr_analysis.report.wording import distinct, interval
+from fabbbr_analysis.wording import distinct, interval
 
 if TYPE_CHECKING:
     from fabbbr_analysis.claims import Verdict

@@ -9,7 +9,7 @@ import pandas as pd
 
 from fabbbr_analysis.figures.conditions import Axis, varied
 from fabbbr_analysis.figures.measures import BY_COLUMN, in_a_sentence
-from fabbbr_analysis.report.wording import distinct, interval, listing, number, tie
+from fabbbr_analysis.wording import distinct, interval, listing, number, tie
 
 HELD_UP = 0.9
 """A congestion control holds up while its mean keeps this share of what it has at the mildest condition."""

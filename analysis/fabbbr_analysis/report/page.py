@@ -13,6 +13,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from fabbbr.model import Provenance, RunManifest
+from fabbbr_analysis.answers import Answer, answer
 from fabbbr_analysis.claims import side_by_side
 from fabbbr_analysis.figures.style import Palette
 from fabbbr_analysis.report import bands, diagram, provenance
@@ -22,8 +23,8 @@ from fabbbr_analysis.report.fidelity import Gate, gate
 from fabbbr_analysis.report.findings import findings
 from fabbbr_analysis.report.provenance import Fact
 from fabbbr_analysis.report.slots import Slot, grid_slots, metric_slots, overview_slots, time_slots
-from fabbbr_analysis.report.tables import ResultTable, result_table
-from fabbbr_analysis.report.wording import counted, distinct, interval, listing
+from fabbbr_analysis.report.tables import ResultTable, asked_table, result_table
+from fabbbr_analysis.wording import counted, distinct, interval, listing
 
 if TYPE_CHECKING:
     from fabbbr_analysis.claims import Verdict
@@ -77,6 +78,10 @@ class ExperimentSection:
     conditions: tuple[Fact, ...]
     path: Markup
     figures: tuple[Slot, ...]
+    asked: ResultTable
+    """What was asked and what came of it: a row per condition, phase and group."""
+    warnings: tuple[str, ...]
+    """What a reader must know before believing the findings."""
     table: ResultTable
     added: Added | None
     """What the place adds to the emulation, where the same cells were run in the guest too."""
@@ -211,6 +216,7 @@ def _experiment(
     manifest: RunManifest = run_set.manifest
     origins = run_set.origins()
     slug = f"e{place}-{run_set.experiment}"
+    answered = answer(run_set)
     return ExperimentSection(
         slug=slug,
         id=run_set.experiment,
@@ -218,7 +224,7 @@ def _experiment(
         source=str(manifest.experiment.get("source") or ""),
         created=manifest.created,
         gist=provenance.gist(manifest),
-        findings=tuple(_found(manifest, run_set.runs, summary)),
+        findings=tuple(_found(manifest, run_set.runs, summary, answered)),
         conditions=provenance.conditions(manifest),
         path=diagram.drawing(manifest.cells),
         figures=(
@@ -227,6 +233,8 @@ def _experiment(
             *metric_slots(run_set, palette, slug),
             *time_slots(run_set, palette, slug),
         ),
+        asked=asked_table(answered),
+        warnings=answered.warnings,
         table=result_table(run_set.runs, summary),
         added=what_is_added(run_set, f"{slug}-added"),
         certificates=collect(
@@ -243,10 +251,29 @@ def _experiment(
     )
 
 
-def _found(manifest: RunManifest, runs: pd.DataFrame, summary: pd.DataFrame) -> Iterator[str]:
-    """What came out; two sections of one experiment may differ in what was lost at once."""
-    every = all(cell.offloads for cell in manifest.cells)
-    return (f"With super-packets: {said}" if every else said for said in findings(runs, summary))
+def _found(
+    manifest: RunManifest, runs: pd.DataFrame, summary: pd.DataFrame, answered: Answer
+) -> Iterator[str]:
+    """What came out; two sections of one experiment may differ in what was lost at once.
+
+    Cells with one group of flows each are compared as wholes, which says nothing of groups in one cell.
+    """
+    way = "With super-packets: " if all(cell.offloads for cell in manifest.cells) else ""
+    return (f"{way}{said}" for said in _said(manifest, runs, summary, answered))
+
+
+def _said(
+    manifest: RunManifest, runs: pd.DataFrame, summary: pd.DataFrame, answered: Answer
+) -> tuple[str, ...]:
+    alone = all(
+        len({flow.group for flow in cell.flows}) == 1
+        and all(flow.size is None for flow in cell.flows)
+        and not cell.steps
+        for cell in manifest.cells
+    )
+    several = len({row.place for row in answered.rows}) > 1
+    whole = findings(runs, summary) if (alone and several) or not answered.headline else []
+    return (*whole, *answered.headline)
 
 
 def _clock(origins: Sequence[Provenance]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fabbbr.model import Bottleneck, Cell, CongestionControl, Flow, Provenance, RunManifest
 from fabbbr_analysis.report.diagram import buffers, spread
-from fabbbr_analysis.report.wording import counted, distinct, listing, tie
+from fabbbr_analysis.wording import counted, distinct, listing, tie
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
@@ -41,7 +41,10 @@ def conditions(manifest: RunManifest) -> tuple[Fact, ...]:
     cells = manifest.cells
     first = cells[0]
     rows = [
-        Fact(name="Congestion control", value=listing(sorted(_flows(cells, lambda flow: flow.cca)))),
+        Fact(
+            name="Congestion control",
+            value=listing(sorted(_flows(cells, lambda flow: flow.cca or "none (UDP)"))),
+        ),
         Fact(
             name="Flows in a cell",
             value=spread([str(count) for count in sorted({len(cell.flows) for cell in cells})]),
@@ -139,6 +142,8 @@ def _aggregations(cells: Sequence[Cell]) -> list[str]:
 
 
 def _length(flow: Flow) -> str:
+    if flow.at_random:
+        return "until what each came with is sent"
     return str(flow.duration) if flow.duration is not None else f"until {flow.size} are sent"
 
 

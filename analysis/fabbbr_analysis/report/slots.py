@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 import plotly.graph_objects as go
 from markupsafe import Markup
 
+from fabbbr.errors import AnalysisError
 from fabbbr_analysis.figures import distribution, grid, overview, sweep, timeline
 from fabbbr_analysis.figures.catalogue import Entry, Point, entries, points
 from fabbbr_analysis.figures.measures import in_a_sentence
 from fabbbr_analysis.figures.sampling import POINTS_PER_TRACE
 from fabbbr_analysis.figures.style import Palette
+from fabbbr_analysis.report.render import bundled_plotly
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
@@ -54,7 +56,15 @@ def embed(figure: go.Figure) -> Markup:
     """Return the figure as JSON that cannot end the script element it stands in.
 
     The notebook's template is taken out: on the page, the style sheet decides about colours of text and grid.
+    Raises AnalysisError for a type of trace that the page's plotly.js does not draw.
     """
+    beyond = {trace.type for trace in figure.data} - bundled_plotly().traces
+    if beyond:
+        message = (
+            f"the pages' plotly.js draws no {', '.join(sorted(beyond))}; add it to TRACES in "
+            "scripts/make-plotly.mjs and run that"
+        )
+        raise AnalysisError(message)
     data = json.loads(figure.to_json(validate=False))
     data["layout"].pop("template", None)
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, sort_keys=True, allow_nan=False)
@@ -111,7 +121,7 @@ def grid_slots(run_set: RunSet, palette: Palette, prefix: str) -> list[Slot]:
         "maps": (beside.title, beside.caption, held),
         "scatter": (
             f"{beside.measure.title} of every condition, here and published",
-            "Bars are the standard deviation of the runs; between the dotted lines both agree within 5 %.",
+            grid.SCATTER_CAPTION,
             [("", grid.scatter(beside, palette))] if not beside.both.empty else [],
         ),
     }
@@ -162,16 +172,12 @@ def _metric_slot(
 
 
 def _caption(group: Sequence[Entry]) -> str:
-    says = f"{group[0].sweep.measure.explanation} Small marks are runs, large ones means with 95 % intervals."
-    published = [entry.published for entry in group if entry.published is not None]
-    if not published:
-        return says
-    remark = f", {published[0].remark}" if published[0].remark else ""
-    return f"{says} Hollow marks on dotted lines are what was published{remark}."
+    """The caption of the first that lies beside published values, where one does."""
+    return next((entry for entry in group if entry.published is not None), group[0]).caption
 
 
 def time_slots(run_set: RunSet, palette: Palette, prefix: str) -> list[Slot]:
-    """Return the figures over samples: what happened over time, and BBR's bandwidth estimates."""
+    """Return the figures within runs: over time, BBR's bandwidth estimates, delays of packets."""
     here = points(run_set)
     limit = _limit(run_set, here)
     over_time = [
@@ -182,21 +188,27 @@ def time_slots(run_set: RunSet, palette: Palette, prefix: str) -> list[Slot]:
         (point.label, distribution.bandwidth_estimates(run_set, point.cell_ids, palette=palette))
         for point in here
     ]
+    delays = [
+        (point.label, distribution.queue_delays(run_set, point.cell_ids, palette=palette)) for point in here
+    ]
     slots = [
         _time_slot(
             over_time,
             slot_id=f"{prefix}-over-time",
             title="Inside a run",
-            caption=(
-                "For each congestion control the run whose goodput is nearest to the "
-                "median of its repetitions."
-            ),
+            caption=timeline.CAPTION,
         ),
         _time_slot(
             estimates,
             slot_id=f"{prefix}-estimates",
             title="What BBR believes the bottleneck's rate to be",
-            caption="Distribution of the bandwidth estimate over the samples of each run, from warm-up on.",
+            caption=distribution.CAPTION,
+        ),
+        _time_slot(
+            delays,
+            slot_id=f"{prefix}-queue-delays",
+            title="How long packets stand in the queue",
+            caption=distribution.DELAYS_CAPTION,
         ),
     ]
     return [slot for slot in slots if slot is not None]

@@ -8,9 +8,12 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
+from fabbbr_analysis.answers import Answer, AnswerRow, Lead
+from fabbbr_analysis.answers.rows import BY_COLUMN as BY_GROUP_COLUMN
 from fabbbr_analysis.figures.conditions import Axis, varied
 from fabbbr_analysis.figures.measures import BY_COLUMN, Measure
-from fabbbr_analysis.report.wording import ABSENT, limits, mean
+from fabbbr_analysis.stats import Interval
+from fabbbr_analysis.wording import ABSENT, limits, mean
 
 _Record: TypeAlias = Mapping[Hashable, Any]
 """A row of a table by column; pandas knows no more about its types."""
@@ -56,11 +59,11 @@ class ResultTable:
     rows: tuple[ResultRow, ...]
 
 
-def result_table(runs: pd.DataFrame, summary: pd.DataFrame) -> ResultTable:
-    """Set the long summary as a table; metrics that no run has are left out."""
+def result_table(runs: pd.DataFrame, summary: pd.DataFrame, columns: Sequence[str] = _COLUMNS) -> ResultTable:
+    """Set the long summary as a table of these metrics; those that no run has are left out."""
     axes = varied(runs)
     present = set(summary.loc[summary["mean"].notna(), "metric"])
-    measures = [BY_COLUMN[column] for column in _COLUMNS if column in present]
+    measures = [BY_COLUMN[column] for column in columns if column in present]
     by_condition: dict[str, dict[str, _Record]] = {}
     for record in summary.to_dict("records"):
         by_condition.setdefault(str(record["condition"]), {})[str(record["metric"])] = record
@@ -74,6 +77,53 @@ def result_table(runs: pd.DataFrame, summary: pd.DataFrame) -> ResultTable:
             _row(each, axes, measures, by_condition.get(each["condition"], {})) for each in conditions
         ),
     )
+
+
+def asked_table(answer: Answer) -> ResultTable:
+    """Set what was asked and what came of it as a table: a row per condition, phase and group of flows.
+
+    The last column is how far a row is ahead of the next, or behind the best.
+    """
+    varied_cca = any(row.variant and row.variant != row.group for row in answer.rows)
+    return ResultTable(
+        names=(*answer.axes, *(("Varied",) if varied_cca else ()), "Phase", "Flows"),
+        values=(*(measure.label for measure in answer.measures), "Ahead of the next, or behind the best"),
+        rows=tuple(
+            ResultRow(
+                names=(*row.place, *((row.variant,) if varied_cca else ()), row.phase, _flows(row)),
+                values=(
+                    *(_estimate(row.values.get(measure.column), measure) for measure in answer.measures),
+                    _led(answer.leads.get(index)),
+                ),
+                runs=max((found.n for found in row.values.values()), default=0),
+                excluded=row.excluded,
+            )
+            for index, row in enumerate(answer.rows)
+        ),
+    )
+
+
+def _flows(row: AnswerRow) -> str:
+    return f"{row.n_flows} × {row.name}" if row.n_flows > 1 else row.name
+
+
+def _estimate(found: Interval | None, measure: Measure) -> Result:
+    if found is None:
+        return Result(mean=ABSENT, limits="")
+    value, low, high = (_shown(each, measure) for each in (found.value, found.low, found.high))
+    assert value is not None
+    return Result(mean=mean(value, low, high), limits=limits(value, low, high))
+
+
+def _led(lead: Lead | None) -> Result:
+    if lead is None:
+        return Result(mean=ABSENT, limits="")
+    measure = BY_GROUP_COLUMN[lead.column]
+    found = _estimate(lead.difference, measure)
+    sign = "+" if lead.difference.value > 0 else ""
+    over = lead.over.name if lead.paired else lead.over.rival
+    said = {"ahead": f"ahead of {over}", "behind": f"behind {over}", "unclear": f"not clear from {over}"}
+    return Result(mean=f"{sign}{found.mean} {measure.unit}", limits=f"{found.limits} {said[lead.verdict]}")
 
 
 def _names(record: _Record, axes: Sequence[Axis]) -> tuple[str, ...]:

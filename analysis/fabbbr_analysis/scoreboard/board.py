@@ -16,7 +16,7 @@ from fabbbr_analysis.references import load
 from fabbbr_analysis.report.page import VERDICTS, ClaimRow, claim_row
 from fabbbr_analysis.report.provenance import Fact, facts, rerun_command
 from fabbbr_analysis.report.slots import Slot
-from fabbbr_analysis.report.wording import counted, distinct, listing
+from fabbbr_analysis.wording import counted, distinct, listing
 
 if TYPE_CHECKING:
     from fabbbr_analysis.claims import Verdict

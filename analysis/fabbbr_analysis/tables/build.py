@@ -2,8 +2,8 @@
 
 The tables are a cache of what the raw files say. A cell's part (see ``pieces``) is made again when the cell
 was run again, when this package reads raw files differently, or when it is not the bytes that were written.
-The tables that have rows of all cells, ``cells``, ``flows`` and ``runs``, are put together from the parts; of
-the same cells they have the same bytes. A damaged cell is in none of them.
+The tables that have rows of all cells (``cells``, ``flows``, ``groups``, ``runs``) are put together from the
+parts; of the same cells they have the same bytes. A damaged cell is in none of them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fabbbr.inspection import Inspection, inspect, summary_of
 from fabbbr.store import RunFolder
 from fabbbr_analysis.tables import index, pieces
 from fabbbr_analysis.tables.cell import CellTables
-from fabbbr_analysis.tables.columns import FLOWS, TABLES_VERSION, cells_schema, runs_schema
+from fabbbr_analysis.tables.columns import FLOWS, GROUPS, TABLES_VERSION, cells_schema, runs_schema
 from fabbbr_analysis.tables.pieces import sample_path, sample_schemas
 
 __all__ = [
@@ -42,7 +42,7 @@ __all__ = [
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the number of cells read so far and the number of all that must be read."""
 
-_OF_ALL_CELLS = ("cells", "flows", "runs")
+_OF_ALL_CELLS = ("cells", "flows", "groups", "runs")
 _CELLS_AT_ONCE = 256
 """How many cells' rows are held while a table of all cells is written; a row group each."""
 
@@ -155,12 +155,14 @@ def _put_together(folder: RunFolder, cell_ids: list[str], work: Path) -> None:
     with (
         _writer(work / "cells.parquet", cells) as of_cells,
         _writer(work / "flows.parquet", FLOWS) as of_flows,
+        _writer(work / "groups.parquet", GROUPS) as of_groups,
         _writer(work / "runs.parquet", runs) as of_runs,
     ):
         for some in _batches(cell_ids):
             summaries = [pieces.summary_of(tables, cell_id) for cell_id in some]
             _append(of_cells, (each.cell for each in summaries), cells)
             _append(of_flows, (flow for each in summaries for flow in each.flows), FLOWS)
+            _append(of_groups, (row for each in summaries for row in each.groups), GROUPS)
             _append(of_runs, (each.cell | each.metrics for each in summaries), runs)
 
 

@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from fabbbr.model import Cell
 from fabbbr.store import StoredCell
+from fabbbr_analysis.arrivals import Arrival, arrivals
+from fabbbr_analysis.metrics import steady_goodput_bps
 from fabbbr_analysis.parse.iperf3 import Transferred
 from fabbbr_analysis.tables.columns import FLOWS, INTERVALS, axis_column, cells_schema, tagged
 from fabbbr_analysis.tables.flow_ends import FlowEnds
@@ -29,6 +31,8 @@ class CellTables:
     intervals: pd.DataFrame
     sockets: pd.DataFrame
     queues: pd.DataFrame
+    packets: pd.DataFrame
+    pings: pd.DataFrame
 
 
 def read_cell(stored: StoredCell) -> dict[str, pa.Table]:
@@ -78,7 +82,7 @@ def _cell_row(stored: StoredCell) -> dict[str, Any]:
         "offloads": cell.offloads,
         "ecn": cell.ecn,
         "mtu_bytes": cell.mtu_bytes,
-        "ccas": ",".join(sorted({flow.cca for flow in cell.flows})),
+        "ccas": ",".join(sorted({flow.cca for flow in cell.flows if flow.cca is not None})),
         "bbr2_variant": _bbr2_variant(cell),
         "n_flows": len(cell.flows),
         "duration_s": max(durations, default=None),
@@ -115,15 +119,27 @@ def _bottleneck_columns(cell: Cell) -> dict[str, Any]:
 
 
 def _flows(cell: Cell, ends: list[FlowEnds], intervals: pa.Table, sockets: pa.Table) -> pa.Table:
-    interval_frame = intervals.to_pandas()
-    # A flow of given bytes is timed from its start at both ends.
-    zeros_s = {end.flow.index: end.started_s for end in ends if end.flow.size is not None}
-    zeros_s = {**receiver_zeros_s(interval_frame, sockets.select(_SEEN).to_pandas()), **zeros_s}
-    rows = [_flow_row(cell, end, interval_frame, zeros_s.get(end.flow.index)) for end in ends]
+    reported, seen = intervals.to_pandas(), sockets.select(_SEEN).to_pandas()
+    # The agent's own programs time a flow from its start at both ends.
+    zeros_s = {end.flow.index: end.started_s for end in ends if not end.flow.of_iperf3}
+    zeros_s = {**receiver_zeros_s(reported, seen), **zeros_s}
+    rows = [_flow_row(cell, end, zeros_s.get(end.flow.index)) for end in ends]
+    arrived = _arrivals(rows, reported, seen)
+    for row in rows:
+        row["goodput_steady_bps"] = steady_goodput_bps(
+            [arrived.get(row["flow"])], warm_up_s=cell.warm_up.seconds
+        )
     return pa.Table.from_pylist(rows, schema=FLOWS)
 
 
-def _flow_row(cell: Cell, ends: FlowEnds, intervals: pd.DataFrame, zero_s: float | None) -> dict[str, Any]:
+def _arrivals(
+    rows: list[dict[str, Any]], intervals: pd.DataFrame, sockets: pd.DataFrame
+) -> dict[int, Arrival | None]:
+    columns = ["flow", "start_s", "receiver_zero_s", "received_bytes", "receiver_s"]
+    return arrivals(pd.DataFrame(rows, columns=columns), intervals, sockets)
+
+
+def _flow_row(cell: Cell, ends: FlowEnds, zero_s: float | None) -> dict[str, Any]:
     flow, client, sent, received = ends.flow, ends.client, ends.client.sent, ends.received
     start_s = flow.start.seconds if ends.started_s is None else ends.started_s
     return {
@@ -147,25 +163,44 @@ def _flow_row(cell: Cell, ends: FlowEnds, intervals: pd.DataFrame, zero_s: float
         "receiver_s": received.seconds if received else None,
         "throughput_bps": _rate_bps(sent),
         "goodput_bps": _rate_bps(received),
-        "goodput_steady_bps": _steady_goodput_bps(cell, flow.index, (start_s, zero_s), intervals),
         "retransmits": client.retransmits,
         "rtt_mean_s": client.rtt_mean_s,
         "rtt_min_s": client.rtt_min_s,
         "rtt_max_s": client.rtt_max_s,
         "max_cwnd_bytes": client.max_cwnd_bytes,
         "completion_s": ends.completion_s,
+        "direction": flow.direction,
+        **_datagram_columns(ends),
+        **_video_columns(ends),
         "iperf3_version": client.version or ends.server.version,
     }
 
 
-def _steady_goodput_bps(
-    cell: Cell, flow: int, began_s: tuple[float, float | None], intervals: pd.DataFrame
-) -> float | None:
-    from fabbbr_analysis.metrics import steady_goodput_bps
+def _datagram_columns(ends: FlowEnds) -> dict[str, Any]:
+    """What became of the datagrams of a flow of UDP."""
+    udp, counts = ends.flow.udp, ends.datagrams
+    return {
+        "udp_rate_bps": udp.rate.bps if udp is not None else None,
+        "datagrams_sent": counts.sent if counts is not None else None,
+        "datagrams_lost": counts.lost if counts is not None else None,
+        "datagrams_reordered": counts.reordered if counts is not None else None,
+        "datagram_loss_ratio": counts.lost / counts.sent if counts is not None and counts.sent else None,
+        "jitter_s": counts.jitter_s if counts is not None else None,
+    }
 
-    start_s, zero_s = began_s
-    alone = pd.DataFrame({"flow": [flow], "start_s": [start_s], "receiver_zero_s": [zero_s]})
-    return steady_goodput_bps(alone, intervals, warm_up_s=cell.warm_up.seconds)
+
+def _video_columns(ends: FlowEnds) -> dict[str, Any]:
+    """How a video was watched: until its first chunk was whole, stalls after it, rates of its chunks."""
+    chunks = ends.chunks.to_pylist() if ends.flow.video is not None else []
+    whole = [chunk for chunk in chunks if chunk["whole_s"] is not None]
+    stalls = [chunk["stalled_s"] for chunk in chunks if chunk["stalled_s"] > 0]
+    return {
+        "video_startup_s": whole[0]["whole_s"] if whole else None,
+        "video_stalls": len(stalls) if whole else None,
+        "video_stalled_s": sum(stalls) if whole else None,
+        "video_chunks": len(whole) if ends.flow.video is not None else None,
+        "chunk_download_bps": sum(chunk["download_bps"] for chunk in whole) / len(whole) if whole else None,
+    }
 
 
 def _rate_bps(total: Transferred | None) -> float | None:

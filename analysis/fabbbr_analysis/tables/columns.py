@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from fabbbr_analysis.parse import iperf3
 
-TABLES_VERSION = 7
+TABLES_VERSION = 8
 """Raised when the same raw files give other tables: a parser was mended, a column changed, or they lie
 elsewhere: from 5 on a cell has its own files of samples, from 6 on completion is of the flows with a size,
-from 7 on a table says whether offloads were on."""
+from 7 on a table says whether offloads were on, from 8 on there are packets, pings, groups and phases."""
 
 CELLS = pa.schema(
     [
@@ -75,13 +75,70 @@ FLOWS = pa.schema(
         ("rtt_max_s", pa.float64()),
         ("max_cwnd_bytes", pa.int64()),
         ("completion_s", pa.float64()),
+        ("direction", pa.string()),
+        ("udp_rate_bps", pa.int64()),
+        ("datagrams_sent", pa.int64()),
+        ("datagrams_lost", pa.int64()),
+        ("datagrams_reordered", pa.int64()),
+        ("datagram_loss_ratio", pa.float64()),
+        ("jitter_s", pa.float64()),
+        ("video_startup_s", pa.float64()),
+        ("video_stalls", pa.int64()),
+        ("video_stalled_s", pa.float64()),
+        ("video_chunks", pa.int64()),
+        ("chunk_download_bps", pa.float64()),
         ("iperf3_version", pa.string()),
+    ]
+)
+
+GROUPS = pa.schema(
+    [
+        ("cell_id", pa.string()),
+        ("phase", pa.int64()),
+        ("phase_name", pa.string()),
+        ("phase_start_s", pa.float64()),
+        ("phase_end_s", pa.float64()),
+        ("begins_with", pa.string()),
+        ("group", pa.string()),
+        ("cca", pa.string()),
+        ("implementation", pa.string()),
+        ("profile", pa.string()),
+        ("n_flows", pa.int64()),
+        ("sized", pa.bool_()),
+        ("received_bytes", pa.int64()),
+        ("active_s", pa.float64()),
+        ("goodput_bps", pa.float64()),
+        ("goodput_per_flow_bps", pa.float64()),
+        ("share", pa.float64()),
+        ("fair_share", pa.float64()),
+        ("ceiling_bps", pa.float64()),
+        ("rtt_median_s", pa.float64()),
+        ("rtt_p95_s", pa.float64()),
+        ("queue_delay_median_s", pa.float64()),
+        ("queue_median_bytes", pa.float64()),
+        ("queue_p95_bytes", pa.float64()),
+        ("queue_drops", pa.int64()),
+        ("queue_marks", pa.int64()),
+        ("retransmits", pa.int64()),
+        ("retransmit_ratio", pa.float64()),
+        ("ce_segments", pa.int64()),
+        ("completed", pa.int64()),
+        ("completion_mean_s", pa.float64()),
+        ("completion_median_s", pa.float64()),
+        ("completion_p95_s", pa.float64()),
+        ("slowdown_median", pa.float64()),
+        ("slowdown_p95", pa.float64()),
+        ("recovery_s", pa.float64()),
+        ("queue_settled_s", pa.float64()),
+        ("convergence_s", pa.float64()),
     ]
 )
 
 INTERVALS = pa.schema([pa.field("cell_id", pa.string()), pa.field("flow", pa.int64()), *iperf3.INTERVALS])
 
-_COUNTED_METRICS = frozenset({"retransmits", "queue_drops", "injected_drops"})
+_COUNTED_METRICS = frozenset(
+    {"retransmits", "queue_drops", "injected_drops", "ping_lost", "queue_reverse_drops"}
+)
 
 
 def axis_column(key: str) -> str:
@@ -100,7 +157,7 @@ def runs_schema(cells: pa.Schema, metrics: Iterable[str]) -> pa.Schema:
     return pa.schema([*cells, *(pa.field(name, kind) for name, kind in types.items())])
 
 
-def tagged(table: pa.Table, schema: pa.Schema, **constants: str | int) -> pa.Table:
+def tagged(table: pa.Table, schema: pa.Schema, **constants: str | float) -> pa.Table:
     """Bring ``table`` into ``schema``, with some columns the same in every row."""
     columns = [
         pa.repeat(pa.scalar(constants[field.name], field.type), len(table))

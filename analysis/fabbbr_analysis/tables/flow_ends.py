@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import msgspec
+import pyarrow as pa
 
 from fabbbr.errors import ParseError
 from fabbbr.model import Flow
 from fabbbr.store import StoredCell
 from fabbbr_analysis.parse.iperf3 import EndReport, Transferred, parse_iperf3
-from fabbbr_analysis.parse.transfer import parse_transfer
+from fabbbr_analysis.parse.transfer import CHUNKS, DatagramCounts, Ends, parse_transfer
 from fabbbr_analysis.tables.raw import read_raw, source_of
 
 
@@ -23,19 +24,23 @@ class FlowEnds:
     """On the cell's clock."""
     client: EndReport
     server: EndReport
+    datagrams: DatagramCounts | None
+    chunks: pa.Table
     words: str | None
     """What the sender said on standard error."""
 
     @classmethod
     def read(cls, stored: StoredCell, flow: Flow) -> FlowEnds:
         """Read the flow's raw files; raise ParseError naming the one that is damaged."""
-        client, server = (_timed if flow.size is None else _sized)(stored, flow)
+        ends = (_timed if flow.of_iperf3 else _of_the_agent)(stored, flow)
         said = read_raw(stored, f"flow-{flow.index}.client.err").decode("utf-8", errors="replace").strip()
         return cls(
             flow=flow,
-            started_s=_started_s(stored, flow, client),
-            client=client,
-            server=server,
+            started_s=_started_s(stored, flow, ends.sender),
+            client=ends.sender,
+            server=ends.receiver,
+            datagrams=ends.datagrams,
+            chunks=ends.chunks,
             words=said or None,
         )
 
@@ -60,24 +65,23 @@ class FlowEnds:
         return self.client.error or self.words or self.server.error
 
 
-def _timed(stored: StoredCell, flow: Flow) -> tuple[EndReport, EndReport]:
+def _timed(stored: StoredCell, flow: Flow) -> Ends:
     client, server = (
         parse_iperf3(read_raw(stored, name), source=source_of(stored, name)) for name in _names(flow)
     )
     if server.outcome == "no_output" and client.server is not None:
         server = client.server
-    return client, server
+    return Ends(sender=client, receiver=server, chunks=CHUNKS.empty_table())
 
 
-def _sized(stored: StoredCell, flow: Flow) -> tuple[EndReport, EndReport]:
+def _of_the_agent(stored: StoredCell, flow: Flow) -> Ends:
     sender, receiver = _names(flow)
-    ends = parse_transfer(
+    return parse_transfer(
         read_raw(stored, sender),
         read_raw(stored, receiver),
         sources=(source_of(stored, sender), source_of(stored, receiver)),
         receiver_ahead_s=_receiver_ahead_s(stored, flow),
     )
-    return ends.sender, ends.receiver
 
 
 def _names(flow: Flow) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ class Summary:
     cell: dict[str, Any]
     metrics: dict[str, Any]
     flows: list[dict[str, Any]]
+    groups: list[dict[str, Any]]
 
 
 @cache
@@ -53,13 +54,16 @@ def make(stored: StoredCell, tables: Path, work: Path) -> None:
 
     Raises ParseError when a raw file cannot be read, OSError when the part cannot be written.
     """
+    from fabbbr_analysis.groups import of_groups
     from fabbbr_analysis.metrics import of_cell
 
     read = read_cell(stored)
+    frames = as_frames(read)
     summary = Summary(
         cell=read["cells"].to_pylist()[0],
-        metrics=of_cell(as_frames(read), stored.manifest.cell),
+        metrics=of_cell(frames, stored.manifest.cell),
         flows=read["flows"].to_pylist(),
+        groups=of_groups(frames, stored.manifest.cell),
     )
     # Until the new record is there, the part counts as not made.
     _record_path(tables, stored.id).unlink(missing_ok=True)
@@ -98,7 +102,7 @@ def summary_of(tables: Path, cell_id: str) -> Summary:
     if record is None:
         message = f"{_record_path(tables, cell_id)} is not what was written; the next fabbbr report mends it"
         raise StoreError(message)
-    return Summary(cell=record["cell"], metrics=record["metrics"], flows=record["flows"])
+    return Summary(**{field.name: record[field.name] for field in fields(Summary)})
 
 
 def is_made(tables: Path, cell_id: str, manifest_sha256: str) -> bool:

@@ -38,7 +38,8 @@ _SET_UP_S = 120
 
 def memory_bytes(job: Job) -> int:
     """What the guest gets; reports count in 64 MiB steps, for the kernel sizes its limits by its memory."""
-    return max(_MEMORY_BYTES, _MEMORY_SHARE * job.window_bytes >> 20 << 20) + (job.reports_bytes >> 26 << 26)
+    least = max(_MEMORY_BYTES, _MEMORY_SHARE * job.window_bytes >> 20 << 20)
+    return least + (job.reports_bytes >> 26 << 26) + (job.ring_bytes >> 26 << 26)
 
 
 class GuestBackend:

@@ -1,0 +1,45 @@
+"""What was asked of a run and what came of it: who wins, by how much, how sure.
+
+:func:`answer` turns a run set into plain records, for a report, a notebook or a terminal: sentences, a table
+with intervals, and warnings.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fabbbr_analysis.answers.leads import leads_of
+from fabbbr_analysis.answers.records import Answer, AnswerRow, Lead
+from fabbbr_analysis.answers.rows import MEASURES, rows_of
+from fabbbr_analysis.answers.sentences import headline
+from fabbbr_analysis.answers.warned import warnings_of
+from fabbbr_analysis.figures.conditions import varied
+
+if TYPE_CHECKING:
+    from fabbbr_analysis.runset import RunSet
+
+__all__ = ["Answer", "AnswerRow", "Lead", "answer"]
+
+
+def answer(run_set: RunSet) -> Answer:
+    """Say what was asked of ``run_set`` and what came of it; only certified runs count.
+
+    Raises AnalysisError when the run set has no table ``groups``.
+    """
+    axes = varied(run_set.runs)
+    rows = tuple(rows_of(run_set, axes))
+    leads = leads_of(rows)
+    several = any(row.n_flows > 1 for row in rows)
+    present = {column for row in rows for column in row.values}
+    return Answer(
+        headline=tuple(headline(rows, leads, axes)),
+        warnings=tuple(warnings_of(run_set)),
+        axes=tuple(axis.title for axis in axes),
+        measures=tuple(
+            measure
+            for measure in MEASURES
+            if measure.column in present and (several or measure.column != "goodput_bps")
+        ),
+        rows=rows,
+        leads=leads,
+    )

@@ -1,0 +1,62 @@
+"""Who is ahead of whom: groups of the same cells run by run, else congestion controls at the same place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from fabbbr_analysis import stats
+from fabbbr_analysis.answers.records import AnswerRow, Lead
+from fabbbr_analysis.answers.rows import COMPLETION, GOODPUT
+
+
+def leads_of(rows: Sequence[AnswerRow]) -> dict[int, Lead]:
+    """Place in ``rows`` → its lead; a row that has no rival has none.
+
+    Groups of one kind (with a duration, or with a size) that run in the same cells are rivals. A group that
+    is the only one of its kind in its cells is compared with those at the same place that have another
+    congestion control.
+    """
+    found: dict[int, Lead] = {}
+    for rivals in _rivals(rows):
+        column = decides(rows[rivals[0]])
+        ranked = sorted(
+            (index for index in rivals if rows[index].mean(column) is not None),
+            key=lambda index: rows[index].values[column].value,
+            reverse=column == GOODPUT,
+        )
+        for place, index in enumerate(ranked):
+            other = ranked[1] if place == 0 and len(ranked) > 1 else ranked[0]
+            if other != index:
+                found[index] = _lead(rows[index], rows[other], column)
+    return found
+
+
+def decides(row: AnswerRow) -> str:
+    """The column that says who wins: goodput a flow, or of flows with a size the median completion time."""
+    return COMPLETION if row.sized else GOODPUT
+
+
+def _rivals(rows: Sequence[AnswerRow]) -> Iterator[list[int]]:
+    together: dict[tuple[object, ...], list[int]] = {}
+    for index, row in enumerate(rows):
+        together.setdefault((row.condition, row.phase, row.sized), []).append(index)
+    alone: dict[tuple[object, ...], list[int]] = {}
+    for group in together.values():
+        if len(group) > 1:
+            yield group
+            continue
+        row = rows[group[0]]
+        alone.setdefault((row.place, row.phase, row.sized), []).append(group[0])
+    yield from (group for group in alone.values() if len(group) > 1)
+
+
+def _lead(row: AnswerRow, other: AnswerRow, column: str) -> Lead:
+    one, two = row.by_run[column], other.by_run[column]
+    paired = row.condition == other.condition
+    if paired:
+        difference = stats.mean_interval([one[cell] - two[cell] for cell in one if cell in two])
+    else:
+        difference = stats.difference_of_means(list(one.values()), list(two.values()))
+    return Lead(
+        over=other, column=column, difference=difference, paired=paired, lower_wins=column == COMPLETION
+    )

@@ -1,0 +1,95 @@
+"""What was asked of a run and what came of it, as plain records in base units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from fabbbr_analysis.figures.measures import Measure
+from fabbbr_analysis.stats import Interval
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lead:
+    """How far a row is ahead of another, or behind it."""
+
+    over: AnswerRow
+    """Beside which it ran, or at the same place with another congestion control."""
+    column: str
+    """What decides."""
+    difference: Interval
+    """This one less the other; paired by run where both are groups of the same cells."""
+    paired: bool
+    lower_wins: bool
+    """True of times."""
+
+    @property
+    def verdict(self) -> Literal["ahead", "behind", "unclear"]:
+        """Unclear where the interval of the difference holds 0, or where there is none."""
+        low, high = self.difference.low, self.difference.high
+        if low is None or high is None or low <= 0 <= high:
+            return "unclear"
+        return "ahead" if (low > 0) is not self.lower_wins else "behind"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerRow:
+    """One group of flows in one phase of one condition: means over certified runs."""
+
+    condition: str
+    place: tuple[str, ...]
+    """The text of each axis but the congestion control's."""
+    variant: str
+    """The congestion control that was varied in this condition; empty where none was."""
+    phase: str
+    number: int
+    """Of the phase in the order of time; 0 for the whole run."""
+    begins_with: str
+    """What begins the phase: ``start``, ``warm-up``, ``step`` or ``flows``."""
+    group: str
+    cca: str
+    n_flows: int
+    sized: bool
+    values: Mapping[str, Interval]
+    """Column of table ``groups`` → mean with its interval; absent where no run has it."""
+    fair_share: float | None
+    """Of the goodput, by number of flows; None with one group."""
+    by_run: Mapping[str, Mapping[str, float]]
+    """Column → cell → value, for what is to be compared run by run."""
+    repetitions: int
+    """Certified runs."""
+    excluded: int
+    """Cells of the condition that are not certified."""
+
+    @property
+    def rival(self) -> str:
+        """What tells it from its rivals at the same place: the varied congestion control, else the group."""
+        return self.variant or self.name
+
+    @property
+    def name(self) -> str:
+        """The group, with its congestion control where that is not its name."""
+        return self.group if self.cca in self.group else f"{self.group} ({self.cca})"
+
+    def mean(self, column: str) -> float | None:
+        """The mean of a column; None where no run has it."""
+        found = self.values.get(column)
+        return None if found is None else found.value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What was asked of one run set and what came of it."""
+
+    headline: tuple[str, ...]
+    """Sentences: who wins, by how much, how sure. None where a single condition leaves nothing to compare."""
+    warnings: tuple[str, ...]
+    """What a reader must know before believing the headline."""
+    axes: tuple[str, ...]
+    """Titles of the axes in ``place``."""
+    measures: tuple[Measure, ...]
+    """Columns that some row has, in the order in which they are shown."""
+    rows: tuple[AnswerRow, ...]
+    leads: Mapping[int, Lead]
+    """Place in ``rows`` → the lead of that row: the best over the next, each other over the best."""

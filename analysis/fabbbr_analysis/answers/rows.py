@@ -1,0 +1,124 @@
+"""Table ``groups`` → the rows of an answer: each group in each phase that counts, and intervals over runs."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from fabbbr_analysis import stats
+from fabbbr_analysis.answers.records import AnswerRow
+from fabbbr_analysis.figures.conditions import Axis, cca_columns
+from fabbbr_analysis.figures.measures import Measure
+from fabbbr_analysis.phases import WHOLE_RUN
+from fabbbr_analysis.stats import Interval
+from fabbbr_analysis.summary import once
+
+if TYPE_CHECKING:
+    from fabbbr_analysis.runset import RunSet
+
+GOODPUT = "goodput_per_flow_bps"
+COMPLETION = "completion_median_s"
+_START_UP = 1
+_SHARES = frozenset({"share", "retransmit_ratio"})
+
+MEASURES: tuple[Measure, ...] = (
+    Measure(column=GOODPUT, slug="goodput_per_flow", title="Goodput a flow", unit="Mbit/s", factor=1e-6),
+    Measure(column="goodput_bps", slug="goodput", title="Goodput of all", unit="Mbit/s", factor=1e-6),
+    Measure(column="share", slug="share", title="Share", unit="%", factor=100),
+    Measure(column=COMPLETION, slug="completion", title="Completion, median", unit="s"),
+    Measure(column="completion_p95_s", slug="completion_p95", title="Completion, 95th percentile", unit="s"),
+    Measure(column="slowdown_median", slug="slowdown", title="Times the ideal, median", unit=""),
+    Measure(column="slowdown_p95", slug="slowdown_p95", title="Times the ideal, 95th percentile", unit=""),
+    Measure(column="rtt_median_s", slug="rtt", title="Median RTT", unit="ms", factor=1e3),
+    Measure(column="queue_delay_median_s", slug="queue", title="Queueing delay", unit="ms", factor=1e3),
+    Measure(column="retransmit_ratio", slug="retransmit_ratio", title="Retransmitted", unit="%", factor=100),
+    Measure(column="queue_marks", slug="marks", title="Packets marked, all groups", unit=""),
+    Measure(column="ce_segments", slug="echoes", title="Segments echoed as marked", unit=""),
+    Measure(column="recovery_s", slug="recovery", title="Link filled again after", unit="s"),
+    Measure(column="queue_settled_s", slug="settled", title="Queue settled after", unit="s"),
+    Measure(column="convergence_s", slug="convergence", title="Converged after", unit="s"),
+)
+"""What an answer can show of a group in a phase, in this order."""
+BY_COLUMN = {measure.column: measure for measure in MEASURES}
+
+
+def rows_of(run_set: RunSet, axes: Sequence[Axis]) -> list[AnswerRow]:
+    """Return the rows by place and phase, in the order of conditions and groups."""
+    runs, groups = run_set.runs, run_set.groups
+    varied = cca_columns(runs)
+    found: list[AnswerRow] = []
+    for condition, cells in runs.groupby("condition", sort=False):
+        certified = cells[cells["status"] == "certified"]
+        facts = {
+            "condition": str(condition),
+            "place": tuple(str(cells[f"axis_{axis.key}"].iloc[0]) for axis in axes),
+            "variant": ", ".join(str(cells[column].iloc[0]) for column in varied),
+            "repetitions": len(certified),
+            "excluded": len(cells) - len(certified),
+        }
+        own = groups[groups["cell_id"].isin(once(certified)["cell_id"])]
+        found += [_row(rows, facts) for rows in _shown(own)]
+    return sorted(found, key=lambda row: _order(row, axes))
+
+
+def _order(row: AnswerRow, axes: Sequence[Axis]) -> tuple[int, ...]:
+    place = (axis.texts.index(text) for axis, text in zip(axes, row.place, strict=True))
+    return (*place, row.number)
+
+
+def _shown(groups: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """The rows of each phase and group that count.
+
+    Of flows with a duration, the phases after start-up; of flows with a size the whole run, in which all of
+    them start. A run that is over before its start-up has only that.
+    """
+    later = groups["phase"] > _START_UP
+    if not later.any():
+        later = groups["phase"] == WHOLE_RUN
+    sized = groups["sized"].astype(bool)
+    chosen = groups[(later & ~sized & (groups["n_flows"] > 0)) | ((groups["phase"] == WHOLE_RUN) & sized)]
+    for _, rows in chosen.groupby(["phase", "group"], sort=False):
+        yield rows
+
+
+def _row(rows: pd.DataFrame, facts: Mapping[str, Any]) -> AnswerRow:
+    first = rows.iloc[0]
+    said = f"{facts['condition']}\0{first['phase']}\0{first['group']}"
+    by_run = {measure.column: _by_run(rows, measure.column) for measure in MEASURES}
+    present = {column: values for column, values in by_run.items() if values}
+    return AnswerRow(
+        phase=str(first["phase_name"]),
+        number=int(first["phase"]),
+        begins_with=str(first["begins_with"]),
+        group=str(first["group"]),
+        cca=str(first["cca"]),
+        n_flows=int(rows["n_flows"].max()),
+        sized=bool(first["sized"]),
+        values={column: _mean(values, column, said) for column, values in present.items()},
+        fair_share=None if pd.isna(first["fair_share"]) else float(first["fair_share"]),
+        by_run=present,
+        **facts,
+    )
+
+
+def _by_run(rows: pd.DataFrame, column: str) -> dict[str, float]:
+    """Cell → value; nothing when a run lacks it: a mean over the others would be of those that did well."""
+    values = rows[column].astype("float64")
+    if values.isna().any():
+        return {}
+    return dict(zip(rows["cell_id"].astype(str), values, strict=True))
+
+
+def _mean(values: Mapping[str, float], column: str, said: str) -> Interval:
+    """The same draws whatever else is in the table."""
+    generator = np.random.default_rng([1, zlib.crc32(f"{said}\0{column}".encode())])
+    sample = list(values.values())
+    if column in _SHARES:
+        return stats.bootstrap_interval(sample, generator=generator, within=(0.0, 1.0))
+    least = -math.inf if column == "queue_delay_median_s" else 0.0
+    return stats.mean_within(sample, within=(least, math.inf), generator=generator)

@@ -1,0 +1,241 @@
+"""The headline: who wins, by how much, how sure, in sentences that are worth no more than their intervals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from fabbbr_analysis.answers.records import AnswerRow, Lead
+from fabbbr_analysis.answers.rows import BY_COLUMN, COMPLETION
+from fabbbr_analysis.figures.conditions import Axis
+from fabbbr_analysis.figures.measures import in_a_sentence
+from fabbbr_analysis.stats import Interval
+from fabbbr_analysis.wording import counted, distinct, interval, listing, number, tie
+
+STARVES = 0.2
+"""A group starves whose share is below this part of what its number of flows makes fair."""
+_TOLD_ONE_BY_ONE = 3
+_LISTED = 4
+_NEARLY = 1.2
+
+
+def headline(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[Axis]) -> list[str]:
+    """Say what groups beside one another got, what transfers took, what steps did, and who is best where."""
+    told = [
+        *_contests(rows, leads, axes),
+        *_transfers(rows, leads, axes),
+        *_plateaus(rows, axes),
+        *_sweep(rows, leads, axes),
+    ]
+    return [tie(_begun(sentence)) for sentence in told]
+
+
+def _begun(sentence: str) -> str:
+    """With a capital letter, unless it begins with a name."""
+    own = ("nobody", "transfers")
+    return sentence[0].upper() + sentence[1:] if sentence.startswith(own) else sentence
+
+
+def value(found: Interval, column: str) -> str:
+    """Write a mean with its unit, and its interval where it has one."""
+    measure = BY_COLUMN[column]
+    middle, low, high = (
+        None if end is None else end * measure.factor for end in (found.value, found.low, found.high)
+    )
+    text = number(middle) if low is None else interval(middle, low, high)
+    return f"{text} {measure.unit}".strip()
+
+
+def _where(row: AnswerRow, axes: Sequence[Axis], *, phased: bool = False, variant: bool = False) -> str:
+    """Say at which place, with which congestion control and in which phase; nothing where there is one."""
+    held = [f"{in_a_sentence(axis.title)} of {text}" for axis, text in zip(axes, row.place, strict=True)]
+    told = [f"at a {listing(held)}"] if held else []
+    told += [f"with {row.variant}"] if variant and row.variant else []
+    told += [f"in the phase “{row.phase}”"] if phased else []
+    text = ", ".join(told)
+    return f"{text[0].upper()}{text[1:]}, " if text else ""
+
+
+# Groups beside one another
+
+
+def _contests(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[Axis]) -> Iterator[str]:
+    lasts = _lasts(rows, {index: lead for index, lead in leads.items() if lead.paired})
+    phased = len({row.phase for row in rows if not row.sized}) > 1
+    if len(lasts) > _TOLD_ONE_BY_ONE:
+        yield _tally(lasts)
+        lasts = [max(lasts, key=lambda each: _ratio(*each))]
+    for last, lead in lasts:
+        yield f"{_where(last, axes, phased=phased, variant=True)}{_outcome(last, lead)}"
+        yield from _starving(last)
+
+
+def _lasts(rows: Sequence[AnswerRow], leads: Mapping[int, Lead]) -> list[tuple[AnswerRow, Lead]]:
+    """Of each contest the row that is farthest behind, with its lead, which is one over the best."""
+    contests: dict[tuple[object, ...], tuple[AnswerRow, Lead]] = {}
+    for index, lead in leads.items():
+        row = rows[index]
+        key = (row.condition if lead.paired else row.place, row.phase, row.sized)
+        if _is_behind(row, lead) and (key not in contests or _ratio(row, lead) > _ratio(*contests[key])):
+            contests[key] = (row, lead)
+    return list(contests.values())
+
+
+def _is_behind(row: AnswerRow, lead: Lead) -> bool:
+    own, other = row.values[lead.column].value, lead.over.values[lead.column].value
+    return own > other if lead.lower_wins else own < other
+
+
+def _ratio(row: AnswerRow, lead: Lead) -> float:
+    """How many times better the other is."""
+    own, other = row.values[lead.column].value, lead.over.values[lead.column].value
+    low, high = sorted((own, other))
+    return high / low if low > 0 else float("inf")
+
+
+def _tally(lasts: Sequence[tuple[AnswerRow, Lead]]) -> str:
+    ahead = Counter(lead.over.rival if not lead.paired else lead.over.name for _, lead in _clear(lasts))
+    parts = [f"{name} is ahead in {count}" for name, count in ahead.most_common()]
+    unclear = len(lasts) - ahead.total()
+    parts += [f"in {unclear} the difference is not clear"] if unclear else []
+    return f"Of {len(lasts)} comparisons, {listing(parts)}."
+
+
+def _clear(lasts: Sequence[tuple[AnswerRow, Lead]]) -> list[tuple[AnswerRow, Lead]]:
+    return [(row, lead) for row, lead in lasts if lead.verdict == "behind"]
+
+
+def _outcome(last: AnswerRow, lead: Lead) -> str:
+    """One sentence on two rows, of which ``lead.over`` is the better."""
+    best, column = lead.over, lead.column
+    names = (best.name, last.name) if lead.paired else (best.rival, last.rival)
+    each = [f"{name} {_amount(row, column)}" for name, row in zip(names, (best, last), strict=True)]
+    if column == COMPLETION:
+        each = [f"{name} ({_amount(row, column)})" for name, row in zip(names, (best, last), strict=True)]
+    apart = f"difference {_size(lead)} ({_sureness(lead)})"
+    beside = "beside " if column == COMPLETION and not lead.paired else ""
+    if lead.verdict == "unclear" and lead.difference.low is not None:
+        return f"nobody wins clearly: {each[0]}, {each[1]}; the {apart} may as well be 0."
+    if column == COMPLETION:
+        return (
+            f"transfers are faster {beside}{each[0]} than {beside}{each[1]}: {_times(last, lead)}, {apart}."
+        )
+    wins = "wins" if lead.verdict == "behind" else "is ahead"
+    return f"{names[0]} {wins}: {_amount(best, column)}, {each[1]}: {_times(last, lead)}, {apart}."
+
+
+def _amount(row: AnswerRow, column: str) -> str:
+    return value(row.values[column], column) + (" a flow" if column != COMPLETION and row.n_flows > 1 else "")
+
+
+def _times(last: AnswerRow, lead: Lead) -> str:
+    """Say by which factor, or by how many percent where it is near 1."""
+    ratio, word = _ratio(last, lead), "long" if lead.lower_wins else "much"
+    if ratio < _NEARLY:
+        return f"{number((ratio - 1) * 100, significant=2)} % {'less' if lead.lower_wins else 'more'}"
+    return f"{number(ratio, significant=2)} times as {word}"
+
+
+def _size(lead: Lead) -> str:
+    """The difference without its sign: who is ahead is said."""
+    found, column = lead.difference, lead.column
+    if found.value >= 0:
+        return value(found, column)
+    turned = Interval(
+        value=-found.value,
+        low=None if found.high is None else -found.high,
+        high=None if found.low is None else -found.low,
+        n=found.n,
+        method=found.method,
+    )
+    return value(turned, column)
+
+
+def _sureness(lead: Lead) -> str:
+    if lead.difference.n < 2:
+        return "one run, so no interval"
+    return f"{'paired, ' if lead.paired else ''}{counted(lead.difference.n, 'run')}"
+
+
+def _starving(row: AnswerRow) -> Iterator[str]:
+    share = row.values.get("share")
+    if share is None or row.fair_share is None or row.sized or share.value >= STARVES * row.fair_share:
+        return
+    fair = f"{row.fair_share * 100:.3g} % of the flows"
+    yield f"{row.name} starves: {value(share, 'share')} of the goodput, with {fair}."
+
+
+# Transfers
+
+
+def _transfers(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[Axis]) -> Iterator[str]:
+    """Where no contest within a cell has said it."""
+    paired = {(rows[index].condition, rows[index].phase) for index, lead in leads.items() if lead.paired}
+    told = [row for row in rows if row.sized and COMPLETION in row.values]
+    for row in told[:_TOLD_ONE_BY_ONE]:
+        middle, p95 = (value(row.values[name], name) for name in (COMPLETION, "completion_p95_s"))
+        slow = row.values.get("slowdown_median")
+        ideal = f", {value(slow, 'slowdown_median')} times the ideal" if slow is not None else ""
+        who = f"{counted(row.n_flows, 'transfer')} of {row.name}"
+        said = f"{who} took {middle} in the median{ideal}, and {p95} in the 95th percentile."
+        yield f"{_where(row, axes, variant=True)}{said}"
+    if len(told) > _TOLD_ONE_BY_ONE:
+        yield f"The table has {counted(len(told) - _TOLD_ONE_BY_ONE, 'more group')} of transfers."
+    alone = {
+        index: lead
+        for index, lead in leads.items()
+        if rows[index].sized and (rows[index].condition, rows[index].phase) not in paired
+    }
+    lasts = _lasts(rows, alone)
+    if lasts:
+        last, lead = max(lasts, key=lambda each: _ratio(*each))
+        yield f"{_where(last, axes)}{_outcome(last, lead)}"
+
+
+# Steps
+
+
+def _plateaus(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
+    """What each congestion control makes of each step, at the first place."""
+    stepped = [row for row in rows if row.begins_with == "step"]
+    for phase in distinct(row.phase for row in stepped)[:_TOLD_ONE_BY_ONE]:
+        here = [row for row in stepped if row.phase == phase]
+        first = [row for row in here if row.place == here[0].place]
+        told = [_plateau(row) for row in first[:_LISTED]]
+        left = len(here) - len(told)
+        more = f" The table has {left} more." if left else ""
+        yield f"{_where(first[0], axes, phased=True)}{'; '.join(told)}.{more}"
+
+
+def _plateau(row: AnswerRow) -> str:
+    parts = [
+        f"{value(row.values[column], column)} {words}"
+        for column, words in (("goodput_bps", "of goodput"), ("queue_delay_median_s", "of queueing"))
+        if column in row.values
+    ]
+    filled, settled = row.values.get("recovery_s"), row.values.get("queue_settled_s")
+    parts += [f"the link filled again {_after(filled)}" if filled else "the link not filled again"]
+    parts += [f"the queue settled {_after(settled)}"] if settled else []
+    return f"{row.rival} has {listing(parts)}"
+
+
+def _after(found: Interval) -> str:
+    return "at once" if found.value == 0 else f"after {value(found, 'recovery_s')}"
+
+
+# One group at a time
+
+
+def _sweep(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[Axis]) -> Iterator[str]:
+    """Who is best where, of congestion controls that did not run together."""
+    alone = {
+        index: lead
+        for index, lead in leads.items()
+        if not lead.paired and not rows[index].sized and rows[index].begins_with != "step"
+    }
+    lasts = _lasts(rows, alone)
+    if len(lasts) == 1:
+        phased = len({row.phase for row in rows if not row.sized}) > 1
+        yield f"{_where(lasts[0][0], axes, phased=phased)}{_outcome(*lasts[0])}"
+    elif lasts:
+        yield _tally(lasts)

@@ -1,0 +1,65 @@
+"""What a reader must know before believing a headline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from fabbbr_analysis.phases import WHOLE_RUN
+from fabbbr_analysis.summary import are_one
+from fabbbr_analysis.wording import counted, listing, number
+
+if TYPE_CHECKING:
+    from fabbbr_analysis.runset import RunSet
+
+_NAMED = 3
+
+
+def warnings_of(run_set: RunSet) -> list[str]:
+    """Return the warnings, a sentence or two each."""
+    return [*_deaf_to_marks(run_set), *_repeated(run_set.runs), *_short(run_set)]
+
+
+def _deaf_to_marks(run_set: RunSet) -> Iterator[str]:
+    """BBRv1 does not answer ECN by design, our BBRv2 and BBRv3 leave it out (docs/fidelity.md)."""
+    with_ecn = run_set.cells.loc[run_set.cells["ecn"].astype("boolean").fillna(value=False), "cell_id"]
+    groups = run_set.groups
+    groups = groups[groups["cell_id"].isin(with_ecn) & (groups["phase"] == WHOLE_RUN)]
+    ours = groups["cca"].isin(["bbr2", "bbr3"]) & (groups["implementation"] == "fabbbr")
+    first = (groups["cca"] == "bbr1") & (groups["implementation"] != "google")
+    deaf = sorted(groups.loc[ours | first, "cca"].unique())
+    if not deaf:
+        return
+    marked = groups.loc[ours | first].drop_duplicates("cell_id")["queue_marks"].dropna()
+    count = f" {number(float(marked.mean()))} packets a run were marked." if len(marked) else ""
+    others = sorted(set(groups["cca"]) - set(deaf))
+    beside = f" Marks slowed {listing(others)} alone." if others else ""
+    yield (
+        f"ECN is on, and {listing(deaf)} as run here {'does' if len(deaf) == 1 else 'do'} not answer marks."
+        f"{count}{beside} So this says nothing of an implementation that has ECN."
+    )
+
+
+def _repeated(runs: pd.DataFrame) -> Iterator[str]:
+    certified = runs[runs["status"] == "certified"]
+    same = [str(name) for name, cells in certified.groupby("condition", sort=False) if are_one(cells)]
+    if same:
+        more = f" and {len(same) - _NAMED} more conditions" if len(same) > _NAMED else ""
+        yield (
+            f"The repetitions of {', '.join(same[:_NAMED])}{more} are the same in every number: nothing in "
+            "them is random, so they count as one run and have no interval."
+        )
+
+
+def _short(run_set: RunSet) -> Iterator[str]:
+    groups = run_set.groups
+    timed = groups[~groups["sized"].astype(bool)]
+    last = timed.groupby("cell_id")["phase"].max()
+    over = int((last <= 1).sum())
+    if over:
+        yield (
+            f"{counted(over, 'run')} ended before the start-up did: there is no steady state, and the values "
+            "are of the whole run."
+        )

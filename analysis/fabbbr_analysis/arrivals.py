@@ -1,0 +1,128 @@
+"""What each receiver had when, on the cell's clock: from the samples of its sockets, else its own report.
+
+Samples of ss are some 100 ms apart and know the cell's clock; the intervals of iperf3 are a second long and
+count from a zero of their own. So a window of time is read from samples wherever there are any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arrival:
+    """Bytes that one flow's receiver had, over time."""
+
+    t_s: Array
+    """Ascending; the first is when it began to count and the last when it was done."""
+    total_bytes: Array
+    """By then, shape as ``t_s``, never falling."""
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """When the receiver began and ended [s]."""
+        return float(self.t_s[0]), float(self.t_s[-1])
+
+    def between(self, start_s: float, end_s: float) -> float:
+        """Bytes that came in a window; between two samples they are taken to come evenly."""
+        return float(np.diff(np.interp([start_s, end_s], self.t_s, self.total_bytes))[0])
+
+    def seen_between(self, start_s: float, end_s: float) -> tuple[float, tuple[float, float]] | None:
+        """Bytes between the first and the last sample in a window, and when these were.
+
+        Nothing is taken to be even, which it is not where a rate has just fallen. None with fewer than two.
+        """
+        first, last = np.searchsorted(self.t_s, start_s), np.searchsorted(self.t_s, end_s, side="right") - 1
+        if last <= first:
+            return None
+        counted = float(self.total_bytes[last] - self.total_bytes[first])
+        return counted, (float(self.t_s[first]), float(self.t_s[last]))
+
+
+def zeros_s(flows: pd.DataFrame) -> pd.Series[float]:
+    """Where the zero of each flow's report lies on the cell's clock: its start where that is not known."""
+    return flows["receiver_zero_s"].astype("float64").fillna(flows["start_s"])
+
+
+def arrivals(
+    flows: pd.DataFrame, intervals: pd.DataFrame, sockets: pd.DataFrame
+) -> dict[int, Arrival | None]:
+    """Flow → what its receiver had when; None for one of which the receiver said nothing.
+
+    ``flows`` needs ``flow``, ``start_s``, ``receiver_zero_s``, ``received_bytes`` and ``receiver_s``.
+    """
+    seen = sockets[(sockets["side"] == "receiver") & sockets["bytes_received"].notna()]
+    reported = intervals[intervals["side"] == "receiver"]
+    of_sockets, of_reports = dict(iter(seen.groupby("flow"))), dict(iter(reported.groupby("flow")))
+    found: dict[int, Arrival | None] = {}
+    for row, zero_s in zip(flows.to_dict("records"), zeros_s(flows), strict=True):
+        flow, total, lasted_s = int(row["flow"]), row["received_bytes"], row["receiver_s"]
+        counted = not (pd.isna(total) or pd.isna(lasted_s))
+        if counted and (flow in of_sockets or flow not in of_reports):
+            span = (float(zero_s), float(zero_s + lasted_s))
+            found[flow] = _sampled(of_sockets.get(flow), span, float(total))
+        else:
+            found[flow] = _reported(of_reports.get(flow), float(zero_s))
+    return found
+
+
+def _sampled(sockets: pd.DataFrame | None, span: tuple[float, float], total_bytes: float) -> Arrival:
+    """The curve begins with nothing and ends with what the receiver says that it got in all."""
+    start_s, end_s = span
+    times, counts = (np.empty(0), np.empty(0)) if sockets is None else _curve(sockets)
+    inside = (times > start_s) & (times < end_s)
+    had = np.concatenate(([0.0], np.minimum(counts[inside], total_bytes), [total_bytes]))
+    return Arrival(
+        t_s=np.concatenate(([start_s], times[inside], [end_s])), total_bytes=np.maximum.accumulate(had)
+    )
+
+
+def _curve(sockets: pd.DataFrame) -> tuple[Array, Array]:
+    # A connection that is gone keeps what it had: otherwise the sum of several would fall.
+    had = sockets.pivot_table(index="t_s", columns="peer_port", values="bytes_received")
+    total = had.ffill().fillna(0.0).sum(axis=1)
+    return total.index.to_numpy(dtype=np.float64), total.to_numpy(dtype=np.float64)
+
+
+def _reported(intervals: pd.DataFrame | None, zero_s: float) -> Arrival | None:
+    if intervals is None or intervals[["start_s", "end_s", "bytes"]].isna().any(axis=None):
+        return None
+    by_end = intervals.groupby("end_s")["bytes"].sum().sort_index()
+    ends, counts = by_end.index.to_numpy(dtype=np.float64), by_end.to_numpy(dtype=np.float64)
+    return Arrival(
+        t_s=np.concatenate(([float(intervals["start_s"].min())], ends)) + zero_s,
+        total_bytes=np.concatenate(([0.0], counts.cumsum())),
+    )
+
+
+def union_s(spans: Iterable[tuple[float, float]]) -> float:
+    """Seconds that at least one of the spans covers.
+
+    >>> union_s([(0.0, 5.0), (4.0, 6.0), (8.0, 9.0)])
+    7.0
+    """
+    covered, reached = 0.0, -np.inf
+    for start_s, end_s in sorted(spans):
+        covered += max(end_s - max(start_s, reached), 0.0)
+        reached = max(reached, end_s)
+    return covered
+
+
+def within(spans: Iterable[tuple[float, float]], start_s: float, end_s: float) -> list[tuple[float, float]]:
+    """Parts of the spans that lie in a window, without those that do not."""
+    cut = ((max(start, start_s), min(end, end_s)) for start, end in spans)
+    return [(start, end) for start, end in cut if end > start]
+
+
+def known(found: Mapping[int, Arrival | None], flows: Iterable[int]) -> list[Arrival] | None:
+    """Those of ``flows``; None when one of them is unknown: a sum without it would be too small."""
+    own = [found.get(flow) for flow in flows]
+    return None if any(each is None for each in own) else [each for each in own if each is not None]

@@ -1,0 +1,409 @@
+"""What each group of flows got in each phase of a cell: the rows of table ``groups``.
+
+Pure, like ``metrics``. Bytes are those that came within the phase, over the seconds of it in which a flow of
+the group ran. A count that every flow must have is None when one lacks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fabbbr.model import Cell, CellLink, Flow
+from fabbbr.physics import RateOverTime, crossed
+from fabbbr.units import TCP_IPV4_HEADER_BYTES, goodput_ceiling
+from fabbbr_analysis.arrivals import Arrival, arrivals, known, union_s, within
+from fabbbr_analysis.metrics import CellTables, first_lasting, queue_of
+from fabbbr_analysis.phases import WHOLE_RUN, Phase, phases_of
+
+Array: TypeAlias = NDArray[np.float64]
+Row: TypeAlias = dict[str, Any]
+
+FILLED = 0.9
+"""Share of the ceiling that counts as filled again after a step."""
+WINDOW_S = 1.0
+_PERIOD_S = 0.1
+_STAYS = 1.25
+"""A queue has settled when it is at most so many times what it is in the second half of the phase."""
+_FRAMES = 10
+"""Or at most so many frames more: a queue of none has no multiples."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Ground:
+    """A cell with all that its phases are read from."""
+
+    cell: Cell
+    tables: CellTables
+    arrived: Mapping[int, Arrival | None]
+    transfers: Mapping[int, tuple[float, float]]
+    """Flow → its start and its completion time [s], NaN where it did not complete."""
+
+    def flows_of(self, group: str) -> list[Flow]:
+        return [flow for flow in self.cell.flows if flow.group == group]
+
+    def spans(self, flows: Sequence[Flow]) -> list[tuple[float, float]]:
+        found = (self.arrived.get(flow.index) for flow in flows)
+        return [each.span for each in found if each is not None]
+
+    def rates(self, flow: Flow) -> list[RateOverTime]:
+        """Of the bottlenecks that it crosses; none where one delivers by a trace."""
+        ways = crossed(self.cell.links, flow.sender, flow.receiver)
+        links = [link for link in self.cell.links if link.name in ways and link.bottleneck is not None]
+        if any(link.bottleneck is not None and link.bottleneck.trace is not None for link in links):
+            return []
+        return [RateOverTime(link, self.cell.steps) for link in links]
+
+    def came(self, phase: Phase, flow: Flow) -> tuple[float, float]:
+        """When the bytes come to the receiver that left the bottleneck in the phase [s].
+
+        What was on its way when a step came arrives after it, at the old rate.
+        """
+        if phase.number == WHOLE_RUN:
+            return phase.start_s, phase.end_s
+        ways = crossed(self.cell.links, flow.sender, flow.receiver)
+        path = [link for name in ways for link in self.cell.links if link.name == name]
+        first = next((n for n, link in enumerate(path) if link.bottleneck is not None), len(path))
+        delay_s = sum(link.delay.seconds for link in path[first:] if link.delay is not None)
+        return phase.start_s + (delay_s if phase.start_s > 0 else 0.0), phase.end_s + delay_s
+
+    def got(self, phase: Phase, flow: Flow) -> float:
+        """Bytes of a known flow in the phase."""
+        arrived = self.arrived[flow.index]
+        assert arrived is not None
+        return arrived.between(*self.came(phase, flow))
+
+    def seen(self, phase: Phase, flow: Flow) -> tuple[float, tuple[float, float]] | None:
+        """Bytes of a known flow between two samples in the phase, and when these were.
+
+        Between samples that are too far apart bytes are taken to be even. None when it did not run.
+        """
+        arrived = self.arrived[flow.index]
+        assert arrived is not None
+        start_s, end_s = self.came(phase, flow)
+        ran = within([arrived.span], start_s, end_s)
+        seen = arrived.seen_between(start_s, end_s)
+        return seen if seen is not None or not ran else (arrived.between(start_s, end_s), ran[0])
+
+    def queue(self, flows: Sequence[Flow]) -> CellLink | None:
+        """The first bottleneck that data of these flows crosses from ``a`` to ``b``."""
+        ways = [crossed(self.cell.links, flow.sender, flow.receiver) for flow in flows]
+        links = (link for link in self.cell.links if link.bottleneck is not None)
+        return next((link for link in links if any(way.get(link.name) for way in ways)), None)
+
+
+def of_groups(tables: CellTables, cell: Cell) -> list[Row]:
+    """Compute the rows of table ``groups`` of one cell: each phase, and in it each group, in their order.
+
+    Nothing when no flow's receiver said anything: then there is no time to divide.
+    """
+    arrived = arrivals(tables.flows, tables.intervals, tables.sockets)
+    ends = [each.span[1] for each in arrived.values() if each is not None]
+    if not ends:
+        return []
+    flows = tables.flows
+    times = zip(flows["start_s"].astype("float64"), flows["completion_s"].astype("float64"), strict=True)
+    transfers = dict(zip(flows["flow"].astype("int64"), times, strict=True))
+    ground = _Ground(cell=cell, tables=tables, arrived=arrived, transfers=transfers)
+    return [row for phase in phases_of(cell, max(ends)) for row in _of_phase(ground, phase)]
+
+
+def _of_phase(ground: _Ground, phase: Phase) -> list[Row]:
+    groups = dict.fromkeys(flow.group for flow in ground.cell.flows)
+    together = {**_recovery(ground, phase), "convergence_s": _convergence_s(ground, phase)}
+    rows = [_of_group(ground, phase, group) | together for group in groups]
+    total = _sum([row["received_bytes"] for row in rows])
+    running = sum(row["n_flows"] for row in rows)
+    for row in rows:
+        alone = len(rows) == 1 or not total or row["received_bytes"] is None
+        row["share"] = None if alone else row["received_bytes"] / total
+        row["fair_share"] = None if alone or not running else row["n_flows"] / running
+    return rows
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    return None if any(value is None for value in values) else sum(value or 0.0 for value in values)
+
+
+def _of_group(ground: _Ground, phase: Phase, group: str) -> Row:
+    flows = ground.flows_of(group)
+    running = [flow for flow in flows if within(ground.spans([flow]), phase.start_s, phase.end_s)]
+    first = flows[0]
+    return {
+        "cell_id": ground.cell.id,
+        "phase": phase.number,
+        "phase_name": phase.name,
+        "phase_start_s": phase.start_s,
+        "phase_end_s": phase.end_s,
+        "begins_with": phase.begins_with,
+        "group": group,
+        "cca": first.cca,
+        "implementation": first.implementation,
+        "profile": first.profile,
+        "n_flows": len(running),
+        "sized": all(flow.size is not None for flow in flows),
+        **_goodput(ground, phase, flows),
+        "ceiling_bps": _ceiling_bps(ground, phase, flows),
+        **_round_trip(ground, phase, flows),
+        **_queue(ground, phase, flows),
+        **_sent(ground, phase, flows),
+        **_completion(ground, phase, flows),
+    }
+
+
+# Goodput
+
+
+def _goodput(ground: _Ground, phase: Phase, flows: Sequence[Flow]) -> Row:
+    if known(ground.arrived, [flow.index for flow in flows]) is None:
+        return dict.fromkeys(("received_bytes", "active_s", "goodput_bps", "goodput_per_flow_bps"))
+    seen = [each for flow in flows if (each := ground.seen(phase, flow)) is not None]
+    active_s = union_s(span for _, span in seen)
+    rates = [8 * count / (end_s - start_s) for count, (start_s, end_s) in seen]
+    return {
+        "received_bytes": round(sum(ground.got(phase, flow) for flow in flows)),
+        "active_s": active_s,
+        "goodput_bps": 8 * sum(count for count, _ in seen) / active_s if active_s > 0 else None,
+        "goodput_per_flow_bps": float(np.mean(rates)) if rates else None,
+    }
+
+
+def _ceiling_bps(ground: _Ground, phase: Phase, flows: Sequence[Flow]) -> float | None:
+    """The most goodput that the group's path carries in the phase; with several paths, the best."""
+    seconds = phase.end_s - phase.start_s
+    paths = [ground.rates(flow) for flow in flows]
+    if seconds <= 0 or any(not rates for rates in paths):
+        return None
+    least = (min(rate.bits(phase.start_s, phase.end_s) for rate in rates) / seconds for rates in paths)
+    return max(least) * goodput_ceiling(ground.cell.mtu_bytes)
+
+
+# Round trips
+
+
+def _round_trip(ground: _Ground, phase: Phase, flows: Sequence[Flow]) -> Row:
+    sockets = _senders(ground, flows)
+    seen = sockets[sockets["rtt_s"].notna() & sockets["t_s"].between(phase.start_s, phase.end_s)]
+    rtt = seen["rtt_s"].to_numpy(dtype=np.float64)
+    propagation = _propagation_s(ground.cell, phase, flows)
+    delay: Array | None = None
+    if propagation is not None:
+        delay = rtt - seen["flow"].map(propagation).to_numpy(dtype=np.float64)
+    return {
+        "rtt_median_s": _quantile(rtt, 0.5),
+        "rtt_p95_s": _quantile(rtt, 0.95),
+        "queue_delay_median_s": None if delay is None else _quantile(delay, 0.5),
+    }
+
+
+def _propagation_s(cell: Cell, phase: Phase, flows: Sequence[Flow]) -> dict[int, float] | None:
+    """Flow → propagation RTT; None in a whole run that changes it."""
+    changes = {
+        step.link: step.rtt.seconds
+        for step in sorted(cell.steps, key=lambda step: step.at)
+        if step.rtt is not None and step.at.seconds <= phase.start_s
+    }
+    if phase.number == WHOLE_RUN and any(step.rtt is not None for step in cell.steps):
+        return None
+    before = {link.name: 2 * link.delay.seconds if link.delay is not None else 0.0 for link in cell.links}
+    return {
+        flow.index: flow.rtt.seconds
+        + sum(
+            changes[name] - before[name]
+            for name in crossed(cell.links, flow.sender, flow.receiver)
+            if name in changes
+        )
+        for flow in flows
+    }
+
+
+def _senders(ground: _Ground, flows: Sequence[Flow]) -> pd.DataFrame:
+    sockets = ground.tables.sockets
+    return sockets[(sockets["side"] == "sender") & sockets["flow"].isin([flow.index for flow in flows])]
+
+
+# The queue
+
+
+def _queue(ground: _Ground, phase: Phase, flows: Sequence[Flow]) -> Row:
+    link = ground.queue(flows)
+    if link is None:
+        return dict.fromkeys(("queue_median_bytes", "queue_p95_bytes", "queue_drops", "queue_marks"))
+    queue = queue_of(ground.tables.queues, link)
+    inside = queue[queue["t_s"].between(phase.start_s, phase.end_s)]
+    backlog = inside["backlog_bytes"].dropna().to_numpy(dtype=np.float64)
+    return {
+        "queue_median_bytes": _quantile(backlog, 0.5),
+        "queue_p95_bytes": _quantile(backlog, 0.95),
+        "queue_drops": _grown(queue, "drops", phase),
+        "queue_marks": _grown(queue, "ecn_marks", phase),
+    }
+
+
+def _grown(samples: pd.DataFrame, counter: str, phase: Phase) -> int | None:
+    """By how much a counter grew in the phase, from the last sample before to the last one in it.
+
+    None when it is absent or was reset.
+    """
+    if samples.empty or samples[counter].isna().any() or (samples[counter].diff() < 0).any():
+        return None
+    times, counts = samples["t_s"].to_numpy(dtype=np.float64), samples[counter].to_numpy(dtype=np.float64)
+    start, end = np.searchsorted(times, [phase.start_s, phase.end_s], side="right") - 1
+    return int(counts[max(end, 0)] - counts[max(start, 0)])
+
+
+# What was sent
+
+
+def _sent(ground: _Ground, phase: Phase, flows: Sequence[Flow]) -> Row:
+    """Segments sent again and echoes of marks, as the senders' sockets count them.
+
+    Of the whole run, what was sent again is what the programs themselves report.
+    """
+    sockets = _senders(ground, flows)
+    sockets = sockets[sockets["bytes_sent"].notna()].sort_values("t_s", kind="stable")
+    mss = ground.cell.mtu_bytes - TCP_IPV4_HEADER_BYTES
+    again = _of_sockets(sockets, "retrans_segments", phase)
+    if phase.number == WHOLE_RUN:
+        counts = ground.tables.flows.set_index("flow")["retransmits"].reindex([flow.index for flow in flows])
+        again = None if counts.isna().any() else int(counts.sum())
+    sent_bytes = _of_sockets(sockets, "bytes_sent", phase)
+    return {
+        "retransmits": again,
+        "retransmit_ratio": None if again is None or not sent_bytes else again / (sent_bytes / mss),
+        "ce_segments": _of_sockets(sockets, "delivered_ce_segments", phase) if ground.cell.ecn else None,
+    }
+
+
+def _of_sockets(sockets: pd.DataFrame, counter: str, phase: Phase) -> int | None:
+    """Sum over connections of what a counter grew by in the phase; what ss does not print is 0."""
+    if sockets.empty:
+        return None
+    counts = sockets.assign(**{counter: sockets[counter].fillna(0)})
+    connections = counts.groupby(["flow", "local_port"])[["t_s", counter]]
+    return int(sum(_grown_from_nothing(rows, counter, phase) for _, rows in connections))
+
+
+def _grown_from_nothing(rows: pd.DataFrame, counter: str, phase: Phase) -> float:
+    times = np.concatenate(([-np.inf], rows["t_s"].to_numpy(dtype=np.float64)))
+    counts = np.concatenate(([0.0], rows[counter].to_numpy(dtype=np.float64)))
+    start, end = np.searchsorted(times, [phase.start_s, phase.end_s], side="right") - 1
+    return float(counts[end] - (counts[start] if phase.start_s > 0 else 0.0))
+
+
+# Completion
+
+
+def _completion(ground: _Ground, phase: Phase, flows: Sequence[Flow]) -> Row:
+    """Over the flows with a size that started in the phase; None when one of them did not complete."""
+    rows = [
+        (flow, *ground.transfers[flow.index])
+        for flow in flows
+        if flow.size is not None
+        and flow.index in ground.transfers
+        and phase.start_s <= ground.transfers[flow.index][0] < phase.end_s
+    ]
+    times = np.array([completion_s for _, _, completion_s in rows], dtype=np.float64)
+    done = times.size > 0 and bool(np.isfinite(times).all())
+    slow = [_slowdown(ground, *row) for row in rows] if done else []
+    slowdown = np.array([each for each in slow if each is not None]) if None not in slow else np.empty(0)
+    return {
+        "completed": int(np.isfinite(times).sum()) if rows else None,
+        "completion_mean_s": float(times.mean()) if done else None,
+        "completion_median_s": _quantile(times, 0.5) if done else None,
+        "completion_p95_s": _quantile(times, 0.95) if done else None,
+        "slowdown_median": _quantile(slowdown, 0.5),
+        "slowdown_p95": _quantile(slowdown, 0.95),
+    }
+
+
+def _slowdown(ground: _Ground, flow: Flow, start_s: float, completion_s: float) -> float | None:
+    """Completion time over the least that a transfer needs: propagation RTT and its bytes at the ceiling.
+
+    One round trip for the handshake and the way there; the rate is the highest that the path has meanwhile.
+    """
+    rates = ground.rates(flow)
+    if not rates or flow.size is None:
+        return None
+    rate_bps = min(rate.most(start_s, start_s + completion_s) for rate in rates)
+    ceiling_bps = rate_bps * goodput_ceiling(ground.cell.mtu_bytes)
+    return float(completion_s / (flow.rtt.seconds + 8 * flow.size.bytes / ceiling_bps))
+
+
+# After a step
+
+
+def _recovery(ground: _Ground, phase: Phase) -> Row:
+    """How long after a step all flows together fill 90 % of the ceiling over 1 s, and the queue has settled.
+
+    None in a phase that no step begins, and when it does not happen within the phase.
+    """
+    starts = np.arange(phase.start_s, phase.end_s - WINDOW_S + 1e-9, _PERIOD_S)
+    if phase.begins_with != "step" or not starts.size:
+        return {"recovery_s": None, "queue_settled_s": None}
+    return {
+        "recovery_s": _filled_after_s(ground, phase, starts),
+        "queue_settled_s": _settled_after_s(ground, phase, starts),
+    }
+
+
+def _filled_after_s(ground: _Ground, phase: Phase, starts: Array) -> float | None:
+    link = ground.cell.trunk
+    through = [
+        flow
+        for flow in ground.cell.flows
+        if link.name in crossed(ground.cell.links, flow.sender, flow.receiver)
+    ]
+    own = known(ground.arrived, [flow.index for flow in through])
+    if not own or link.bottleneck is None or link.bottleneck.trace is not None:
+        return None
+    if link.bottleneck.both_directions:
+        return None
+    ceiling_bps = RateOverTime(link, ground.cell.steps).at(phase.start_s) * goodput_ceiling(
+        ground.cell.mtu_bytes
+    )
+    # What was on its way when the step came arrives at the old rate.
+    behind_s = ground.came(phase, through[0])[0] - phase.start_s
+    begins = starts + behind_s
+    came = np.array([sum(each.between(begin, begin + WINDOW_S) for each in own) for begin in begins])
+    return _first(8 * came / WINDOW_S >= FILLED * ceiling_bps, starts, phase)
+
+
+def _settled_after_s(ground: _Ground, phase: Phase, starts: Array) -> float | None:
+    queue = queue_of(ground.tables.queues, ground.cell.trunk)
+    times, backlog = (queue[name].to_numpy(dtype=np.float64) for name in ("t_s", "backlog_bytes"))
+    later = backlog[(times >= (phase.start_s + phase.end_s) / 2) & (times <= phase.end_s)]
+    if not later.size:
+        return None
+    stays = float(np.median(later))
+    most = max(_STAYS * stays, stays + _FRAMES * ground.cell.frame_bytes)
+    windows = [backlog[(times >= start) & (times <= start + WINDOW_S)] for start in starts]
+    return _first(np.array([each.size > 0 and np.median(each) <= most for each in windows]), starts, phase)
+
+
+def _first(holds: NDArray[np.bool_], starts: Array, phase: Phase) -> float | None:
+    return round(float(starts[int(np.argmax(holds))] - phase.start_s), 6) if holds.any() else None
+
+
+def _convergence_s(ground: _Ground, phase: Phase) -> float | None:
+    """As ``metrics.convergence_s``, of the flows that run until the phase ends, from when all of them run."""
+    spans = {index: each.span for index, each in ground.arrived.items() if each is not None}
+    reach = phase.end_s - WINDOW_S
+    running = [index for index, (start, end) in spans.items() if start < reach <= end]
+    own = known(ground.arrived, running)
+    if own is None or len(own) < 2 or len(spans) < len(ground.arrived):
+        return None
+    begin = max(phase.start_s, *(each.span[0] for each in own))
+    last = min(phase.end_s, *(each.span[1] for each in own))
+    edges = begin + np.arange(int((last - begin) / WINDOW_S) + 1) * WINDOW_S
+    lasting = first_lasting(np.array([np.diff(np.interp(edges, each.t_s, each.total_bytes)) for each in own]))
+    return None if lasting is None else lasting + begin - max(phase.start_s, 0.0)
+
+
+def _quantile(values: Array, q: float) -> float | None:
+    return float(np.quantile(values, q)) if values.size else None

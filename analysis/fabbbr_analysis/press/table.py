@@ -1,0 +1,148 @@
+"""Conditions with their intervals as a table: LaTeX for a paper, Markdown for a page, CSV for a program."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import pandas as pd
+
+from fabbbr.errors import AnalysisError, UsageError
+from fabbbr.suggest import did_you_mean
+from fabbbr_analysis.figures.measures import BY_COLUMN, MEASURES, Measure
+from fabbbr_analysis.press import latex
+from fabbbr_analysis.press.caption import of_table
+from fabbbr_analysis.report import render
+from fabbbr_analysis.report.tables import Result, ResultTable, result_table
+from fabbbr_analysis.report.write import as_csv
+from fabbbr_analysis.summary import summarise
+
+if TYPE_CHECKING:
+    from fabbbr_analysis.runset import RunSet
+
+Format: TypeAlias = Literal["latex", "markdown", "csv"]
+DEFAULT = ("goodput_bps", "rtt_median_s", "retransmit_ratio", "jain_flows", "completion_mean_s")
+"""Few enough for a page; what no run has, and fairness among one flow, is left out."""
+_HEAD_CHARACTERS = 14
+"""Of a line of a head, which is broken into several."""
+_COLUMN_CHARACTERS = 58
+"""What fits a column of a two-column page, in small letters; wider tables go across both."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A table of one run."""
+
+    experiment: str
+    caption: str
+    summary: pd.DataFrame
+    """In long form, in base units, as :func:`fabbbr_analysis.summary.summarise` gives it."""
+    shown: ResultTable
+    """The same as text, in the units that people read."""
+
+    def written(self, kind: Format) -> str:
+        """The table in one of its forms."""
+        if kind == "latex":
+            return _latex(self)
+        if kind == "markdown":
+            return render.markdown("table.md.j2", table=self)
+        return as_csv(self.summary)
+
+
+def tabulate(run_set: RunSet, metrics: Sequence[str] = (), *, title: str = "") -> Table:
+    """Tabulate every condition; ``metrics`` by name, the usual ones when there are none.
+
+    Raises UsageError for a metric that does not exist, AnalysisError for one that no run has.
+    """
+    columns = [_measure(name).column for name in metrics] or _usual(run_set)
+    summary = summarise(run_set.runs, columns)
+    missing = [each for each in columns if summary.loc[summary["metric"] == each, "mean"].isna().all()]
+    if missing:
+        slugs = ", ".join(BY_COLUMN[each].slug for each in missing)
+        message = f"no certified run of {run_set.experiment} has a value of {slugs}; leave it out"
+        raise AnalysisError(message)
+    manifest = run_set.manifest
+    name = title or str(manifest.experiment.get("title") or run_set.experiment)
+    return Table(
+        experiment=run_set.experiment,
+        caption=of_table(run_set, name.rstrip("."), summary),
+        summary=summary,
+        shown=result_table(run_set.runs, summary, columns),
+    )
+
+
+def _usual(run_set: RunSet) -> list[str]:
+    certified = run_set.certified
+    several = bool((certified["n_flows"] > 1).any())
+    present = [each for each in DEFAULT if each in certified and certified[each].notna().any()]
+    found = [each for each in present if several or each != "jain_flows"]
+    if not found:
+        message = f"{run_set.experiment} has no certified run to tabulate; fabbbr report says why"
+        raise AnalysisError(message)
+    return found
+
+
+def _measure(name: str) -> Measure:
+    for measure in MEASURES:
+        if name in (measure.column, measure.slug):
+            return measure
+    names = [measure.slug for measure in MEASURES]
+    message = f"no metric {name!r}{did_you_mean(name, names)} (metrics: {', '.join(names)})"
+    raise UsageError(message)
+
+
+def _latex(table: Table) -> str:
+    shown = table.shown
+    wide = "*" if _characters(shown) > _COLUMN_CHARACTERS else ""
+    counted = len({(row.runs, row.excluded) for row in shown.rows}) > 1
+    heads = [_head(each, "l") for each in shown.names]
+    heads += [_head(each, "r") for each in (*shown.values, *(["Runs"] if counted else []))]
+    columns = "l" * len(shown.names) + "r" * (len(heads) - len(shown.names))
+    rows = [
+        [*map(latex.escaped, row.names), *map(_value, row.values), *([str(row.runs)] if counted else [])]
+        for row in shown.rows
+    ]
+    return "\n".join(
+        [
+            r"% needs \usepackage{booktabs}",
+            rf"\begin{{table{wide}}}",
+            r"  \centering",
+            r"  \small",
+            rf"  \caption{{{latex.escaped(table.caption)}}}",
+            rf"  \label{{{latex.label('tab', table.experiment)}}}",
+            rf"  \begin{{tabular}}{{{columns}}}",
+            r"    \toprule",
+            f"    {' & '.join(heads)} \\\\",
+            r"    \midrule",
+            *(f"    {' & '.join(row)} \\\\" for row in rows),
+            r"    \bottomrule",
+            r"  \end{tabular}",
+            rf"\end{{table{wide}}}",
+            "",
+        ]
+    )
+
+
+def _characters(shown: ResultTable) -> int:
+    """Width of the widest row, with a gap of two between columns."""
+    rows = [[*row.names, *(f"{each.mean} {each.limits}" for each in row.values)] for row in shown.rows]
+    heads = [max(_lines(head), key=len) for head in (*shown.names, *shown.values)]
+    widths = [max(map(len, cells)) for cells in zip(heads, *rows, strict=True)]
+    return sum(widths) + 2 * len(widths)
+
+
+def _lines(head: str) -> list[str]:
+    """A head in lines, its unit on one of its own."""
+    title, bracket, unit = head.rpartition(" (")
+    return [*textwrap.wrap(title or head, _HEAD_CHARACTERS), *([f"({unit}"] if bracket else [])]
+
+
+def _head(head: str, side: str) -> str:
+    return rf"\shortstack[{side}]{{" + r"\\".join(map(latex.escaped, _lines(head))) + "}"
+
+
+def _value(result: Result) -> str:
+    limits = rf" {{\footnotesize {latex.escaped(result.limits)}}}" if result.limits else ""
+    return f"{latex.escaped(result.mean)}{limits}"

@@ -1,0 +1,259 @@
+"""Whether a run is worse than its base, for a check that stops a change: false alarms are budgeted.
+
+Two levels share the budget evenly. *All conditions together*: for each metric the mean over the conditions of
+its relative change, which finds a small change that is everywhere. *Each condition*: Welch's t of its runs,
+which finds a change in one place. P values of a level are adjusted for one another (Holm 1979), so the budget
+is the chance of any false alarm in the whole table, as far as means of runs are normal. A change within the
+tolerance is none, however sure it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import pandas as pd
+from scipy.stats import t as student
+
+from fabbbr.errors import AnalysisError
+from fabbbr_analysis import stats
+from fabbbr_analysis.stats import Array
+from fabbbr_analysis.summary import RunSet
+
+BUDGET = 0.001
+"""Chance of any false alarm in a table: in a hundred reruns without a change the chance of one is a tenth."""
+
+TOLERANCE = 0.01
+"""Relative change of a mean that nobody minds."""
+
+FEWEST_ALONE = 5
+"""Runs on each side that a condition needs to be judged by itself. Of fewer the spread is a guess: tables of
+two runs had 25 times as many false alarms as were budgeted (``benchmarks/alarms.py``)."""
+
+EVERYWHERE = "all conditions"
+
+Verdict: TypeAlias = Literal["worse", "better", "no change shown", "missing"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watched:
+    """A metric, and what is worse of it."""
+
+    column: str
+    worse: Literal["less", "more"]
+    least: float = 0.0
+    """A difference of means below this is none, in the metric's unit."""
+
+
+WATCHED = (
+    Watched(column="goodput_bps", worse="less"),
+    Watched(column="retransmit_ratio", worse="more", least=0.001),
+    Watched(column="rtt_median_s", worse="more", least=100e-6),
+    Watched(column="queue_median_bytes", worse="more", least=1514.0),
+    Watched(column="jain_flows", worse="less", least=0.01),
+    Watched(column="completion_mean_s", worse="more", least=1e-3),
+)
+"""Few, because each further metric makes every other harder to tell apart."""
+
+COLUMNS = (
+    "condition", "metric", "n_base", "n_run", "mean_base", "mean_run", "change", "change_low", "change_high",
+    "p_holm", "verdict",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Change:
+    """A difference of means with its standard error and degrees of freedom."""
+
+    value: float
+    error: float
+    freedom: float
+
+    def scaled(self, factor: float) -> _Change:
+        return _Change(value=self.value * factor, error=self.error * abs(factor), freedom=self.freedom)
+
+    @property
+    def p(self) -> float:
+        """Two-sided; 0 or 1 where no run varies."""
+        if self.error == 0:
+            return float(self.value == 0)
+        return float(2 * student.sf(abs(self.value) / self.error, self.freedom))
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        if self.error == 0:
+            return self.value, self.value
+        half = float(student.ppf((1 + confidence) / 2, self.freedom)) * self.error
+        return self.value - half, self.value + half
+
+
+def find(
+    base: RunSet,
+    run: RunSet,
+    *,
+    watched: Sequence[Watched] = WATCHED,
+    budget: float = BUDGET,
+    tolerance: float = TOLERANCE,
+) -> pd.DataFrame:
+    """Compare ``run`` with ``base``, condition by condition and over all of them.
+
+    Returns
+    -------
+    DataFrame
+        A row per metric over all conditions (``condition`` is "all conditions"), then one per condition and
+        metric where both sides have five runs or more. ``n_base`` and ``n_run`` count certified runs (of the
+        smallest condition, in the first rows); ``mean_*`` have the metric's unit; ``change`` is the relative
+        change of the mean from base to run, with its 95 % interval, absent where the base has 0. ``verdict``
+        says ``worse``, ``better``, ``no change shown``, or ``missing``: a condition of the base of which the
+        run has too few certified runs to be judged.
+
+    Raises
+    ------
+    AnalysisError
+        Both sides have too few certified runs of the same conditions to judge anything.
+    """
+    before, after = _by_condition(base.certified), _by_condition(run.certified)
+    judged = [name for name in before if min(len(before[name]), len(after.get(name, ()))) >= 2]
+    each = [row for name in judged for row in _of_condition(name, before[name], after[name], watched)]
+    alone = [row for row in each if min(row.n) >= FEWEST_ALONE]
+    rows = [*_judged([*_everywhere(each)], budget / 2, tolerance), *_judged(alone, budget / 2, tolerance)]
+    if not rows:
+        message = (
+            "nothing can be judged: that takes two conditions of two certified runs on each side, or one of "
+            f"{FEWEST_ALONE}; run the same experiment with --repeat {FEWEST_ALONE}"
+        )
+        raise AnalysisError(message)
+    missing = [
+        {
+            "condition": name,
+            "n_base": len(before[name]),
+            "n_run": len(after.get(name, ())),
+            "verdict": "missing",
+        }
+        for name in before
+        if name not in judged and len(before[name]) >= 2
+    ]
+    return pd.DataFrame([*rows, *missing], columns=list(COLUMNS))
+
+
+def alarms(found: pd.DataFrame) -> pd.DataFrame:
+    """The rows that should stop a change."""
+    return found[found["verdict"].isin(["worse", "missing"])]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Row:
+    """A metric at a condition, or over all of them."""
+
+    condition: str
+    metric: Watched
+    n: tuple[int, int]
+    """Of the base and of the run."""
+    means: tuple[float, float]
+    difference: _Change
+    """In the metric's unit; relative in a row over all conditions."""
+    relative: _Change | None
+    """None where the base has 0."""
+
+
+def _by_condition(runs: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    return {str(name): rows for name, rows in runs.groupby("condition", sort=False)}
+
+
+def _of_condition(
+    condition: str, before: pd.DataFrame, after: pd.DataFrame, watched: Sequence[Watched]
+) -> Iterator[_Row]:
+    """Compare what both sides have of a condition's metrics."""
+    for metric in watched:
+        base, run = (_values(side, metric.column) for side in (before, after))
+        if min(base.size, run.size) < 2:
+            continue
+        difference = _difference(base, run)
+        means = float(base.mean()), float(run.mean())
+        yield _Row(
+            condition=condition,
+            metric=metric,
+            n=(base.size, run.size),
+            means=means,
+            difference=difference,
+            relative=difference.scaled(1 / means[0]) if means[0] > 0 else None,
+        )
+
+
+def _values(runs: pd.DataFrame, column: str) -> Array:
+    if column not in runs:
+        return np.empty(0)
+    return np.asarray(runs[column].dropna().to_numpy(dtype=np.float64), dtype=np.float64)
+
+
+def _difference(base: Array, run: Array) -> _Change:
+    """Mean of run minus mean of base, by Welch; runs that agree to the last digits do not vary."""
+    squares = [
+        0.0 if stats.is_constant(side) else float(side.var(ddof=1)) / side.size for side in (base, run)
+    ]
+    same = stats.is_constant(np.concatenate((base, run)))
+    value = 0.0 if same else float(run.mean() - base.mean())
+    return _sum_of_errors(value, squares, (base.size - 1, run.size - 1))
+
+
+def _sum_of_errors(value: float, squares: Sequence[float], freedoms: Sequence[float]) -> _Change:
+    """A value whose squared error is a sum (Welch and Satterthwaite)."""
+    below = sum(square**2 / freedom for square, freedom in zip(squares, freedoms, strict=True) if square)
+    freedom = sum(squares) ** 2 / below if below > 0 else math.inf
+    return _Change(value=value, error=math.sqrt(sum(squares)), freedom=freedom)
+
+
+def _everywhere(each: Sequence[_Row]) -> Iterator[_Row]:
+    """Each metric's relative change, the mean over the conditions that have one."""
+    for metric in dict.fromkeys(row.metric for row in each):
+        rows = [row for row in each if row.metric == metric and row.relative is not None]
+        changes = [row.relative for row in rows if row.relative is not None]
+        if len(changes) < 2:
+            continue
+        mean = _sum_of_errors(
+            float(np.mean([change.value for change in changes])),
+            [(change.error / len(changes)) ** 2 for change in changes],
+            [change.freedom for change in changes],
+        )
+        yield _Row(
+            condition=EVERYWHERE,
+            metric=metric,
+            n=(min(row.n[0] for row in rows), min(row.n[1] for row in rows)),
+            means=(
+                float(np.mean([row.means[0] for row in rows])),
+                float(np.mean([row.means[1] for row in rows])),
+            ),
+            difference=mean,
+            relative=mean,
+        )
+
+
+def _judged(rows: Sequence[_Row], budget: float, tolerance: float) -> Iterator[dict[str, object]]:
+    """Adjust the p values of a level for one another, and say what of it is a change."""
+    adjusted = stats.holm([row.difference.p for row in rows])
+    for row, p in zip(rows, adjusted, strict=True):
+        low, high = row.relative.interval(stats.CONFIDENCE) if row.relative else (None, None)
+        yield {
+            "condition": row.condition,
+            "metric": row.metric.column,
+            "n_base": row.n[0],
+            "n_run": row.n[1],
+            "mean_base": row.means[0],
+            "mean_run": row.means[1],
+            "change": row.relative.value if row.relative else None,
+            "change_low": low,
+            "change_high": high,
+            "p_holm": float(p),
+            "verdict": _verdict(row, tolerance) if p <= budget else "no change shown",
+        }
+
+
+def _verdict(row: _Row, tolerance: float) -> Verdict:
+    """Which way a mean moved, if it moved by more than anybody minds."""
+    if abs(row.means[1] - row.means[0]) < row.metric.least:
+        return "no change shown"
+    if row.relative is not None and abs(row.relative.value) < tolerance:
+        return "no change shown"
+    return "worse" if (row.difference.value < 0) == (row.metric.worse == "less") else "better"

@@ -1,0 +1,218 @@
+"""What moves the results of our BBRv2 that differ from published ones: a table, variant by variant.
+
+Usage: python -m benchmarks.sensitivity [--out DIR] [--repeat N] [--jobs N] [VARIANT …]
+
+Each variant adds one thing that a real host, card or path has and our exact path has not
+(benchmarks/variants.py has the edits). Each column is a quantity that a claim or a check of fidelity asks
+for, with the band it should be in. A run folder per variant and column; what is there is not run again.
+Prints Markdown: the mean of the runs with its 95 % interval, bold where it differs from the first row's by
+more than chance (Welch's t, 99 %: of the two hundred numbers two may be bold for nothing).
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+HOME = Path(__file__).parent.parent
+sys.path[:0] = [str(HOME), str(HOME / "analysis")]
+
+from benchmarks.variants import edit_of, edited
+from fabbbr import run
+from fabbbr_analysis import stats
+from fabbbr_analysis.metrics import jain
+from fabbbr_analysis.runset import RunSet
+from fabbbr_analysis.stats import Interval
+
+Value = Callable[[RunSet], "pd.Series[float]"]
+"""A value per repetition, of a run."""
+
+_CELLS = Path(__file__).parent / "sensitivity_cells"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """One thing that is different."""
+
+    name: str
+    edits: tuple[str, ...] = ()
+    overrides: tuple[str, ...] = ()
+
+    @property
+    def changes_loss(self) -> bool:
+        """Whether it is about random loss, and nothing without."""
+        return self.edits == ("loss-both",) or any(".loss." in word for word in self.overrides)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """A quantity and the cells that it needs."""
+
+    name: str
+    band: str
+    cells: str
+    value: Value
+    loses: bool = False
+    """Whether these cells have random loss."""
+
+
+VARIANTS = (
+    Variant(name="none"),
+    Variant(name="ACKs every 1 ms", overrides=("path.ack_aggregation=1 ms",)),
+    Variant(name="ACKs every 5 ms", overrides=("path.ack_aggregation=5 ms",)),
+    Variant(name="ACKs after 0.2 to 5 ms", overrides=("path.ack_aggregation={least: 0.2 ms, most: 5 ms}",)),
+    Variant(name="super-packets and GRO", overrides=("path.offloads=true",)),
+    Variant(name="super-packets of at least 8", edits=("tso=8",), overrides=("path.offloads=true",)),
+    Variant(name="netem before the queue", overrides=("path.loss.position=before_bottleneck",)),
+    Variant(name="loss both ways", edits=("loss-both",)),
+    Variant(name="all delay on the way back", edits=("way-back",)),
+    Variant(name="fq at the hosts", edits=("fq",)),
+    Variant(name="fq, timers 1 ms late", edits=("timer=1ms",)),
+    Variant(name="fq, timers 4 ms late (250 Hz)", edits=("timer=4ms",)),
+    Variant(name="HTB instead of TBF", edits=("htb",)),
+    Variant(name="window grown by autotuning", edits=("window=67108864",)),
+)
+
+
+def of_cca(column: str, cca: str) -> Value:
+    """A metric of one congestion control's cells."""
+    return lambda found: found.runs[found.runs["axis_cca"] == cca].set_index("repetition")[column]
+
+
+def at_loss(cca: str, loss: str) -> Value:
+    """Goodput over what fits."""
+
+    def value(found: RunSet) -> pd.Series[float]:
+        runs = found.runs
+        here = runs[(runs["axis_cca"] == cca) & (runs["axis_loss"] == loss)]
+        return here.set_index("repetition")["utilisation"]
+
+    return value
+
+
+def fairness(found: RunSet) -> pd.Series[float]:
+    """Jain's index of the flows after the warm-up."""
+    steady = found.flows.groupby("cell_id")["goodput_steady_bps"].agg(jain)
+    return found.runs.set_index("cell_id").join(steady.rename("fairness")).set_index("repetition")["fairness"]
+
+
+def retransmissions_saved(found: RunSet) -> pd.Series[float]:
+    """BBRv1's retransmissions over BBRv2's."""
+    return of_cca("retransmits", "bbr1")(found) / of_cca("retransmits", "bbr2")(found)
+
+
+def stretch(found: RunSet) -> pd.Series[float]:
+    """Mean RTT of the flow over its propagation delay, as iperf3 says it."""
+    flows = found.flows.set_index("cell_id")
+    ratio = (flows["rtt_mean_s"] / flows["rtt_propagation_s"]).rename("stretch")
+    return found.runs.set_index("cell_id").join(ratio).set_index("repetition")["stretch"]
+
+
+def fairer(found: RunSet) -> pd.Series[float]:
+    """Jain's index of BBRv2 minus that of BBRv1."""
+    return of_cca("jain_flows", "bbr2")(found) - of_cca("jain_flows", "bbr1")(found)
+
+
+COLUMNS = (
+    Column(name="K3.2: Jain, 61 and 113 ms, 0.5 BDP", band="≥ 0.85", cells="pair", value=fairness),
+    Column(
+        name="K6.1: queue of v2 / BDP",
+        band="0.75 to 1.35",
+        cells="queue",
+        value=of_cca("queue_median_bdp", "bbr2"),
+    ),
+    Column(
+        name="K6.3: queue of v1 / BDP",
+        band="1.0 to 1.7",
+        cells="queue",
+        value=of_cca("queue_median_bdp", "bbr1"),
+    ),
+    *(
+        Column(name=f"{cca} at {loss} loss", band="", cells="loss", value=at_loss(cca, loss), loses=True)
+        for cca in ("bbr2", "bbr3")
+        for loss in ("0.01 %", "0.5 %", "1 %", "2 %")
+    ),
+    Column(
+        name="E: v1 / v2 retransmissions, 0.4 BDP", band="≥ 5", cells="shallow", value=retransmissions_saved
+    ),
+    Column(name="F: mean RTT / propagation, 10 ms", band="≤ 1.25", cells="short", value=stretch),
+    Column(name="H: Jain v2 − v1, 10 and 100 ms", band="> 0", cells="apart", value=fairer),
+    Column(name="I: Jain of ten", band="≥ 0.9", cells="ten", value=fairness),
+)
+
+
+def measured(variant: Variant, column: Column, asked: argparse.Namespace) -> pd.Series[float] | None:
+    """The column's value of each repetition; None where the variant changes nothing in these cells."""
+    if variant.changes_loss and not column.loses:
+        return None
+    folder = asked.out / re.sub(r"[^a-z0-9]+", "-", variant.name.lower()).strip("-") / column.cells
+    with edited([edit_of(word) for word in variant.edits]):
+        found = run(
+            str(_CELLS / f"{column.cells}.yaml"),
+            overrides=variant.overrides,
+            repeat=asked.repeat,
+            jobs=asked.jobs,
+            out=folder,
+        )
+    return column.value(found).astype(float).dropna()
+
+
+Measured = dict[str, "pd.Series[float]"]
+"""Name of a column → its value of each repetition."""
+
+
+def row(variant: Variant, first: Measured, asked: argparse.Namespace) -> Measured:
+    """Measure a variant; print its line beside the first one's."""
+    found: Measured = {}
+    words = [variant.name]
+    for column in COLUMNS:
+        values = measured(variant, column, asked)
+        if values is None or values.empty:
+            words.append("–")
+            continue
+        found[column.name] = values
+        said = in_words(stats.mean_interval(values.to_numpy()))
+        words.append(f"**{said}**" if differ(values, first.get(column.name)) else said)
+    print(f"| {' | '.join(words)} |", flush=True)
+    return found
+
+
+def in_words(interval: Interval) -> str:
+    """A mean and its interval, where the runs give one."""
+    if interval.low is None or interval.high is None:
+        return f"{interval.value:.3g}"
+    return f"{interval.value:.3g} [{interval.low:.3g}, {interval.high:.3g}]"
+
+
+def differ(values: pd.Series[float], first: pd.Series[float] | None) -> bool:
+    """Whether the interval of the difference of means leaves zero out."""
+    if first is None:
+        return False
+    difference = stats.difference_of_means(values.to_numpy(), first.to_numpy(), confidence=0.99)
+    return difference.low is not None and difference.high is not None and difference.low * difference.high > 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("variants", nargs="*", metavar="VARIANT", help="part of a name; default: all")
+    parser.add_argument("--out", type=Path, default=Path("runs/sensitivity"))
+    parser.add_argument("--repeat", type=int)
+    parser.add_argument("--jobs", type=int)
+    asked = parser.parse_args()
+    chosen = [v for v in VARIANTS[1:] if not asked.variants or any(w in v.name for w in asked.variants)]
+    print(f"| | {' | '.join(column.name for column in COLUMNS)} |")
+    print("|---" * (len(COLUMNS) + 1) + "|")
+    print(f"| published, or the band | {' | '.join(column.band for column in COLUMNS)} |", flush=True)
+    first = row(VARIANTS[0], {}, asked)
+    for variant in chosen:
+        row(variant, first, asked)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What ``import fabbbr as fb`` offers at a prompt, in a script and in a notebook: see :mod:`fabbbr`."""

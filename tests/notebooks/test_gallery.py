@@ -1,0 +1,126 @@
+"""The five questions of docs/gallery.md: what the page says is run as it stands, and answers what it says.
+
+Directions are checked beyond the intervals, and numbers against what physics allows; none is a copied output.
+"""
+
+import ast
+import re
+from pathlib import Path
+
+import plotly.graph_objects as go
+import pytest
+
+from fabbbr.backends.guest.image.found import found_image
+from fabbbr.units import goodput_ceiling
+
+PAGE = Path(__file__).parents[2] / "docs" / "gallery.md"
+_BLOCK = re.compile(r"^```(yaml|python figure|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+QUESTIONS = {
+    re.search(r"^id: (\w+)$", text, re.MULTILINE)[1]: _BLOCK.findall(text)
+    for text in re.split(r"^## ", PAGE.read_text(), flags=re.MULTILINE)[1:]
+    if _BLOCK.search(text)
+}
+RATE_BPS = 20e6
+RTT_S = 0.04
+
+
+def last_value(code, names):
+    """Run the code as a notebook does: what its last line, an expression, comes to."""
+    tree = ast.parse(code)
+    last = tree.body.pop()
+    exec(compile(tree, PAGE.name, "exec"), names)  # noqa: S102 - our own page
+    assert isinstance(last, ast.Expr)
+    return eval(compile(ast.Expression(last.value), PAGE.name, "eval"), names)  # noqa: S307
+
+
+@pytest.fixture
+def answered(tmp_path, monkeypatch):
+    """A question's run and answer, run in an empty folder."""
+    if found_image() is None:
+        pytest.skip("there is no guest image: fabbbr guest build")
+    monkeypatch.chdir(tmp_path)
+
+    def answer(name):
+        (_, experiment), (_, asks), (_, draws) = QUESTIONS[name]
+        (tmp_path / f"{name}.yaml").write_text(experiment)
+        names = {}
+        table = last_value(asks, names)
+        assert isinstance(last_value(draws, names), go.Figure)
+        run = names["run"]
+        assert list(run.runs["status"]) == ["certified"] * len(run.manifest.cells)
+        assert (run.runs["goodput_bps"] <= RATE_BPS * goodput_ceiling(1500)).all()
+        return run, table
+
+    return answer
+
+
+def intervals(table):
+    """Congestion control → the ends of its interval."""
+    return {row.axis_cca: (row.low, row.high) for row in table.itertuples()}
+
+
+def test_every_question_has_a_file_an_answer_and_a_figure():
+    assert list(QUESTIONS) == ["shallow", "falling", "short", "near_far", "queues"]
+    assert {tuple(kind for kind, _ in blocks) for blocks in QUESTIONS.values()} == {
+        ("yaml", "python", "python figure")
+    }
+    for picture in re.findall(r"!\[.*?\]\((.*?)\)", PAGE.read_text()):
+        assert (PAGE.parent / picture).is_file()
+
+
+@pytest.mark.guest
+@pytest.mark.xdist_group("guest-1")
+def test_bbr1_starves_cubic_in_a_shallow_buffer_and_bbr3_does_not(answered):
+    run, table = answered("shallow")
+    share = intervals(table)
+    assert share["bbr1"][1] < share["bbr3"][0]
+    assert share["bbr1"][1] < 0.5
+    # BBRv1 pays no attention to loss, which a buffer of half a BDP makes.
+    lost = run.certified.groupby("axis_cca")["retransmit_ratio"]
+    assert lost.min()["bbr1"] > lost.max()["bbr3"] > 0
+
+
+@pytest.mark.guest
+@pytest.mark.xdist_group("guest-1")
+def test_after_a_fall_of_the_rate_cubic_keeps_its_queue_and_bbr_drains_it(answered):
+    run, table = answered("falling")
+    slow_s = intervals(table)
+    assert max(slow_s["bbr1"][1], slow_s["bbr3"][1]) < slow_s["cubic"][0]
+    # A full buffer at the new rate is 2 BDP of the old one: 320 ms, which tail drop lets CUBIC fill.
+    typical_s = run.certified.groupby("axis_cca")["rtt_median_s"].median()
+    drained_s = RTT_S + 2 * RTT_S * RATE_BPS / 5e6
+    assert RTT_S <= typical_s.min() < typical_s["cubic"] <= drained_s * 1.01
+
+
+@pytest.mark.guest
+@pytest.mark.xdist_group("guest-1")
+def test_short_flows_suffer_from_the_queue_that_the_long_one_keeps(answered):
+    run, comparison = answered("short")
+    completion = comparison.table[comparison.table["metric"] == "completion_mean_s"].set_index("a")
+    assert set(completion.index) == {"bbr1", "bbr3"}
+    assert (completion["ratio_high"] < 1).all()
+    assert (completion["verdict"] == "different").all()
+    # 70 segments are three windows of 10, 20 and 40: the last byte is there three and a half round trips
+    # after the first SYN, at the earliest.
+    assert run.certified["completion_mean_s"].min() > 3.5 * RTT_S
+
+
+@pytest.mark.guest
+@pytest.mark.xdist_group("guest-1")
+def test_bbr_favours_long_round_trips_and_cubic_short_ones(answered):
+    _, table = answered("near_far")
+    share = intervals(table)
+    assert share["cubic"][1] < 0.5 < min(share["bbr1"][0], share["bbr3"][0])
+
+
+@pytest.mark.guest
+@pytest.mark.xdist_group("guest-1")
+def test_queues_that_keep_flows_apart_make_shares_equal_but_not_losses(answered):
+    run, comparison = answered("queues")
+    shares = run.summary(["bbr_share"]).set_index(["axis_aqm", "axis_cca"])
+    assert shares.loc[("taildrop", "bbr1"), "low"] > 0.6
+    for aqm in ("fq_codel", "cake"):
+        assert shares.loc[aqm, "low"].min() > 0.4
+        assert shares.loc[aqm, "high"].max() < 0.6
+    lost = comparison.table[comparison.table["metric"] == "retransmit_ratio"].set_index("condition")
+    assert (lost["ratio_low"] > 1).all()

@@ -1,0 +1,222 @@
+"""Who wins, by how much, how sure: records and sentences from tables whose answer is plain."""
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabbbr_analysis.answers import answer
+from fabbbr_analysis.runset import RunSet
+from fabbbr_analysis.tables.columns import GROUPS
+
+RUNS = {"experiment": "e", "status": "certified", "clock": "virtual", "ecn": False}
+TELLING = ("throughput_bps", "link_rate_bps", "retransmits", "rtt_median_s", "rtt_p95_s", "queue_p95_bytes")
+
+
+def said(text):
+    return text.replace("\u00a0", " ")
+
+
+class Told:
+    """A run set that is made condition by condition."""
+
+    def __init__(self, **axes):
+        self.runs, self.groups = [], []
+
+    def condition(
+        self, name, *groups, ccas="a,b", repeat=3, equal=False, phase="steady state", axes=None, **run
+    ):
+        """``groups``: mappings with ``group`` and, for each column, a value per run or one for all."""
+        for number in range(repeat):
+            cell = f"{name},r{number + 1}"
+            noise = 0 if equal else number
+            telling = dict.fromkeys(TELLING, 1.0 + noise)
+            self.runs.append(
+                RUNS
+                | {"cell_id": cell, "condition": name, "ccas": ccas, "goodput_bps": 1e6 + noise, **telling}
+                | {f"axis_{key}": text for key, text in (axes or {}).items()}
+                | run
+            )
+            for group in groups:
+                self._add(cell, number, group, phase)
+        return self
+
+    def _add(self, cell, number, group, phase):
+        values = {key: each[number] if isinstance(each, list) else each for key, each in group.items()}
+        sized = values.get("sized", False)
+        row = dict.fromkeys(GROUPS.names) | {
+            "cell_id": cell, "phase": 0 if sized else 2, "phase_name": "whole run" if sized else phase,
+            "begins_with": "warm-up", "cca": values["group"], "n_flows": 1, "sized": False,
+        }  # fmt: skip
+        self.groups.append(row | values)
+
+    def answer(self):
+        runs = pd.DataFrame(self.runs)
+        frames = {"runs": runs, "cells": runs, "groups": pd.DataFrame(self.groups)}
+        return answer(RunSet.from_frames(frames, experiment="e"))
+
+
+def group(name, goodput, **more):
+    return {"group": name, "goodput_per_flow_bps": goodput, "goodput_bps": goodput, **more}
+
+
+def test_of_two_groups_in_a_cell_the_headline_says_who_wins_by_how_much_and_how_sure():
+    cubic = group("cubic", [0.8e6, 0.9e6, 0.7e6], share=[0.03, 0.04, 0.035], fair_share=0.5, n_flows=2)
+    bbr = group("bbr3", [22.6e6, 22.5e6, 22.7e6], share=[0.97, 0.96, 0.965], fair_share=0.5, n_flows=2)
+    found = Told().condition("x", cubic, bbr).answer()
+    first, second = map(said, found.headline)
+    assert first.startswith(
+        "bbr3 wins: 22.60 [22.35, 22.85] Mbit/s a flow, cubic 0.80 [0.55, 1.05] Mbit/s a flow"
+    )
+    assert "28 times as much, difference 21.80 [21.30, 22.30] Mbit/s (paired, 3 runs)." in first
+    assert second.startswith("cubic starves: 3.5 [")
+    assert second.endswith("of the goodput, with 50 % of the flows.")
+    assert [found.leads[index].verdict for index in range(2)] == ["behind", "ahead"]
+
+
+def test_the_difference_is_paired_by_run():
+    """What the two have differs from run to run, and their difference hardly does."""
+    one, two = [10e6, 20e6, 30e6], [9e6, 19.1e6, 28.9e6]
+    found = Told().condition("x", group("a", one), group("b", two)).answer()
+    lead = found.leads[0]
+    assert lead.paired
+    assert lead.verdict == "ahead"
+    assert lead.difference.value == pytest.approx(1e6)
+    assert lead.difference.high - lead.difference.low < 0.6e6
+
+
+def test_a_difference_whose_interval_holds_zero_has_no_winner():
+    found = Told().condition("x", group("a", [10e6, 12e6, 8e6]), group("b", [11e6, 8e6, 10e6])).answer()
+    assert said(found.headline[0]).startswith("Nobody wins clearly: a 10")
+    assert {lead.verdict for lead in found.leads.values()} == {"unclear"}
+
+
+def test_many_contests_are_counted_and_the_widest_is_told():
+    told = Told()
+    for number, (one, two) in enumerate([(10, 5), (10, 4), (10, 1), (5, 10)]):
+        pair = (group(name, [each * 1e6 + n for n in range(3)]) for name, each in (("a", one), ("b", two)))
+        told.condition(f"n={number}", *pair, axes={"n": str(number)})
+    tally, widest = map(said, told.answer().headline)
+    assert tally == "Of 4 comparisons, a is ahead in 3 and b is ahead in 1."
+    assert widest.startswith("At a N of 2, a wins: 10.0")
+
+
+def test_transfers_have_median_95th_percentile_and_times_the_ideal():
+    def short(seconds):
+        times = [seconds, seconds * 1.1, seconds * 0.9]
+        return group(
+            "short",
+            5e6,
+            sized=True,
+            cca="cubic",
+            n_flows=10,
+            completion_median_s=times,
+            completion_p95_s=[2 * each for each in times],
+            slowdown_median=[4 * each for each in times],
+        )
+
+    told = Told()
+    for cca, seconds in (("bbr1", 2.0), ("cubic", 0.5)):
+        told.condition(
+            f"cca={cca}",
+            short(seconds),
+            group("long", [4e7, 4.1e7, 4.2e7], cca=cca),
+            ccas=",".join(sorted({cca, "cubic"})),
+            axes={"cca": cca},
+        )
+    found = told.answer()
+    sentences = [said(each) for each in found.headline]
+    assert sentences[0].startswith(
+        "With bbr1, 10 transfers of short (cubic) took 2.00 [1.50, 2.50] s in the median, 8.0"
+    )
+    assert any(each.startswith("Transfers are faster beside cubic (0.50 [") for each in sentences)
+    assert {measure.column for measure in found.measures} >= {
+        "completion_median_s",
+        "completion_p95_s",
+        "slowdown_median",
+    }
+    (lead,) = [
+        found.leads[index] for index, row in enumerate(found.rows) if row.sized and row.variant == "cubic"
+    ]
+    assert (lead.verdict, lead.paired, lead.over.variant) == ("ahead", False, "bbr1")
+
+
+def test_a_time_that_one_run_lacks_is_absent_and_no_mean_over_the_others():
+    short = group("short", 5e6, sized=True, completion_median_s=[1.0, None, 1.0], completion_p95_s=1.0)
+    (row,) = Told().condition("x", short).answer().rows
+    assert "completion_median_s" not in row.values
+    assert "completion_p95_s" in row.values
+
+
+def test_a_step_says_what_each_congestion_control_made_of_it():
+    told = Told()
+    for cca, filled in (("bbr1", [0.6, 0.7, 0.5]), ("cubic", [0.0, 0.0, None])):
+        one = group(
+            cca,
+            [9.4e6, 9.5e6, 9.3e6],
+            queue_delay_median_s=[0.014, 0.015, 0.013],
+            recovery_s=filled,
+            queue_settled_s=0.0,
+            begins_with="step",
+        )
+        told.condition(f"cca={cca}", one, ccas=cca, axes={"cca": cca}, phase="from 10 s: 10 Mbit/s")
+    text = said(told.answer().headline[0])
+    assert "phase “from 10 s: 10 Mbit/s”" in text
+    assert "bbr1 has 9.40 [9.15, 9.65] Mbit/s of goodput, 14.0 [11.5, 16.5] ms of queueing" in text
+    assert "the link filled again after 0.60 [0.35, 0.85] s and the queue settled at once" in text
+    assert "the link not filled again" in text
+
+
+def test_repetitions_that_are_the_same_in_all_are_one_run_without_an_interval():
+    told = Told().condition("x", group("a", 10e6), group("b", 5e6), equal=True).answer()
+    assert all(
+        row.values["goodput_bps"].n == 1 and row.values["goodput_bps"].low is None for row in told.rows
+    )
+    assert said(told.headline[0]).startswith("a is ahead: 10.0 Mbit/s, b 5.00 Mbit/s")
+    assert "one run, so no interval" in told.headline[0]
+    assert any("same in every number" in each for each in told.warnings)
+
+
+@pytest.mark.parametrize(
+    ("cca", "implementation", "ecn", "warned"),
+    [
+        ("bbr3", "fabbbr", True, True),
+        ("bbr1", None, True, True),
+        ("bbr2", "google", True, False),
+        ("cubic", None, True, False),
+        ("bbr3", "fabbbr", False, False),
+    ],
+)
+def test_a_bbr_that_does_not_answer_marks_is_warned_of(cca, implementation, ecn, warned):
+    marked = group(cca, [10e6, 11e6, 12e6], implementation=implementation, queue_marks=70_000)
+    other = group("reno", [1e6, 1.1e6, 1.2e6])
+    told = Told().condition("x", marked, other, ecn=ecn)
+    told.groups += [each | {"phase": 0, "phase_name": "whole run"} for each in told.groups]
+    found = [each for each in told.answer().warnings if "ECN is on" in each]
+    assert bool(found) is warned
+    if warned:
+        assert "70\u202f000 packets a run were marked. Marks slowed reno alone." in found[0]
+
+
+shares = st.lists(st.floats(0, 1), min_size=2, max_size=6)
+counts = st.lists(st.integers(0, 10**6), min_size=6, max_size=6)
+
+
+@given(shares, counts)
+def test_intervals_of_shares_and_counts_stay_within_what_these_can_be(share, marks):
+    runs = len(share)
+    one = group("a", 1e6, share=share, queue_marks=[float(each) for each in marks[:runs]])
+    two = group("b", 1e6, share=[1 - each for each in share])
+    for row in Told().condition("x", one, two, repeat=runs).answer().rows:
+        found = row.values["share"]
+        assert 0 <= found.low <= found.value + 1e-12
+        assert found.value - 1e-12 <= found.high <= 1
+    marked = Told().condition("x", one, two, repeat=runs).answer().rows[0].values["queue_marks"]
+    assert 0 <= marked.low <= marked.value + 1e-6
+
+
+def test_cells_that_are_not_certified_are_counted_and_never_averaged():
+    told = Told().condition("x", group("a", [1e6, 2e6, 99e6]), group("b", [3e6, 4e6, 99e6]))
+    told.runs[2]["status"] = "uncertified"
+    first = told.answer().rows[0]
+    assert (first.values["goodput_bps"].value, first.values["goodput_bps"].n, first.excluded) == (1.5e6, 2, 1)

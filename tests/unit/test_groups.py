@@ -1,0 +1,301 @@
+"""What each group got in each phase, on small cells whose answers are plain."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabbbr import model
+from fabbbr.physics import RateOverTime, crossed
+from fabbbr.units import Duration, Rate, Size
+from fabbbr_analysis.arrivals import union_s
+from fabbbr_analysis.groups import of_groups
+from fabbbr_analysis.phases import phases_of
+
+NAN = float("nan")
+CEILING = 1448 / 1514
+
+
+@dataclasses.dataclass(frozen=True)
+class Tables:
+    flows: pd.DataFrame
+    intervals: pd.DataFrame
+    sockets: pd.DataFrame
+    queues: pd.DataFrame
+
+
+def flow(index, group="a", start="0 s", duration="20 s", size=None, sender="h1"):
+    return model.Flow(
+        index=index, group=group, cca="cubic", sender=sender, receiver="r1", start=Duration.parse(start),
+        duration=None if size else Duration.parse(duration), size=Size.parse(size) if size else None,
+        rtt=Duration.parse("40 ms"),
+    )  # fmt: skip
+
+
+def step(at, rate):
+    return model.Step(at=Duration.parse(at), link="trunk", rate=Rate.parse(rate))
+
+
+def cell(*flows, steps=(), warm_up="4 s", rate="8 Mbit/s"):
+    return model.Cell(
+        id="c", experiment="e", condition="c", axes={}, repetition=1, seed=1,
+        hosts=(model.Host(name="h1"), model.Host(name="r1")),
+        switches=(model.Switch(name="s1"),),
+        links=(
+            model.CellLink(name="access", a="h1", b="s1"),
+            model.CellLink(
+                name="trunk", a="s1", b="r1", delay=Duration.parse("20 ms"),
+                bottleneck=model.Bottleneck(
+                    rate=Rate.parse(rate), buffer_bytes=80_000, buffer_asked="2 BDP", bdp_bytes=40_000
+                ),
+            ),
+        ),
+        flows=flows, steps=tuple(steps), sample_period=Duration.parse("100 ms"),
+        warm_up=Duration.parse(warm_up),
+    )  # fmt: skip
+
+
+def came(of_cell, bytes_by):
+    """Tables in which flow i has ``bytes_by[i](t)`` at t [s], seen every 100 ms; zero at its start."""
+    flows, sockets = [], []
+    for each in of_cell.flows:
+        start = each.start.seconds
+        lasts = each.duration.seconds if each.duration else bytes_by[each.index][1]
+        curve = bytes_by[each.index] if each.duration else bytes_by[each.index][0]
+        total = float(curve(lasts))
+        flows.append(
+            {
+                "flow": each.index, "group": each.group, "cca": each.cca, "start_s": start,
+                "receiver_zero_s": start, "received_bytes": total, "receiver_s": lasts, "retransmits": 0.0,
+                "completion_s": lasts if each.size else NAN,
+            }
+        )  # fmt: skip
+        for t in np.arange(0.1, lasts, 0.1):
+            common = {"flow": each.index, "t_s": start + t, "mss_bytes": 1448.0}
+            ends = {"local_port": 5201, "peer_port": 32768 + each.index}
+            sockets.append(common | ends | {"side": "receiver", "bytes_received": float(curve(t))})
+            ends = {"local_port": 32768 + each.index, "peer_port": 5201}
+            sent = {"bytes_sent": float(curve(t)), "rtt_s": 0.050 + 0.01 * each.index}
+            sockets.append(common | ends | {"side": "sender", **sent})
+    columns = ["flow", "side", "t_s", "local_port", "peer_port", "rtt_s", "mss_bytes", "bytes_sent",
+               "bytes_received", "retrans_segments", "delivered_ce_segments"]  # fmt: skip
+    intervals = pd.DataFrame(columns=["flow", "stream", "side", "start_s", "end_s", "bytes"])
+    queues = pd.DataFrame(
+        columns=["node", "interface", "handle", "t_s", "backlog_bytes", "drops", "ecn_marks", "role", "link"]
+    )
+    return Tables(pd.DataFrame(flows), intervals, pd.DataFrame(sockets, columns=columns), queues)
+
+
+def rows(of_cell, *bytes_by, queue=None):
+    tables = came(of_cell, bytes_by)
+    if queue is not None:
+        seen = [
+            {"node": "s1", "interface": "s1-eth2", "handle": "1:", "t_s": t, "role": "bottleneck",
+             "link": "trunk", **queue(t)}
+            for t in np.arange(0, 20, 0.1)
+        ]  # fmt: skip
+        tables = dataclasses.replace(tables, queues=pd.DataFrame(seen))
+    return pd.DataFrame(of_groups(tables, of_cell))
+
+
+def steadily(bps):
+    return lambda t: bps / 8 * t
+
+
+# Phases
+
+
+def names(of_cell, end_s=20.2):
+    return [phase.name for phase in phases_of(of_cell, end_s)]
+
+
+def test_without_steps_there_are_start_up_and_steady_state():
+    found = phases_of(cell(flow(0)), 20.2)
+    assert [(each.name, each.start_s, each.end_s) for each in found] == [
+        ("whole run", 0, 20.2), ("start-up", 0, 4), ("steady state", 4, 20),
+    ]  # fmt: skip
+
+
+def test_each_step_begins_a_phase_named_by_what_it_makes_of_the_link():
+    stepped = cell(flow(0), steps=[step("10 s", "2 Mbit/s"), step("15 s", "8 Mbit/s")])
+    assert names(stepped)[1:] == [
+        "start-up", "4 to 10 s: 8 Mbit/s", "10 to 15 s: 2 Mbit/s", "from 15 s: 8 Mbit/s",
+    ]  # fmt: skip
+
+
+def test_a_warm_up_that_reaches_to_the_first_step_leaves_half_of_the_time_before_it():
+    assert names(cell(flow(0), steps=[step("10 s", "2 Mbit/s")], warm_up="10 s"))[2].startswith("5 to 10 s")
+
+
+def test_a_group_that_comes_later_or_goes_earlier_begins_a_phase():
+    later = cell(flow(0), flow(1, "b", start="8 s", duration="6 s"))
+    assert names(later)[1:] == ["start-up", "4 to 8 s", "8 to 14 s", "from 14 s"]
+    # Flows that follow one another within a group make none.
+    staggered = cell(flow(0), *(flow(n, "b", start=f"{3 + n} s", size="1 MB") for n in range(1, 5)))
+    assert names(staggered) == ["whole run", "start-up", "steady state"]
+
+
+def test_a_trace_of_rates_is_no_list_of_phases():
+    many = [step(f"{n} s", f"{1 + n % 2} Mbit/s") for n in range(1, 100)]
+    assert names(cell(flow(0, duration="200 s"), steps=many), 200.0) == [
+        "whole run",
+        "start-up",
+        "steady state",
+    ]
+
+
+# Shares and goodput
+
+
+def test_each_group_has_its_own_goodput_and_share_in_each_phase():
+    found = rows(cell(flow(0), flow(1, "b"), flow(2, "b")), steadily(4e6), steadily(1e6), steadily(1e6))
+    steady = found[found["phase_name"] == "steady state"].set_index("group")
+    assert steady["goodput_bps"].to_dict() == pytest.approx({"a": 4e6, "b": 2e6})
+    assert steady["goodput_per_flow_bps"].to_dict() == pytest.approx({"a": 4e6, "b": 1e6})
+    assert steady["share"].to_dict() == pytest.approx({"a": 2 / 3, "b": 1 / 3})
+    assert steady["fair_share"].to_dict() == pytest.approx({"a": 1 / 3, "b": 2 / 3})
+    assert steady["rtt_median_s"].to_dict() == pytest.approx({"a": 0.050, "b": 0.065})
+    assert steady["queue_delay_median_s"]["a"] == pytest.approx(0.010)
+
+
+@given(st.lists(st.floats(1e3, 4e6), min_size=2, max_size=5), st.floats(0.5, 9.5))
+def test_what_came_in_the_phases_is_what_came_and_shares_add_up_to_one(rates, warm_up):
+    of_cell = cell(*(flow(n, f"g{n}") for n in range(len(rates))), warm_up=f"{warm_up:.3f} s")
+    found = rows(of_cell, *map(steadily, rates))
+    by_phase = found.groupby("phase")
+    assert by_phase["share"].sum().tolist() == pytest.approx([1.0] * 3)
+    whole, *parts = by_phase["received_bytes"].sum()
+    assert sum(parts) == pytest.approx(whole, abs=len(rates) * 2)
+    assert (found["goodput_bps"] <= max(rates) * 1.001).all()
+
+
+def test_a_group_of_flows_that_follow_one_another_is_no_faster_than_its_link():
+    """Ten transfers, each at 6 of 8 Mbit/s: summed they would be 60."""
+    short = [flow(n, "short", start=f"{n} s", size="600 kB") for n in range(1, 11)]
+    of_cell = cell(flow(0, "long"), *short)
+    found = rows(of_cell, steadily(1e6), *[(steadily(6e6), 0.8)] * 10)
+    (whole,) = found[(found["group"] == "short") & (found["phase"] == 0)].to_dict("records")
+    assert whole["goodput_bps"] == pytest.approx(6e6)
+    assert whole["active_s"] == pytest.approx(8.0)
+    assert whole["completed"] == 10
+    assert whole["completion_median_s"] == pytest.approx(0.8)
+    # 40 ms of round trip and 600 kB at the ceiling.
+    assert whole["slowdown_median"] == pytest.approx(0.8 / (0.040 + 4.8e6 / (8e6 * CEILING)))
+
+
+def test_a_transfer_that_did_not_complete_leaves_the_times_of_its_group_unknown():
+    of_cell = cell(flow(0, "short", size="600 kB"), flow(1, "short", size="600 kB"))
+    tables = came(of_cell, [(steadily(6e6), 0.8)] * 2)
+    tables.flows.loc[1, "completion_s"] = NAN
+    whole = of_groups(tables, of_cell)[0]
+    assert (whole["completed"], whole["completion_median_s"], whole["slowdown_p95"]) == (1, None, None)
+
+
+def test_a_flow_without_a_receiver_makes_its_group_and_every_share_unknown():
+    of_cell = cell(flow(0), flow(1, "b"))
+    tables = came(of_cell, [steadily(1e6)] * 2)
+    tables.flows.loc[1, "received_bytes"] = NAN
+    found = of_groups(
+        dataclasses.replace(tables, sockets=tables.sockets[tables.sockets["flow"] == 0]), of_cell
+    )
+    assert [row["goodput_bps"] is None for row in found if row["phase"] == 0] == [False, True]
+    assert all(row["share"] is None for row in found)
+
+
+# Steps
+
+
+def test_each_plateau_has_its_own_ceiling_goodput_and_queue():
+    stepped = cell(flow(0), steps=[step("10 s", "2 Mbit/s")])
+    found = rows(
+        stepped,
+        lambda t: CEILING * (min(t, 10.0) * 1e6 + max(t - 10.0, 0.0) * 0.25e6),
+        queue=lambda t: {"backlog_bytes": 1000 if t < 10 else 50_000, "drops": int(t > 12), "ecn_marks": NAN},
+    ).set_index("phase_name")
+    first, second = found.loc["4 to 10 s: 8 Mbit/s"], found.loc["from 10 s: 2 Mbit/s"]
+    assert (first["ceiling_bps"], second["ceiling_bps"]) == pytest.approx((8e6 * CEILING, 2e6 * CEILING))
+    assert (first["goodput_bps"], second["goodput_bps"]) == pytest.approx(
+        (8e6 * CEILING, 2e6 * CEILING), rel=2e-3
+    )
+    assert (first["queue_median_bytes"], second["queue_median_bytes"]) == (1000, 50_000)
+    assert (first["queue_drops"], second["queue_drops"]) == (0, 1)
+    assert found.loc["whole run", "ceiling_bps"] == pytest.approx(5e6 * CEILING)
+    assert found["queue_marks"].isna().all()
+
+
+def test_recovery_lasts_until_the_new_ceiling_is_filled_and_the_queue_is_what_it_stays():
+    stepped = cell(flow(0), steps=[step("10 s", "16 Mbit/s")])
+
+    def slow_to_rise(t):
+        """1 MB/s, and 2 MB/s from 3.05 s after the step on."""
+        return CEILING * (1e6 * t + 1e6 * max(t - 13.05, 0.0))
+
+    found = rows(
+        stepped,
+        slow_to_rise,
+        queue=lambda t: {"backlog_bytes": 60_000 if 10 <= t < 12 else 5_000, "drops": 0, "ecn_marks": NAN},
+    ).set_index("phase_name")
+    after = found.loc["from 10 s: 16 Mbit/s"]
+    # Windows begin every 0.1 s; to fill 90 % of one, 0.8 s of the full rate are needed.
+    assert after["recovery_s"] == pytest.approx(2.9)
+    assert 1.5 <= after["queue_settled_s"] <= 2.0
+    assert found.drop(index="from 10 s: 16 Mbit/s")["recovery_s"].isna().all()
+
+
+def test_a_ceiling_that_is_never_filled_again_has_no_recovery():
+    stepped = cell(flow(0), steps=[step("10 s", "16 Mbit/s")])
+    assert rows(stepped, steadily(6e6)).set_index("phase_name")["recovery_s"].isna().all()
+
+
+def test_convergence_counts_from_when_the_last_flow_came():
+    two = cell(flow(0), flow(1, "b", start="8 s", duration="12 s"), warm_up="2 s")
+    found = rows(two, steadily(1e6), lambda t: 125_000 * max(t - 3.0, 0.0)).set_index("phase_name")
+    assert found.loc["from 8 s", "convergence_s"].tolist() == [3.0, 3.0]
+    assert found.loc["2 to 8 s", "convergence_s"].isna().all()
+
+
+# Physics
+
+
+def test_a_flow_crosses_the_links_between_its_ends():
+    tree = [
+        model.CellLink(name=name, a=a, b=b)
+        for name, a, b in (
+            ("in", "h1", "s1"),
+            ("trunk", "s1", "s2"),
+            ("out", "s2", "r1"),
+            ("side", "h2", "s2"),
+        )
+    ]
+    assert crossed(tree, "h1", "r1") == {"in": True, "trunk": True, "out": True}
+    assert crossed(tree, "h2", "h1") == {"side": True, "trunk": False, "in": False}
+    assert crossed(tree, "h1", "elsewhere") == {}
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.1, 50), st.integers(1, 100)), max_size=6),
+    st.floats(0, 60),
+    st.floats(0, 60),
+)
+def test_what_a_stepped_link_serves_is_the_integral_of_its_rate(changes, one, other):
+    stepped = cell(flow(0), steps=[step(f"{at:.3f} s", f"{rate} Mbit/s") for at, rate in changes])
+    rate = RateOverTime(stepped.trunk, stepped.steps)
+    start, end = min(one, other), max(one, other)
+    grid = np.linspace(start, end, 2001)
+    middles = (grid[1:] + grid[:-1]) / 2
+    summed = sum(rate.at(t) for t in middles) * (end - start) / 2000
+    assert rate.bits(start, end) == pytest.approx(summed, rel=1e-2, abs=(end - start) / 2000 * 7e8)
+    assert rate.bits(start, end) <= rate.most(start, end) * (end - start) * (1 + 1e-9)
+
+
+@given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 10)), max_size=8))
+def test_a_union_is_no_longer_than_the_sum_of_its_spans_nor_than_from_first_to_last(spans):
+    placed = [(start, start + length) for start, length in spans]
+    covered = union_s(placed)
+    assert covered <= sum(length for _, length in spans) + 1e-6
+    if placed:
+        assert covered <= max(end for _, end in placed) - min(start for start, _ in placed) + 1e-6
+        assert covered >= max(end - start for start, end in placed) - 1e-6
