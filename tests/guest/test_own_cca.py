@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from guest.cells import experiment, run
 
+from fabbbr.backends.guest.module.tree import kernel_tree
 from fabbbr.errors import ModuleUnfitError
 from fabbbr.trust import Trust
 
@@ -86,6 +87,22 @@ def test_the_manifest_says_what_ran_of_which_sources(aimd):
 def test_the_sockets_carry_it(aimd):
     sockets = aimd.set.sockets(columns=["side", "cca"])
     assert set(sockets[sockets.side == "sender"].cca) == {"aimd"}
+
+
+def test_the_kernels_own_veno_out_of_its_tree_does_what_the_one_in_the_kernel_does(tmp_path, kernel):
+    source = kernel_tree(kernel, lambda *_: None) / "net" / "ipv4" / "tcp_veno.c"
+    (tmp_path / "tcp_mine.c").write_text(source.read_text().replace('"veno"', '"mine"'))
+    text = experiment(
+        "venos",
+        path="rate: 10 Mbit/s, rtt: 20 ms, buffer: 0.5 BDP",
+        flows="{cca: $cca, duration: 5 s}",
+        more="ccas: {mine: {module: ./tcp_mine.c}}\nvary: {cca: [veno, mine]}",
+    )
+    venos = run(tmp_path, text, **TRUSTED)
+    assert venos.wrong() == {}
+    runs = venos.set.runs.set_index("condition")
+    for column in ("goodput_bps", "retransmits"):
+        assert runs.loc["cca=mine", column] == runs.loc["cca=veno", column] > 0
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,8 @@ _KEPT = (
     "arch/x86/um", *(f"arch/um/{name}" for name in ("Makefile", "Makefile-skas", "Makefile-os-Linux")),
     *(f"arch/x86/{name}" for name in ("Makefile", "Makefile.um", "Makefile_32.cpu")),
 )  # fmt: skip
+_EXAMPLES = "net/ipv4/tcp_*.[ch]"
+"""The kernel's own congestion controls: no module needs them, but whoever writes one."""
 _LEFT_OUT = shutil.ignore_patterns("*.o", "*.a", "*.cmd", "Kconfig*", "dt-bindings", "dtc", "gdb", "kconfig")
 _OF_COMPILER = ("CONFIG_CC_", "CONFIG_GCC_", "CONFIG_AS_", "CONFIG_LD_", "CONFIG_CLANG_", "CONFIG_RUST")
 
@@ -90,6 +92,8 @@ def keep(
         staged = shelf / "tree"
         for name in _KEPT:
             _copy(source / name, staged / name)
+        for file in source.glob(_EXAMPLES):
+            _copy(file, staged / file.relative_to(source))
         versions = symbol_versions((Path(kernel.folder) / "linux").read_bytes())
         (staged / "Module.symvers").write_text(versions, encoding="ascii")
         described = {
