@@ -93,6 +93,8 @@ class Watch:
     """For which the virtual clock may stand once there is a heartbeat; where it can be read."""
     progress: Callable[[float], None]
     cancelled: threading.Event
+    where: Callable[[int], str] = lambda _: ""
+    """What can be said of where the guest of this process id hangs."""
 
 
 def boot(machine: Machine, work: Path, watch: Watch, keeper: Keeper) -> float:
@@ -236,7 +238,8 @@ def _watch(process: subprocess.Popen[bytes], clock_address: int | None, work: Pa
         why = _hopeless(watch, now, clock_stands_s, beats.stands_s(now))
         if why is not None:
             place = f"at {_seconds(beats.value)} of its own clock"
-            message = f"the guest was ended {place}: {why}{own_time.aside()} (see raw/console.log)"
+            aside = f"{own_time.aside()}{watch.where(process.pid)}"
+            message = f"the guest was ended {place}: {why}{aside} (see raw/console.log)"
             raise GuestError(message)
 
 
