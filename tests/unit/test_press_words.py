@@ -70,7 +70,7 @@ def test_latex_shows_the_mean_in_the_unit_of_its_head(f10):
     mean = table.summary.set_index("condition").loc["cca=bbr1,loss=0.1%", "mean"]
     (row,) = re.findall(r"0\.1 \\% & bbr1 & (\S+)", table.written("latex"))
     assert float(row) == pytest.approx(mean * 1e-6, rel=1e-2)
-    assert r"\shortstack[r]{Goodput\\(Mbit/s)}" in table.written("latex")
+    assert r"\shortstack[r]{\strut Goodput\\\strut (Mbit/s)}" in table.written("latex")
 
 
 def test_a_table_wider_than_a_column_goes_across_both(f10):

@@ -140,7 +140,8 @@ def _lines(head: str) -> list[str]:
 
 
 def _head(head: str, side: str) -> str:
-    return rf"\shortstack[{side}]{{" + r"\\".join(map(latex.escaped, _lines(head))) + "}"
+    lines = [rf"\strut {latex.escaped(line)}" for line in _lines(head)]
+    return rf"\shortstack[{side}]{{" + r"\\".join(lines) + "}"
 
 
 def _value(result: Result) -> str:
