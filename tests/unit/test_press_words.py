@@ -87,7 +87,7 @@ def test_conditions_of_different_counts_have_a_column_of_runs(f10):
 def test_the_caption_says_what_the_intervals_are_and_of_which_run(inspected):
     caption = tabulate(inspected, ["goodput"]).caption
     for said in (
-        "95 % intervals", "2 to 3 runs", "Student's t", "1 run not certified", "RTT 100\u00a0ms",
+        "95 % intervals", "2 to 3 runs", "Student's t", "1 run not certified", "propagation RTT 100\u00a0ms",
         "cardwell_f10", f"seed {inspected.manifest.seed}", inspected.found.digest[:16],
     ):  # fmt: skip
         assert said in caption
