@@ -77,7 +77,7 @@ def tabulate(run_set: RunSet, metrics: Sequence[str] = (), *, title: str = "") -
 
 
 def tabulate_groups(run_set: RunSet, metrics: Sequence[str] = (), *, title: str = "") -> Table:
-    """Tabulate every group of flows in every phase of a condition; arguments and errors as :func:`tabulate`."""
+    """Tabulate every group of flows in every phase; arguments and errors as of :func:`tabulate`."""
     found = answer(run_set)
     known = {name: each for each in found.measures for name in (each.column, each.slug)}
     for name in metrics:
