@@ -124,8 +124,10 @@ def test_a_metric_that_groups_do_not_have_is_answered_by_the_nearest(f10):
         ((1, 1), "A mean is of 1 run, so there are no intervals."),
         (
             (1, 3),
-            "A mean is of 1 to 3 runs, intervals over runs by Student's t. "
-            "Repetitions in which nothing differed are one run.",
+            (
+                "A mean is of 1 to 3 runs, intervals over runs by Student's t. "
+                "Repetitions in which nothing differed are one run."
+            ),
         ),
         ((0, 0), ""),
     ],
