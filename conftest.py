@@ -1,8 +1,5 @@
 """Examples in docstrings: those of what `import fabbbr as fb` offers find a file and a run to speak of."""
 
-import os
-from pathlib import Path
-
 import pytest
 from recorded_run import cell, recorded
 
@@ -53,7 +50,7 @@ def among_examples(request):
 
         if found_image() is None:
             pytest.skip("there is no guest image: fabbbr guest build")
-    before = Path.cwd()
-    os.chdir(request.getfixturevalue("folder_with_a_run"))
+    folder, patch = request.getfixturevalue("folder_with_a_run"), request.getfixturevalue("monkeypatch")
+    patch.chdir(folder)
+    patch.setenv("XDG_STATE_HOME", str(folder / "state"))
     yield
-    os.chdir(before)

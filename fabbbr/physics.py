@@ -72,6 +72,13 @@ def cubic_window_segments(*, rtt_s: float, loss: float) -> float:
     return max(window, sqrt(1.5 / loss))
 
 
+def going_back(cell: Cell) -> frozenset[int]:
+    """The flows whose data crosses some bottleneck from ``b`` to ``a``."""
+    ways = {pair: crossed(cell.links, *pair) for pair in cell.pairs}
+    back = {pair for pair, way in ways.items() if not all(way.get(name, True) for name in cell.bottlenecks)}
+    return frozenset(flow.index for flow in cell.flows if (flow.sender, flow.receiver) in back)
+
+
 def end_of(flows: Sequence[Flow], links: Sequence[CellLink]) -> Duration:
     """When the last flow ends; flows with a size are taken to use the slowest bottleneck one by one.
 

@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from fabbbr.model import Cell, CellLink, Flow
-from fabbbr.physics import crossed
+from fabbbr.physics import crossed, going_back
 from fabbbr.units import TCP_IPV4_HEADER_BYTES, goodput_ceiling
 from fabbbr_analysis.arrivals import Arrival, arrivals, union_s, zeros_s
 
@@ -125,15 +125,18 @@ def crosses(cell: Cell, flow: Flow, link: CellLink) -> bool:
 def _by_direction(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
     """Goodput [bit/s] and utilisation each way, and the queue of the way back [bytes].
 
-    A way on which no flow sends has None. The backlog of the way back is None, too, where several interfaces
-    share it.
+    All None unless flows go both ways: one way is what the cell's own metrics say. The backlog of the way
+    back is None, too, where several interfaces share it.
     """
     found: dict[str, float | int | None] = {}
+    back = going_back(cell)
+    both = 0 < len(back) < len(cell.flows)
     for name in ("forward", "reverse"):
-        sent = [flow for flow in cell.flows if flow.direction == name]
+        sent = [flow for flow in cell.flows if (flow.index in back) == (name == "reverse")]
         flows = tables.flows[tables.flows["flow"].isin([flow.index for flow in sent])]
-        found[f"goodput_{name}_bps"] = together_bps(flows, "received_bytes", "receiver_s")
-        found[f"utilisation_{name}"] = _share_of_rate(flows, cell, sent)
+        together = together_bps(flows, "received_bytes", "receiver_s") if both else None
+        found[f"goodput_{name}_bps"] = together
+        found[f"utilisation_{name}"] = _share_of_rate(flows, cell, sent) if both else None
     queues = tables.queues
     queue = queues[(queues["role"] == "bottleneck_reverse") & (queues["link"] == cell.trunk.name)]
     standing = queue if queue["interface"].nunique() == 1 else queue.iloc[:0]

@@ -14,7 +14,7 @@ import pandas as pd
 
 from fabbbr.errors import AnalysisError
 from fabbbr.inspection import Inspection, summary_of
-from fabbbr.model import CellManifest, Provenance, RunManifest
+from fabbbr.model import Cell, CellManifest, Provenance, RunManifest
 from fabbbr.store import RunFolder
 from fabbbr_analysis.tables.build import (
     Progress,
@@ -132,6 +132,11 @@ class RunSet:
             )
             raise AnalysisError(message)
         return self._manifest
+
+    @cached_property
+    def plan(self) -> Mapping[str, Cell]:
+        """Cell id → what was asked of it; nothing for a run set made of frames alone."""
+        return {} if self._manifest is None else {cell.id: cell for cell in self._manifest.cells}
 
     def planned(self, axis: str) -> list[str]:
         """Values of an axis in the whole plan, as written; none for a run set made of frames alone."""

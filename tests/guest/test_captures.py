@@ -31,7 +31,7 @@ PLACES = {
     ),
     "a guest with more memory for it": (
         {
-            "path": "rate: 50 Mbit/s, rtt: 10 ms",
+            "path": "rate: 50 Mbit/s, rtt: 10 ms, buffer: 60 MB",
             "flows": "{cca: cubic, duration: 3 s}, {cca: bbr3, duration: 2 s}",
         },
         "capture: [{link: trunk, bytes: full}, {link: access, bytes: full}]\nqueue_delay: packets",

@@ -60,11 +60,18 @@ def on_paper(figure, **sheet):
 
 def drawn_by_plotly(figure):
     """Sorted (name, x, y) of every trace of points; what stands on an axis of names by its name."""
-    return sorted(
-        (trace.name, [_number(each) for each in trace.x], [_number(each) for each in trace.y])
-        for trace in figure.data
-        if trace.type == "scatter"
-    )
+    found = []
+    for trace in figure.data:
+        if trace.type == "scatter":
+            x, y = ([_number(each) for each in side] for side in (trace.x, trace.y))
+            found.append((trace.name, *(_around(x, y) if trace.fill else (x, y))))
+    return sorted(found)
+
+
+def _around(x, y):
+    """The points around an area, without the one that closes it."""
+    closed = (x[0], y[0]) == (x[-1], y[-1])
+    return (x[:-1], y[:-1]) if closed else (x, y)
 
 
 def _number(value):
@@ -89,6 +96,9 @@ def drawn_on_paper(figure):
                     [_number(each) for each in y],
                 )
             )
+        for area in axes.patches:
+            x, y = ([_number(each) for each in side] for side in area.get_xy().T)
+            found.append((str(area.get_label()).removeprefix("_"), *_around(x, y)))
     return sorted(found)
 
 

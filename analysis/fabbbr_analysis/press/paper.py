@@ -134,7 +134,12 @@ def _draw_panel(axes: Axes, panel: Panel, dashes: dict[str, str], width_in: floa
 
 
 def _draw_trace(axes: Axes, trace: Trace, dash: str, *, clipped: bool) -> Line2D:
+    import matplotlib.lines as mlines
+
     colour = ink.printed(trace.colour)
+    if trace.filled:
+        axes.fill(trace.x, trace.y, color=colour, alpha=trace.opacity, linewidth=0, label=f"_{trace.name}")
+        return mlines.Line2D([], [])  # a band has no place in the legend
     width = max(0.5, trace.width * ink.POINT_PER_PIXEL)
     bars = {"x": _lengths(trace.x_bars, trace.x), "y": _lengths(trace.y_bars, trace.y)}
     (line,) = axes.plot(
