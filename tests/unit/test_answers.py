@@ -46,7 +46,8 @@ class Told:
         sized = values.get("sized", False)
         row = dict.fromkeys(GROUPS.names) | {
             "cell_id": cell, "phase": 0 if sized else 2, "phase_name": "whole run" if sized else phase,
-            "begins_with": "warm-up", "cca": values["group"], "n_flows": 1, "sized": False,
+            "begins_with": "warm-up", "cca": values["group"], "n_flows": 1,
+            "sized": False, "self_limited": False,
         }  # fmt: skip
         self.groups.append(row | values)
 
@@ -175,6 +176,14 @@ def test_repetitions_that_are_the_same_in_all_are_one_run_without_an_interval():
     assert said(told.headline[0]).startswith("a is ahead: 10.0 Mbit/s, b 5.00 Mbit/s")
     assert "one run, so no interval" in told.headline[0]
     assert any("same in every number" in each for each in told.warnings)
+
+
+def test_what_limits_itself_is_shown_and_wins_nothing():
+    udp = group("background", 5e6, self_limited=True, cca=None)
+    found = Told().condition("x", udp, group("cubic", [4e7, 4.1e7, 4.2e7])).answer()
+    assert not found.leads
+    assert not found.headline
+    assert [row.name for row in found.rows] == ["background", "cubic"]
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def _quantiles(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Of the empirical distribution, so that every value is a sample and the band holds the curve."""
     # Rounded: 0.07 × 100 is a little more than 7.
     ranks = np.ceil(np.round(QUANTILES * len(values), 9)).astype(int)
-    return np.sort(values)[np.maximum(ranks - 1, 0)]
+    return np.asarray(np.sort(values)[np.maximum(ranks - 1, 0)], dtype=np.float64)
 
 
 def _band(series: str, runs: Sequence[npt.NDArray[np.float64]], look: Look) -> go.Scatter:
@@ -203,8 +203,8 @@ COMPLETION = Quantity(
     label="Flow completion time",
     unit="s",
     caption=(
-        "Of the flows that deliver a given number of bytes, in all certified runs; those that did not complete "
-        f"keep the curve below 100 %. {_BAND}"
+        "Of the flows that deliver a given number of bytes, in all certified runs; those that did not "
+        f"complete keep the curve below 100 %. {_BAND}"
     ),
     samples=_completions,
     what="flows",
