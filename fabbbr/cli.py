@@ -430,6 +430,9 @@ def _add_paper_commands(commands: argparse._SubParsersAction[argparse.ArgumentPa
         "--format", choices=("latex", "markdown", "csv"), help="default: by --to, else markdown"
     )
     table.add_argument("--to", type=Path, metavar="FILE", help="a .tex, .md or .csv (default: print it)")
+    table.add_argument(
+        "--groups", action="store_true", help="a row per group of flows and phase, not per condition"
+    )
     table.add_argument("--metrics", metavar="M,M", help="as goodput,rtt (default: the usual ones)")
     table.add_argument("--title", metavar="TEXT", help="of the caption (default: the experiment's)")
     _where_cells(table)
