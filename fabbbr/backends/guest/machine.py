@@ -330,7 +330,7 @@ _TELLING = re.compile(r"Kernel panic|[Oo]ut of memory|oom-kill|No space left|[Ee
 _CAUSES = (
     (
         re.compile(r"[Oo]ut of memory|oom-kill|System is deadlocked on memory|page allocation failure"),
-        "its memory was too small for what was asked of it; use fewer flows, or smaller windows",
+        "its memory was too small for what was asked of it; use fewer flows, or a smaller rate or RTT",
     ),
     (
         re.compile(r"No space left on device|[Bb]us error"),
