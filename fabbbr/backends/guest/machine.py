@@ -30,6 +30,7 @@ _EPOCH_NS = 1_700_000_000_000_000_000
 _POLL_S = 0.02
 _LOOK_AT_CPU_S = 0.5
 """Between two looks at how long the guest had to wait for its CPU, which costs a millisecond."""
+_WORTH_A_WORD_S = 30.0
 _LEAST_OPEN_FILES, _OPEN_FILES = 256, 65_536
 _INIT = _HERE / "init.sh"
 _ROOT = "root"
@@ -273,11 +274,9 @@ class _OwnTime:
 
     def aside(self) -> str:
         """What is not counted, where it is worth a word."""
-        return (
-            f", {self._denied_s:.0f} s not counted for which others had its CPU"
-            if self._denied_s >= 1
-            else ""
-        )
+        if self._denied_s < _WORTH_A_WORD_S:
+            return ""
+        return f"; {self._denied_s:.0f} s for which others had its CPU are not counted"
 
 
 class _LastChange:
@@ -337,7 +336,7 @@ _TELLING = re.compile(r"Kernel panic|[Oo]ut of memory|oom-kill|No space left|[Ee
 _CAUSES = (
     (
         re.compile(r"[Oo]ut of memory|oom-kill|System is deadlocked on memory|page allocation failure"),
-        "its memory was too small for what was asked of it; use fewer flows, or smaller windows",
+        "its memory was too small for what was asked of it; use fewer flows, or a smaller rate or RTT",
     ),
     (
         re.compile(r"No space left on device|[Bb]us error"),
