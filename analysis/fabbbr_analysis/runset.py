@@ -143,6 +143,15 @@ class RunSet:
         cells = self._manifest.cells if self._manifest is not None else ()
         return list(dict.fromkeys(cell.axes[axis] for cell in cells if axis in cell.axes))
 
+    def sized(self) -> pd.DataFrame:
+        """Return ``cell_id`` and ``flow`` of every flow that sends a given number of bytes, as planned.
+
+        None for a run set made of frames alone.
+        """
+        cells = self._manifest.cells if self._manifest is not None else ()
+        rows = [(cell.id, flow.index) for cell in cells for flow in cell.flows if flow.size is not None]
+        return pd.DataFrame(rows, columns=["cell_id", "flow"])
+
     @property
     def problems(self) -> tuple[str, ...]:
         """What is wrong with the run folder, a line each; nothing for a run set made of frames."""

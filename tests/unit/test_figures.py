@@ -354,6 +354,48 @@ def test_a_quantity_that_only_follows_another_axis_does_not_split_a_figure_and_a
     assert [axis.key for axis in varied(free)] == ["rtt", "buffer"]
 
 
+# Heat maps of our own
+
+
+def two_axes(holes=()):
+    """Two runs of each condition over loss and RTT; goodput is 100 Mbit/s over both counts."""
+    rows = [
+        {
+            "cell_id": f"{cca}{loss}{rtt}{run}", "condition": f"{cca}{loss}{rtt}", "ccas": cca,
+            "seed": 1, "repetition": 1 if run < 1 else 2,
+            "status": "failed" if (cca, loss, rtt) in holes else "certified",
+            "axis_loss": f"{loss} %", "loss_ratio": loss / 100, "axis_rtt": f"{rtt} ms", "rtt_s": rtt / 1e3,
+            "goodput_bps": (1 if cca == "cubic" else 2) * 100e6 * run / (loss * rtt), "rate_bps": 1e9,
+        }
+        for cca in ("cubic", "bbr1") for loss in (1, 2, 5) for rtt in (10, 40) for run in (0.9, 1.1)
+    ]  # fmt: skip
+    runs = pd.DataFrame(rows)
+    flows = runs[["cell_id"]].assign(flow=1, group=runs["ccas"], cca=runs["ccas"])
+    return RunSet.from_frames({"runs": runs, "cells": runs, "flows": flows}, experiment="mine")
+
+
+def test_a_heat_map_has_the_mean_of_each_condition_where_its_axes_cross():
+    run_set = two_axes()
+    figure = figures.figure(run_set, "goodput_map_by_loss_and_rtt")
+    bbr1, cubic = figure.data
+    assert [note.text for note in figure.layout.annotations] == ["bbr1", "cubic"]
+    assert [list(cubic.x), list(cubic.y)] == [["1", "2", "5"], ["10", "40"]]
+    expected = np.array([[10, 5, 2], [2.5, 1.25, 0.5]])
+    assert np.array(cubic.z, dtype=float) == pytest.approx(expected)
+    assert np.array(bbr1.z, dtype=float) == pytest.approx(2 * expected)
+
+
+def test_a_condition_without_a_certified_run_is_a_hole_in_the_map():
+    figure = figures.figure(two_axes(holes={("cubic", 2, 40)}), "goodput_map_by_loss_and_rtt")
+    cubic = np.array(figure.data[1].z, dtype=float)
+    assert np.isnan(cubic[1, 1])
+    assert np.isnan(cubic).sum() == 1
+
+
+def test_one_axis_has_no_map(f10):
+    assert not [name for name in figures.figure_names(f10) if "_map_by_" in name]
+
+
 # Beside a published grid
 
 
@@ -730,6 +772,20 @@ def test_completion_times_are_of_the_flows_with_a_size_alone(f10):
     (curve,) = traces(figures.figure(sized, "completion_cdf[loss=15%]"), "cubic")
     own = sized.flows[sized.flows["cell_id"].str.startswith("cca=cubic,loss=15%")]["completion_s"]
     assert (curve.x[0], curve.x[-1]) == (own.min(), own.max())
+
+
+def test_a_flow_that_did_not_complete_keeps_the_curve_below_all(f10):
+    cells = [cell.model_copy(update={"flows": (_sized(cell.flows[0]),)}) for cell in f10.manifest.cells]
+    here = [cell.id for cell in cells if "loss=0.1%" in cell.id and "cca=bbr1" in cell.id]
+    times = dict(zip(here, (3.0, None, 1.0), strict=True))
+    run_set = synthetic.changed(
+        f10,
+        manifest=f10.manifest.model_copy(update={"cells": tuple(cells)}),
+        flows=f10.flows.assign(completion_s=f10.flows["cell_id"].map(times).astype(float)),
+    )
+    (curve,) = traces(figures.figure(run_set, "completion_cdf[loss=0.1%]"), "bbr1")
+    assert set(curve.x) == {1.0, 3.0}
+    assert max(curve.y) == pytest.approx(2 / 3, abs=0.005)
 
 
 def _sized(flow):

@@ -62,7 +62,7 @@ def page(report):
 
 
 def test_the_same_run_sets_give_the_same_bytes(runs, report):
-    files = ("report.html", "report.md", "summary.csv", "claims.csv")
+    files = ("report.html", "report.md", "answers.csv", "summary.csv", "claims.csv")
     before = [(report.parent / name).read_bytes() for name in files]
     write_report(runs, report.parent)
     assert [(report.parent / name).read_bytes() for name in files] == before
@@ -183,6 +183,25 @@ def test_throughput_retransmissions_and_queue_stand_in_one_wide_figure_where_rtt
         "scaled from 10 Gbit/s to 200 Mbit/s; published counts hold for their own rate only" in slot.caption
     )
     assert overview_slots(runs[0], palette_of(runs[0]), "e0") == []
+
+
+def test_a_report_says_who_wins_where_and_has_a_row_for_each_group_in_each_phase(runs, report, page):
+    markdown = report.with_name("report.md").read_text(encoding="utf-8")
+    assert "Of 3 comparisons, " in markdown
+    table = markdown.partition("### Who wins, by how much, how sure")[2].partition("###")[0]
+    rows = [line for line in table.splitlines() if line.startswith("| ") and "steady state" in line]
+    assert len(rows) == 6
+    assert all("ahead of" in row or "behind" in row or "not clear from" in row for row in rows)
+    assert "Who wins, by how much, how sure" in page.text
+
+
+def test_what_a_reader_must_know_before_believing_stands_in_the_report(runs, tmp_path):
+    f10 = runs[0]
+    groups = f10.groups.assign(implementation="fabbbr", queue_marks=70_000)
+    deaf = synthetic.changed(f10, cells=f10.cells.assign(ecn=True), groups=groups)
+    written = write_report([deaf], tmp_path)
+    for text in (written.read_text(encoding="utf-8"), (tmp_path / "report.md").read_text(encoding="utf-8")):
+        assert "bbr1 as run here does not answer marks" in text
 
 
 # Comparison

@@ -19,6 +19,7 @@ from fabbbr_analysis.figures import (
     distribution,
     estimates,
     grid,
+    heat,
     overview,
     published,
     sweep,
@@ -232,7 +233,28 @@ def drawings(run_set: RunSet, limit: int = POINTS_PER_TRACE) -> dict[str, Drawin
             draw=partial(sweep.draw, run_set, entry.sweep, palette=palette, published=entry.published),
             means=partial(sweep.means, run_set, entry.sweep),
         )
-    return found | _over_time(run_set, palette, limit)
+    return found | _maps(run_set) | _over_time(run_set, palette, limit)
+
+
+def _maps(run_set: RunSet) -> dict[str, Drawing]:
+    """Heat maps over the two axes that vary most, where there are two; the others are held."""
+    axes = varied(run_set.runs)
+    if len(axes) < 2:
+        return {}
+    across, up = axes[:2]
+    found: dict[str, Drawing] = {}
+    for measure, panel in itertools.product(_measures(run_set, across), _panels(axes[2:])):
+        by_group = measure.column in OF_GROUPS and has_groups(run_set)
+        chosen = Sweep(measure=measure, axis=across, panel=panel, by_group=by_group)
+        held = ", ".join(f"{key} {text}" for key, text in panel.items())
+        name = f"{measure.slug}_map_by_{across.slug}_and_{up.slug}"
+        over = f"{in_a_sentence(across.title)} and {in_a_sentence(up.title)}"
+        found[f"{name}[{held}]" if held else name] = Drawing(
+            title=f"{measure.title} over {over}{f', {held}' if held else ''}",
+            reading=f"{measure.explanation} {heat.CAPTION}".strip(),
+            draw=partial(heat.draw, run_set, chosen, up),
+        )
+    return found
 
 
 def _beside(beside: grid.Beside, panel: grid.Panel | None, palette: Palette) -> Drawing:
@@ -307,4 +329,4 @@ def _timed(kind: str, point: Point) -> str:
 
 
 def _titled(title: str, point: Point) -> str:
-    return f"{title}, {in_a_sentence(point.label)}" if point.label else title
+    return ", ".join([title, *(in_a_sentence(part) for part in point.label.split(", ") if part)])

@@ -76,10 +76,12 @@ def _curve(
     series: str, runs: Sequence[npt.NDArray[np.float64]], look: Look, quantity: Quantity
 ) -> go.Scatter:
     pooled = np.concatenate(runs)
+    values = _quantiles(pooled)
+    there = np.isfinite(values)
     count = f"{len(pooled)} {quantity.what}, {len(runs)} run{'s' if len(runs) > 1 else ''}"
     return go.Scatter(
-        x=compact(_quantiles(pooled)),
-        y=compact(QUANTILES),
+        x=compact(values[there]),
+        y=compact(QUANTILES[there]),
         mode="lines",
         name=series,
         legendgroup=series,
@@ -92,14 +94,18 @@ def _curve(
 
 def _quantiles(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Of the empirical distribution, so that every value is a sample and the band holds the curve."""
-    return np.asarray(np.quantile(values, QUANTILES, method="inverted_cdf"), dtype=np.float64)
+    # Rounded: 0.07 × 100 is a little more than 7.
+    ranks = np.ceil(np.round(QUANTILES * len(values), 9)).astype(int)
+    return np.asarray(np.sort(values)[np.maximum(ranks - 1, 0)], dtype=np.float64)
 
 
 def _band(series: str, runs: Sequence[npt.NDArray[np.float64]], look: Look) -> go.Scatter:
     each = np.array([_quantiles(values) for values in runs])
+    there = np.isfinite(each).all(axis=0)
+    low, high, shares = each.min(axis=0)[there], each.max(axis=0)[there], QUANTILES[there]
     return go.Scatter(
-        x=compact(np.concatenate([each.min(axis=0), each.max(axis=0)[::-1]])),
-        y=compact(np.concatenate([QUANTILES, QUANTILES[::-1]])),
+        x=compact(np.concatenate([low, high[::-1]])),
+        y=compact(np.concatenate([shares, shares[::-1]])),
         mode="lines",
         name=f"{series}, single runs",
         fill="toself",
@@ -159,8 +165,9 @@ def _completions(run_set: RunSet, cell_ids: Sequence[str]) -> Samples:
         if flow.size is not None
     }
     asked = [key in sized for key in zip(flows["cell_id"], flows["flow"], strict=True)]
-    flows = flows[np.array(asked, dtype=bool) & flows["completion_s"].notna()]
-    return _by_series(flows.assign(value=flows["completion_s"].astype("float64")))
+    flows = flows[np.array(asked, dtype=bool)]
+    # One that never completed is among the flows that there are: its curve ends below 100 %.
+    return _by_series(flows.assign(value=flows["completion_s"].astype("float64").fillna(np.inf)))
 
 
 def _named(run_set: RunSet, cell_ids: Sequence[str]) -> pd.DataFrame:
@@ -201,7 +208,10 @@ COMPLETION = Quantity(
     title="Flow completion time",
     label="Flow completion time",
     unit="s",
-    caption=f"Of the flows that deliver a given number of bytes, in all certified runs. {_BAND}",
+    caption=(
+        "Of the flows that deliver a given number of bytes, in all certified runs; those that did not "
+        f"complete keep the curve below 100 %. {_BAND}"
+    ),
     samples=_completions,
     what="flows",
 )

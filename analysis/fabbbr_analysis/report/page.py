@@ -227,7 +227,7 @@ def _experiment(
         source=str(manifest.experiment.get("source") or ""),
         created=manifest.created,
         gist=provenance.gist(manifest),
-        findings=tuple(_found(manifest, run_set.runs, summary, answered)),
+        findings=tuple(said_of(manifest, run_set.runs, summary, answered)),
         conditions=provenance.conditions(manifest),
         path=diagram.drawing(manifest.cells),
         figures=figures,
@@ -249,7 +249,7 @@ def _experiment(
     )
 
 
-def _found(
+def said_of(
     manifest: RunManifest, runs: pd.DataFrame, summary: pd.DataFrame, answered: Answer
 ) -> Iterator[str]:
     """What came out; two sections of one experiment may differ in what was lost at once.
@@ -263,15 +263,19 @@ def _found(
 def _said(
     manifest: RunManifest, runs: pd.DataFrame, summary: pd.DataFrame, answered: Answer
 ) -> tuple[str, ...]:
-    alone = all(
+    several = len({row.place for row in answered.rows}) > 1
+    whole = findings(runs, summary) if (are_wholes(manifest) and several) or not answered.headline else []
+    return (*whole, *answered.headline)
+
+
+def are_wholes(manifest: RunManifest) -> bool:
+    """Whether every cell is one group of flows under one condition: a metric of the cell is then theirs."""
+    return all(
         len({flow.group for flow in cell.flows}) == 1
         and all(flow.size is None for flow in cell.flows)
         and not cell.steps
         for cell in manifest.cells
     )
-    several = len({row.place for row in answered.rows}) > 1
-    whole = findings(runs, summary) if (alone and several) or not answered.headline else []
-    return (*whole, *answered.headline)
 
 
 def _clock(origins: Sequence[Provenance]) -> str:
