@@ -166,7 +166,8 @@ def _draw_trace(axes: Axes, trace: Trace, dash: str, *, clipped: bool) -> Line2D
         drawstyle="steps-post" if trace.stepped else "default",
         label=f"_{trace.name}",  # hidden from matplotlib's own legend: ours is made of the chart's
         zorder=2.5 if trace.opacity < 1 else 3,
-        clip_on=clipped or not trace.marks,  # a mark at zero is drawn whole
+        # A mark at zero is drawn whole; a line without a point that is not clipped has no extent to lay out.
+        clip_on=clipped or not trace.marks or not len(trace.x),
     )
     if trace.line and ink.DASHES.get(dash):
         line.set_dashes(ink.DASHES[dash])
