@@ -46,7 +46,8 @@ class Told:
         sized = values.get("sized", False)
         row = dict.fromkeys(GROUPS.names) | {
             "cell_id": cell, "phase": 0 if sized else 2, "phase_name": "whole run" if sized else phase,
-            "begins_with": "warm-up", "cca": values["group"], "n_flows": 1,
+            "begins_with": "warm-up", "phase_start_s": 5.0, "phase_end_s": 15.0, "active_s": 10.0,
+            "cca": values["group"], "n_flows": 1,
             "sized": False, "self_limited": False,
         }  # fmt: skip
         self.groups.append(row | values)
@@ -176,6 +177,13 @@ def test_repetitions_that_are_the_same_in_all_are_one_run_without_an_interval():
     assert said(told.headline[0]).startswith("a is ahead: 10.0 Mbit/s, b 5.00 Mbit/s")
     assert "one run, so no interval" in told.headline[0]
     assert any("same in every number" in each for each in told.warnings)
+
+
+def test_a_group_that_has_left_is_no_rival_of_those_that_stay():
+    gone = group("bbr3", 1e5, active_s=0.2)
+    found = Told().condition("x", gone, group("cubic", [4e7, 4.1e7, 4.2e7])).answer()
+    assert [row.name for row in found.rows] == ["cubic"]
+    assert not found.leads
 
 
 def test_what_limits_itself_is_shown_and_wins_nothing():
