@@ -49,7 +49,7 @@ def of_cell(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
     """Compute the metric columns of table ``runs`` for one cell; the units are in their names."""
     flows = tables.flows
     steady = _steady_curves(tables, cell)
-    bottleneck = _during(queue_of(tables.queues, cell.trunk), _zero_s(flows), _end_s(flows))
+    bottleneck = while_flows_run(queue_of(tables.queues, cell.trunk), flows)
     sized = flows[flows["flow"].isin([flow.index for flow in cell.flows if flow.size is not None])]
     return {
         "goodput_bps": together_bps(flows, "received_bytes", "receiver_s"),
@@ -140,7 +140,7 @@ def _by_direction(tables: CellTables, cell: Cell) -> dict[str, float | int | Non
     queues = tables.queues
     queue = queues[(queues["role"] == "bottleneck_reverse") & (queues["link"] == cell.trunk.name)]
     standing = queue if queue["interface"].nunique() == 1 else queue.iloc[:0]
-    backlog = _numbers(_during(standing, _zero_s(tables.flows), _end_s(tables.flows)), "backlog_bytes")
+    backlog = _numbers(while_flows_run(standing, tables.flows), "backlog_bytes")
     return {
         **found,
         "queue_reverse_median_bytes": _quantile(backlog, 0.5),
@@ -426,6 +426,11 @@ def _end_s(flows: pd.DataFrame) -> float | None:
     """When the last flow stopped sending, on the cell's clock."""
     ends = (zeros_s(flows) + flows["sender_s"]).dropna()
     return float(ends.max()) if len(ends) else None
+
+
+def while_flows_run(samples: pd.DataFrame, flows: pd.DataFrame) -> pd.DataFrame:
+    """Keep the samples of one cell that were taken while any of its flows ran."""
+    return _during(samples, _zero_s(flows), _end_s(flows))
 
 
 def _during(samples: pd.DataFrame, zero_s: float, end_s: float | None) -> pd.DataFrame:

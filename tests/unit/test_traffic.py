@@ -191,6 +191,15 @@ def test_udp_needs_no_congestion_control_and_others_still_do():
     assert "agent.datagrams" in prepared.job.flows[0].client_argv
 
 
+def test_the_deadline_of_udp_leaves_time_for_a_full_buffer():
+    text = BASE.format(slice="two_site", flows="{udp: 8 kbit/s, duration: 9 s}", repeat=1)
+    text = text.replace("10 Mbit/s", "8 kbit/s").replace("20 ms}", "20 ms, buffer: 100 kB}")
+    (cell,) = expand.cells(read.parse(text, source="f.yaml"), definitions.load, seed=1)
+    (task,) = prepare(cell, GUEST).job.flows
+    # 100 kB at 8 kbit/s take 100 s to leave.
+    assert task.deadline_ns > (9 + 100) * 10**9
+
+
 def test_a_chunk_has_the_bytes_that_it_plays():
     (cell,) = cells("{video: {bitrate: 4 Mbit/s}, cca: cubic, duration: 9 s}")
     assert cell.flows[0].video.chunk_bytes == 1_000_000

@@ -94,6 +94,7 @@ def _line(
         line=True,
         marks=bars is not None,
         stepped=False,
+        filled=False,
         colour=look.colour,
         symbol=look.symbol,
         hollow=False,

@@ -34,6 +34,7 @@ class CellTables:
     queues: pd.DataFrame
     packets: pd.DataFrame
     pings: pd.DataFrame
+    chunks: pd.DataFrame
 
 
 def read_cell(stored: StoredCell) -> dict[str, pa.Table]:
