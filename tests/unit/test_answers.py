@@ -194,6 +194,14 @@ def test_what_limits_itself_is_shown_and_wins_nothing():
     assert [row.name for row in found.rows] == ["background", "cubic"]
 
 
+def test_a_phase_that_is_the_same_in_all_runs_is_one_run():
+    """Before anything random happens, however much the runs differ later."""
+    early, later = group("cubic", 10e6, rtt_median_s=0.05), group("bbr3", [9e6, 8e6, 7e6], rtt_median_s=0.05)
+    first, second = Told().condition("x", early, later).answer().rows
+    assert (first.values["goodput_bps"].n, first.values["goodput_bps"].low) == (1, None)
+    assert second.values["rtt_median_s"].n == 3
+
+
 @pytest.mark.parametrize(
     ("cca", "implementation", "ecn", "warned"),
     [
@@ -222,8 +230,9 @@ counts = st.lists(st.integers(0, 10**6), min_size=6, max_size=6)
 @given(shares, counts)
 def test_intervals_of_shares_and_counts_stay_within_what_these_can_be(share, marks):
     runs = len(share)
-    one = group("a", 1e6, share=share, queue_marks=[float(each) for each in marks[:runs]])
-    two = group("b", 1e6, share=[1 - each for each in share])
+    goodput = [1e6 + number for number in range(runs)]
+    one = group("a", goodput, share=share, queue_marks=[float(each) for each in marks[:runs]])
+    two = group("b", goodput, share=[1 - each for each in share])
     for row in Told().condition("x", one, two, repeat=runs).answer().rows:
         found = row.values["share"]
         assert 0 <= found.low <= found.value + 1e-12
