@@ -133,6 +133,12 @@ def _draw_panel(axes: Axes, panel: Panel, dashes: dict[str, str], width_in: floa
     ]
     for place, dash in panel.marked:
         axes.axvline(place, color=ink.printed("#8A8F98"), linewidth=0.6, dashes=ink.DASHES[dash] or (1, 0))
+    for note in panel.notes:
+        axes.annotate(
+            _plain(note.text), (note.x, 1), xycoords=("data", "axes fraction"), fontsize=6,
+            xytext=(0, 1 + note.up * ink.POINT_PER_PIXEL), textcoords="offset points",
+            ha="right" if note.ends else "left",
+        )  # fmt: skip
     if panel.map is not None:
         _draw_map(axes, panel.map)
     else:
