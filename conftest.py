@@ -1,7 +1,6 @@
 """Examples in docstrings: those of what `import fabbbr as fb` offers find a file and a run to speak of."""
 
 import pytest
-from recorded_run import cell, recorded
 
 ONE_FLOW = """id: one_flow
 title: One flow
@@ -25,6 +24,8 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(scope="session")
 def folder_with_a_run(tmp_path_factory):
     """A folder with an experiment file, and the run `runs/rivals` of two conditions and two repetitions."""
+    from recorded_run import cell, recorded
+
     folder = tmp_path_factory.mktemp("examples")
     (folder / "one_flow.yaml").write_text(ONE_FLOW)
     (folder / "runs").mkdir()

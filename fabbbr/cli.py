@@ -307,6 +307,14 @@ def _add_experiment(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _named_place(text: str) -> tuple[str, Path]:
+    name, equals, place = text.partition("=")
+    if not (name and equals and place):
+        message = f"{text!r}: write it as NAME=PATH, as in mine=./tcp_mine"
+        raise argparse.ArgumentTypeError(message)
+    return name, Path(place)
+
+
 def _add_cell_options(parser: argparse.ArgumentParser) -> None:
     """Which cells, wherever they run."""
     profile = parser.add_mutually_exclusive_group()
@@ -323,9 +331,19 @@ def _add_cell_options(parser: argparse.ArgumentParser) -> None:
         help="change a key of the experiment, as in path.rate='1 Gbit/s'; may be given again",
     ).completer = _keys  # type: ignore[attr-defined]
     parser.add_argument(
+        "--cca",
+        dest="ccas",
+        action="append",
+        default=[],
+        type=_named_place,
+        metavar="NAME=PATH",
+        help="a congestion control of your own, as in mine=./tcp_mine: the folder of a kernel module, or one "
+        ".c file; runs beside those that the experiment compares; may be given again",
+    )
+    parser.add_argument(
         "--trust",
         action="store_true",
-        help="let the experiment's own slice file run, which is Python, without asking; for this call only",
+        help="let the experiment's own slice file or module run without asking; for this call only",
     )
     parser.add_argument(
         "--only", metavar="SELECTOR", help="axis=value[,axis=value…], or a glob over cell ids"
@@ -412,6 +430,9 @@ def _add_paper_commands(commands: argparse._SubParsersAction[argparse.ArgumentPa
         "--format", choices=("latex", "markdown", "csv"), help="default: by --to, else markdown"
     )
     table.add_argument("--to", type=Path, metavar="FILE", help="a .tex, .md or .csv (default: print it)")
+    table.add_argument(
+        "--groups", action="store_true", help="a row per group of flows and phase, not per condition"
+    )
     table.add_argument("--metrics", metavar="M,M", help="as goodput,rtt (default: the usual ones)")
     table.add_argument("--title", metavar="TEXT", help="of the caption (default: the experiment's)")
     _where_cells(table)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -51,6 +51,7 @@ def run(  # noqa: PLR0913 - the notebook's face of the command line: one keyword
     clock: ClockKind | None = None,
     slice: str | None = None,  # noqa: A002 - as fabbbr slice
     overrides: Sequence[str] = (),
+    ccas: Mapping[str, str | Path] | None = None,
     trust: bool = False,
     progress: bool = True,
 ) -> Run:
@@ -74,9 +75,12 @@ def run(  # noqa: PLR0913 - the notebook's face of the command line: one keyword
         A slice that stands (``fb.list_slices()``), on whose machines the cells run instead of in ``backend``.
     overrides
         As ``set``, in the words of the command line: ``["path.rate=20 Mbit/s"]``.
+    ccas
+        Congestion controls of your own, as ``--cca``: ``{"mine": "./tcp_mine"}``.
     trust
-        Let a slice file that is not bundled run, which is Python: an experiment file that you did not write
-        may name one. Without it UntrustedError is raised, unless you said yes to it at a terminal before.
+        Let a slice file that is not bundled run, which is Python, or a module: an experiment file that you
+        did not write may name one. Without it UntrustedError is raised, unless you said yes to it at a
+        terminal before.
     progress
         Show how far it is, in a notebook or at a terminal.
 
@@ -110,6 +114,7 @@ def run(  # noqa: PLR0913 - the notebook's face of the command line: one keyword
         seed=seed,
         repeat=repeat,
         overrides=(*overrides_of(set), *overrides),
+        ccas={name: Path(place) for name, place in (ccas or {}).items()},
         only=selector_of(only),
         out=Path(out) if out is not None else None,
         jobs=jobs,

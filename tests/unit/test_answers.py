@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabbbr_analysis.answers import answer
+from fabbbr_analysis.answers import answer, as_frame
 from fabbbr_analysis.runset import RunSet
 from fabbbr_analysis.tables.columns import GROUPS
 
@@ -229,3 +229,12 @@ def test_cells_that_are_not_certified_are_counted_and_never_averaged():
     told.runs[2]["status"] = "uncertified"
     first = told.answer().rows[0]
     assert (first.values["goodput_bps"].value, first.values["goodput_bps"].n, first.excluded) == (1.5e6, 2, 1)
+
+
+def test_an_answer_as_a_table_has_each_mean_and_the_difference_where_it_decides():
+    cubic, bbr = group("cubic", [1e6, 2e6, 3e6], share=0.2), group("bbr3", [9e6, 8e6, 7e6], share=0.8)
+    table = as_frame(Told().condition("x", cubic, bbr).answer()).set_index(["group", "metric"])
+    first = table.loc[("cubic", "goodput_per_flow_bps")]
+    assert (first["mean"], first["n"], first["over"], first["verdict"]) == (2e6, 3, "bbr3", "behind")
+    assert first["difference"] == pytest.approx(-6e6)
+    assert pd.isna(table.loc[("cubic", "share"), "difference"])

@@ -62,7 +62,7 @@ def page(report):
 
 
 def test_the_same_run_sets_give_the_same_bytes(runs, report):
-    files = ("report.html", "report.md", "summary.csv", "claims.csv")
+    files = ("report.html", "report.md", "answers.csv", "summary.csv", "claims.csv")
     before = [(report.parent / name).read_bytes() for name in files]
     write_report(runs, report.parent)
     assert [(report.parent / name).read_bytes() for name in files] == before

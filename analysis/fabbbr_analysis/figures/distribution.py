@@ -118,29 +118,35 @@ def _band(series: str, runs: Sequence[npt.NDArray[np.float64]], look: Look) -> g
 
 
 def _rtts(run_set: RunSet, cell_ids: Sequence[str]) -> Samples:
+    named = _named(run_set, cell_ids)[["cell_id", "flow", "series"]]
     columns = ["cell_id", "flow", "side", "rtt_s"]
-    sockets = run_set.sockets(columns=columns, cell_ids=list(cell_ids))
-    sockets = sockets[(sockets["side"] == "sender") & sockets["rtt_s"].notna() & sockets["flow"].notna()]
-    sockets = sockets.merge(_named(run_set, cell_ids)[["cell_id", "flow", "series"]], on=["cell_id", "flow"])
-    return _by_series(sockets.assign(value=sockets["rtt_s"] * 1e3))
+    found: Samples = {}
+    for cell_id in cell_ids:  # one at a time: samples of all runs at once are most of a report's memory
+        sockets = run_set.sockets(columns=columns, cell_ids=[cell_id])
+        sockets = sockets[(sockets["side"] == "sender") & sockets["rtt_s"].notna() & sockets["flow"].notna()]
+        sockets = sockets.merge(named, on=["cell_id", "flow"])
+        found = {**found, **_by_series(sockets.assign(value=sockets["rtt_s"] * 1e3))}
+    return found
 
 
 def _queues(run_set: RunSet, cell_ids: Sequence[str]) -> Samples:
     columns = ["cell_id", "role", "link", "node", "t_s", "backlog_bytes"]
-    queues = run_set.queues(columns=columns, cell_ids=list(cell_ids))
-    queues = queues[(queues["role"] == "bottleneck") & queues["backlog_bytes"].notna()]
-    # As the metrics of the queue: while flows run.
-    ends_s = queues["cell_id"].map(_ends_s(run_set.flows)).fillna(np.inf)
-    queues = queues[(queues["t_s"] >= 0) & (queues["t_s"] <= ends_s)]
-    trunks = {cell_id: run_set.plan[cell_id].trunk for cell_id in cell_ids if cell_id in run_set.plan}
-    if trunks:
-        first = [
-            (link, node) == (trunks[cell_id].name, trunks[cell_id].a)
-            for cell_id, link, node in zip(queues["cell_id"], queues["link"], queues["node"], strict=True)
-        ]
-        queues = queues[first]
-    queues = queues.merge(run_set.cells[["cell_id", "ccas"]], on="cell_id")
-    return _by_series(queues.assign(value=queues["backlog_bytes"] * 1e-3, series=queues["ccas"]))
+    ccas = dict(zip(run_set.cells["cell_id"], run_set.cells["ccas"], strict=True))
+    ends_s = _ends_s(run_set.flows)
+    found: Samples = {}
+    for cell_id in cell_ids:
+        queues = run_set.queues(columns=columns, cell_ids=[cell_id])
+        kept = (queues["role"] == "bottleneck") & queues["backlog_bytes"].notna()
+        if cell_id in run_set.plan:
+            trunk = run_set.plan[cell_id].trunk
+            kept &= (queues["link"] == trunk.name) & (queues["node"] == trunk.a)
+        # As the metrics of the queue: while flows run.
+        end_s = ends_s.get(cell_id, np.nan)
+        kept &= (queues["t_s"] >= 0) & (queues["t_s"] <= (np.inf if np.isnan(end_s) else end_s))
+        queues = queues[kept]
+        timed = queues.assign(value=queues["backlog_bytes"] * 1e-3, series=ccas[cell_id])
+        found = {**found, **_by_series(timed)}
+    return found
 
 
 def _ends_s(flows: pd.DataFrame) -> pd.Series[float]:

@@ -94,7 +94,11 @@ def draw(run_set: RunSet, sweep: Sweep, *, palette: Palette, published: Publishe
         _add_means(figure, sweep, certified, looks[str(series)])
     if published is not None:
         _add_published(figure, sweep, published, looks)
-    _add_excluded(figure, sweep, frame[frame["status"] != "certified"])
+    excluded = frame[frame["status"] != "certified"]
+    _add_excluded(figure, sweep, excluded)
+    if sweep.axis is None and excluded.empty:
+        # The names of the series stand on the axis.
+        figure.update_layout(showlegend=False)
     return figure
 
 

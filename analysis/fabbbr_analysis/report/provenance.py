@@ -265,4 +265,6 @@ def rerun_command(manifest: RunManifest, origins: Sequence[Provenance]) -> str:
         argv += ["--clock", "real"]
     for override in manifest.overrides:
         argv += ["--set", override]
+    for cca in manifest.ccas:
+        argv += ["--cca", cca]
     return shlex.join([*argv, "--seed", str(manifest.seed)])

@@ -10,6 +10,8 @@
     toImageButtonOptions: { format: "svg" },
   };
   const A4_WIDTH = 680;
+  // Of a figure's height: two, or one over time and a table, fit on a page.
+  const ON_PAPER = 0.72;
   const LEGEND_LINE = 15;
 
   const token = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -75,7 +77,7 @@
       const figure = JSON.parse(chosen.textContent);
       let layout = narrow(themed(figure.layout), width ?? this.plot.clientWidth, named(figure.data));
       if (this.logarithmic) layout = { ...layout, yaxis: { ...layout.yaxis, type: "log", rangemode: "normal" } };
-      if (width !== undefined) layout = { ...layout, width, autosize: false };
+      if (width !== undefined) layout = { ...layout, width, height: layout.height * ON_PAPER, autosize: false };
       return Plotly.react(this.plot, figure.data, layout, { ...config, toImageButtonOptions: { format: "svg", filename: this.element.id } });
     }
   }

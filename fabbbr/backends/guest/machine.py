@@ -30,6 +30,7 @@ _EPOCH_NS = 1_700_000_000_000_000_000
 _POLL_S = 0.02
 _LOOK_AT_CPU_S = 0.5
 """Between two looks at how long the guest had to wait for its CPU, which costs a millisecond."""
+_WORTH_A_WORD_S = 30.0
 _LEAST_OPEN_FILES, _OPEN_FILES = 256, 65_536
 _INIT = _HERE / "init.sh"
 _ROOT = "root"
@@ -93,6 +94,8 @@ class Watch:
     """For which the virtual clock may stand once there is a heartbeat; where it can be read."""
     progress: Callable[[float], None]
     cancelled: threading.Event
+    where: Callable[[int], str] = lambda _: ""
+    """What can be said of where the guest of this process id hangs."""
 
 
 def boot(machine: Machine, work: Path, watch: Watch, keeper: Keeper) -> float:
@@ -236,7 +239,8 @@ def _watch(process: subprocess.Popen[bytes], clock_address: int | None, work: Pa
         why = _hopeless(watch, now, clock_stands_s, beats.stands_s(now))
         if why is not None:
             place = f"at {_seconds(beats.value)} of its own clock"
-            message = f"the guest was ended {place}: {why}{own_time.aside()} (see raw/console.log)"
+            aside = f"{own_time.aside()}{watch.where(process.pid)}"
+            message = f"the guest was ended {place}: {why}{aside} (see raw/console.log)"
             raise GuestError(message)
 
 
@@ -270,11 +274,9 @@ class _OwnTime:
 
     def aside(self) -> str:
         """What is not counted, where it is worth a word."""
-        return (
-            f", {self._denied_s:.0f} s not counted for which others had its CPU"
-            if self._denied_s >= 1
-            else ""
-        )
+        if self._denied_s < _WORTH_A_WORD_S:
+            return ""
+        return f"; {self._denied_s:.0f} s for which others had its CPU are not counted"
 
 
 class _LastChange:
@@ -334,7 +336,7 @@ _TELLING = re.compile(r"Kernel panic|[Oo]ut of memory|oom-kill|No space left|[Ee
 _CAUSES = (
     (
         re.compile(r"[Oo]ut of memory|oom-kill|System is deadlocked on memory|page allocation failure"),
-        "its memory was too small for what was asked of it; use fewer flows, or smaller windows",
+        "its memory was too small for what was asked of it; use fewer flows, or a smaller rate or RTT",
     ),
     (
         re.compile(r"No space left on device|[Bb]us error"),
