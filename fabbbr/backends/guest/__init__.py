@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fabbbr import testbed
 from fabbbr.backends.agent import agent_hash, read_outcome
-from fabbbr.backends.base import JOB, Report, Task, usable_cpus
+from fabbbr.backends.base import JOB, OwnControl, Report, Task, usable_cpus
 from fabbbr.backends.guest import wakeups
 from fabbbr.backends.guest.image.found import GuestImage, foreign_wheel, found_image, require_unaltered
 from fabbbr.backends.guest.kernel.build import GuestKernel, foreign_processor
 from fabbbr.backends.guest.kernel.prebuilt import PrebuiltKernel, prebuilt_kernel
 from fabbbr.backends.guest.machine import Machine, Watch, boot, cpu_for_slot
+from fabbbr.backends.guest.module.shelf import Shelf
 from fabbbr.backends.guest.runtime import sweep
 from fabbbr.backends.keeper import Keeper
 from fabbbr.backends.tools import tool_versions, tools_found
-from fabbbr.errors import EnvironmentUnfitError
+from fabbbr.errors import EnvironmentUnfitError, GuestError, ModuleUnfitError
 from fabbbr.job.records import Job
 from fabbbr.testbed import REAL_TIME, VIRTUAL_TIME, ClockKind, Kernel, Testbed
 
@@ -75,40 +78,55 @@ class GuestBackend:
         sweep()
         self._keeper = Keeper()
         self._agent_sha256 = agent_hash()
+        self._shelf = Shelf()
 
     def cells_at_once(self, asked: int | None) -> int:
         """One per CPU, unless asked otherwise: each guest is pinned to its own."""
         return asked or len(usable_cpus())
+
+    def take_in(self, controls: Sequence[OwnControl], tell: Callable[[str], None], /) -> None:
+        """Build them for the image's kernel, and let each carry a flow."""
+        if not isinstance(self._source, GuestImage):
+            message = (
+                "a module of yours is built for the guest's own kernel, and this is the distribution's; "
+                "build it once: fabbbr guest build"
+            )
+            raise ModuleUnfitError(message)
+        for control in controls:
+            self._shelf.add(control, self._source.kernel, tell)
+            self._shelf.require_fit(control, self.execute, self.testbed, tell)
 
     def execute(self, task: Task) -> Report:
         """Run the job in a guest of its own."""
         job = task.job.model_copy(update={"environment": wakeups.environment(self.testbed.clock)})
         (task.work / JOB).write_text(job.model_dump_json(), encoding="utf-8")
         machine = self._machine(task, job)
-        wall_s = boot(
-            machine,
-            task.work,
-            Watch(
-                wall_limit_s=task.wall_limit_s,
-                stall_limit_s=_STALL_LIMIT_S,
-                spin_limit_s=_SPIN_LIMIT_S + _START_S * len(job.flows),
-                progress=task.progress,
-                cancelled=task.cancelled,
-            ),
-            self._keeper,
+        watch = Watch(
+            wall_limit_s=task.wall_limit_s,
+            stall_limit_s=_STALL_LIMIT_S,
+            spin_limit_s=_SPIN_LIMIT_S + _START_S * len(job.flows),
+            progress=task.progress,
+            cancelled=task.cancelled,
+            where=partial(self._shelf.where, task.work, job.modules),
         )
+        try:
+            wall_s = boot(machine, task.work, watch, self._keeper)
+        except GuestError as error:
+            message = f"{error}{self._shelf.broke(task.work, job.modules)}"
+            raise GuestError(message) from error
         clock_s = read_outcome(task.work)
         return Report(wall_s=wall_s, clock_s=clock_s, options=self._options(machine, job))
 
     def close(self) -> None:
         """End the keeper and with it whatever still runs."""
         self._keeper.close()
+        self._shelf.close()
 
     def _machine(self, task: Task, job: Job) -> Machine:
         if isinstance(self._source, GuestImage):
             kernel: GuestKernel | PrebuiltKernel = self._source.kernel
             root: Path | None = self._source.root
-            own: dict[str, Path] = {}
+            own = {_MODULES: self._shelf.folder} if job.modules else {}
         else:
             # The guest's own file systems hide some of the host's folders: the modules could be in one.
             kernel, root, own = self._source, None, {_MODULES: self._source.modules}
@@ -122,7 +140,7 @@ class GuestBackend:
             cpu=cpu_for_slot(task.slot),
             clock_limit_s=((job.flows_at_ns or 0) + job.end_ns) * 1e-9 + _SET_UP_S,
             virtual=self._virtual,
-            environment={"FABBBR_MODULES": f"/run/fabbbr/{_MODULES}"} if own else {},
+            environment={"FABBBR_MODULES": f"/run/fabbbr/{_MODULES}"} if root is None else {},
             extra_mounts=own,
             clock_address=kernel.clock_address if self._virtual else None,
         )
@@ -133,6 +151,7 @@ class GuestBackend:
             "system_calls": "seccomp" if machine.seccomp else "ptrace",
             "agent_sha256": self._agent_sha256,
             "iperf3_wakeups": job.environment or None,
+            **({"modules": self._shelf.described(job.modules)} if job.modules else {}),
         }
 
 
