@@ -73,6 +73,10 @@ class KernelBuildError(EnvironmentUnfitError):
     """The guest kernel could not be fetched, configured or compiled."""
 
 
+class ModuleUnfitError(SpecError):
+    """A congestion control of the user's own does not build for the kernel of the place, or breaks it."""
+
+
 class BackendError(FabbbrError):
     """A backend's own tool broke (not a flow inside the experiment)."""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fabbbr.backends.base import Backend, require_jobs
+from fabbbr.backends.base import Backend, OwnControl, require_jobs
 from fabbbr.backends.registry import BACKENDS, DEFAULT, clock_of, described, open_backend
 from fabbbr.errors import EnvironmentUnfitError, PlanError, StoreError, UsageError
 from fabbbr.execute import Event, Summary, execute
@@ -19,13 +19,13 @@ from fabbbr.foreign import listed
 from fabbbr.inspection import require_whole_cells
 from fabbbr.job.captures import misfit as cannot_capture
 from fabbbr.job.geography import misfit
-from fabbbr.model import Cell, RunManifest
+from fabbbr.model import Cell, Module, RunManifest
 from fabbbr.plan.opening import Planned, open_plan
 from fabbbr.plan.selector import select
 from fabbbr.record import differences
 from fabbbr.spec.experiment import Profile
 from fabbbr.spec.read import describe
-from fabbbr.store import BESIDE, EXPERIMENT, RunFolder, only_writer
+from fabbbr.store import BESIDE, EXPERIMENT, RunFolder, holds, only_writer
 from fabbbr.testbed import ClockKind, Testbed
 from fabbbr.trust import Trust
 from fabbbr.version import __version__
@@ -60,6 +60,10 @@ class Request:
     """Repetitions after which claims are judged, and the run may end; see ``fabbbr.deciding``."""
     deeper: frozenset[str] | None = None
     """Conditions that get more repetitions than the first look has; None: all of them."""
+    ccas: Mapping[str, Path] = field(default_factory=dict)
+    """Name → module of a congestion control that the experiment gets beside its own."""
+    tell: Callable[[str], None] = lambda _: None
+    """Hears what is done before the first cell and takes long."""
     emulate_rtt: bool = False
     """Whether netem adds what the round trips of the slice lack; in a guest there are none to begin with."""
 
@@ -75,6 +79,7 @@ def planned(request: Request) -> Planned:
         overrides=request.overrides,
         repeat=request.repeat,
         trust=request.trust,
+        ccas=request.ccas,
     )
     return plan if request.deeper is None else _only_deeper(plan, request.looks[0], request.deeper)
 
@@ -124,10 +129,32 @@ def carry_out(
     with _opened(request, cells) as backend:
         jobs = _at_once(request.jobs, backend)
         cells = _to_be_had(cells, backend.testbed)
-        with only_writer(run_folder_path(request, plan.experiment.id)):
+        out = run_folder_path(request, plan.experiment.id)
+        _take_in(request, plan, [cell for cell in cells if not holds(out, cell.id)], backend)
+        with only_writer(out):
             folder = open_or_create(request, plan)
             announce(folder, cells, jobs, backend.testbed)
             return folder, execute(folder, cells, backend, jobs=jobs, listen=listen)
+
+
+def _take_in(request: Request, plan: Planned, cells: Sequence[Cell], backend: Backend) -> None:
+    """Have the user's own congestion controls of these cells built and tried.
+
+    Building runs their Makefile, and they run in the kernel of the place: raises UntrustedError for what an
+    experiment file names and nobody said yes to. What the command line names was agreed to by naming it.
+    """
+    uses: dict[str, dict[str, Module]] = {}
+    for module in (flow.module for cell in cells for flow in cell.flows if flow.module is not None):
+        uses.setdefault(module.sha256, {})[module.model_dump_json()] = module
+    named = {place.absolute() for place in request.ccas.values()}
+    controls = []
+    for sha256, ways in uses.items():
+        sources = plan.modules[sha256]
+        if sources.place.absolute() not in named:
+            request.trust.require(sources.place, sources.canonical, kind="module")
+        controls.append(OwnControl(sources=sources, uses=tuple(ways.values())))
+    if controls:
+        backend.take_in(controls, request.tell)
 
 
 def carry_out_in_guest(
@@ -259,6 +286,7 @@ def open_or_create(request: Request, plan: Planned) -> RunFolder:
         backend=request.backend,
         clock=_clock(request),
         overrides=request.overrides,
+        ccas=tuple(f"{name}={place}" for name, place in request.ccas.items()),
         claims=tuple(plan.experiment.claims),
         looks=looks,
         cells=tuple(cells.values()),
@@ -299,12 +327,27 @@ def _require_same(existing: RunManifest, request: Request, plan: Planned) -> Non
             f"repetitions {existing.looks[0]}, or choose another --out"
         )
         raise StoreError(message)
+    changed = next(filter(None, (_changed_module(old_cells.get(cell.id), cell) for cell in plan.cells)), None)
+    if changed is not None:
+        message = (
+            f"{place} holds cells of {changed}: a changed source is another condition; choose another --out, "
+            "and fabbbr compare sets the two side by side"
+        )
+        raise StoreError(message)
     if different:
         message = (
             f"{place} holds another run: {'; '.join(different)}. "
             "Choose another --out, or remove the folder to start over"
         )
         raise StoreError(message)
+
+
+def _changed_module(before: Cell | None, now: Cell) -> str | None:
+    """Which module of a cell was of other sources before; None when none was."""
+    for old, new in zip(before.flows if before is not None else (), now.flows, strict=False):
+        if old.module is not None and new.module is not None and old.module.sha256 != new.module.sha256:
+            return f"{new.cca} of other sources ({old.module.sha256[:16]}, now {new.module.sha256[:16]})"
+    return None
 
 
 def open_runs(paths: Sequence[str | Path]) -> list[Run]:

@@ -126,6 +126,17 @@ class CellLink(Record):
     """None where the link is faster than anything that crosses it."""
 
 
+class Module(Record):
+    """A congestion control that comes as the sources of a kernel module."""
+
+    sha256: str
+    """Of the sources: see :class:`fabbbr.sources.Sources`."""
+    kernel_name: str
+    """Under which it registers itself."""
+    params: dict[str, str] = Field(default_factory=dict)
+    """Parameters that it is loaded with."""
+
+
 class Datagrams(Record):
     """What a flow of UDP sends, whatever becomes of it."""
 
@@ -190,14 +201,14 @@ class Flow(Record):
     pacing: BitRate | None = None
     maxrate: BitRate | None = None
     """Of the ``fq`` that its sending host has; all flows of a host share it. None for a host without one."""
-    direction: Literal["forward", "reverse"] = "forward"
-    """``reverse`` when its data crosses a bottleneck from ``b`` to ``a``."""
     rtt: Span
     """Propagation round trip of the path of this flow."""
     implementation: Implementation | None = None
     """None for what the mainline kernel has."""
     profile: BbrProfile | None = None
     """Of fabbbr's own BBR; None for everything else."""
+    module: Module | None = None
+    """None for what the place has of itself."""
 
     @property
     def of_iperf3(self) -> bool:
@@ -367,12 +378,13 @@ class CongestionControl(Record):
     cca: str
     kernel_name: str
     implementation: str
-    """``fabbbr``, ``google``, or ``mainline`` and the kernel's release."""
+    """``fabbbr``, ``google``, ``mainline`` and the kernel's release, or ``module`` and its name."""
     profile: str | None = None
+    """Of a user's own module: its parameters, as read back."""
     source: str | None = None
-    """First 16 hex digits of the sha256 of the sources of module fab_bbr, or of the BPF programs."""
+    """First 16 hex digits of the sha256 of the sources of the module, or of the BPF programs."""
     form: Literal["module", "bpf"] | None = None
-    """In which our own was loaded; of others nothing is known."""
+    """In which our own was loaded, or a user's; of others nothing is known."""
 
 
 class Provenance(Record):
@@ -416,6 +428,8 @@ class RunManifest(Record):
     clock: ClockKind = "virtual"
     overrides: tuple[str, ...] = ()
     """What ``--set`` changed, as given."""
+    ccas: tuple[str, ...] = ()
+    """What ``--cca`` added, as given."""
     claims: tuple[str, ...]
     looks: tuple[int, ...] = ()
     """Repetitions after which claims are judged and the run may end, fixed before it began; see

@@ -186,7 +186,7 @@ class RunFolder:
 
     def has(self, cell_id: str) -> bool:
         """Whether the cell is there and whole."""
-        return (self.path / CELLS / cell_id / MANIFEST).exists()
+        return holds(self.path, cell_id)
 
     @cached_property
     def planned(self) -> dict[str, Cell]:
@@ -266,6 +266,11 @@ class RunFolder:
             raise StoreError(message) from error
         shutil.rmtree(old, ignore_errors=True)
         return self.cell(cell_id)
+
+
+def holds(path: Path, cell_id: str) -> bool:
+    """Whether the run folder ``path``, which may not be there yet, has the whole cell."""
+    return (path / CELLS / cell_id / MANIFEST).exists()
 
 
 def hashes_of_raw_files(work: Path) -> dict[str, str]:

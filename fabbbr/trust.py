@@ -1,4 +1,4 @@
-"""Which slice files may run: Python that came with an experiment runs with all the rights of the caller.
+"""Which slice files and modules may run: code that came with an experiment has the rights of the caller.
 
 What somebody said yes to is remembered by the file's place and the digest of its bytes, in the user's state
 folder. A memory that is damaged, or that others may write, counts for nothing: at worst one is asked again.
@@ -14,6 +14,7 @@ import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, ValidationError
 
@@ -24,6 +25,11 @@ from fabbbr.foreign import inline
 from fabbbr.record import Record
 
 _LARGEST_BYTES = 8 << 20
+Kind = Literal["slice", "module"]
+_SAID: dict[Kind, str] = {
+    "slice": "a slice file is Python that runs with all your rights, and this one",
+    "module": "a module's Makefile runs with all your rights, its code in a kernel, and this one",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +40,7 @@ class Code:
     """Absolute, links followed, so that a file has one place; what is not UTF-8 is spelt out."""
     sha256: str
     """Of the very bytes that would run."""
+    kind: Kind = field(default="slice", compare=False)
 
 
 @dataclass(kw_only=True)
@@ -48,10 +55,10 @@ class Trust:
     """Is told what went wrong with the memory; the question does not depend on it."""
     _agreed: set[Code] = field(default_factory=set, init=False)
 
-    def require(self, path: Path, content: bytes) -> None:
+    def require(self, path: Path, content: bytes, kind: Kind = "slice") -> None:
         """Raise UntrustedError unless ``content``, which was read from ``path``, may run."""
         place = os.fsencode(os.path.realpath(path)).decode("utf-8", "backslashreplace")
-        code = Code(place=place, sha256=hashlib.sha256(content).hexdigest())
+        code = Code(place=place, sha256=hashlib.sha256(content).hexdigest(), kind=kind)
         if self.anything or code in self._agreed:
             return
         if not self._remembers(code):
@@ -68,7 +75,7 @@ class Trust:
     def _ask(self, code: Code) -> None:
         if self.ask is None or not self.ask(code):
             message = (
-                f"{inline(code.place)}: a slice file is Python that runs with all your rights, and this one "
+                f"{inline(code.place)}: {_SAID[code.kind]} "
                 f"(sha256 {code.sha256}) is not trusted; read it, then give --trust (in Python: trust=True)"
             )
             raise UntrustedError(message)

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
-from fabbbr.errors import UsageError
+from fabbbr.errors import ModuleUnfitError, UsageError
 from fabbbr.job.records import Job
+from fabbbr.model import Module
+from fabbbr.sources import Sources
 from fabbbr.testbed import Testbed
 
 HEARTBEAT = "heartbeat"
@@ -53,6 +55,15 @@ class Report:
     """What else decided the bytes: goes into the provenance."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class OwnControl:
+    """A congestion control of the user's own that cells will run."""
+
+    sources: Sources
+    uses: tuple[Module, ...]
+    """How the cells run it: under which name, with which parameters."""
+
+
 class Backend(Protocol):
     """A place that is open for a run: whoever made it has raised EnvironmentUnfitError if it is unfit."""
 
@@ -66,11 +77,28 @@ class Backend(Protocol):
         Raises UsageError for more than the place can take.
         """
 
+    def take_in(self, controls: Sequence[OwnControl], tell: Callable[[str], None], /) -> None:
+        """Have the user's own congestion controls ready, before any cell.
+
+        ``tell`` hears what takes long. Raises ModuleUnfitError with place and remedy for what does not build
+        here or is not fit to run, and where the place takes none.
+        """
+
     def execute(self, task: Task) -> Report:
         """Carry out the job; raise BackendError when the tools broke, CancelledError when interrupted."""
 
     def close(self) -> None:
         """Leave nothing behind."""
+
+
+def refuse_modules(controls: Sequence[OwnControl], where: str) -> NoReturn:
+    """Raise ModuleUnfitError: ``where`` is a kernel that is not ours to load code into for a cell."""
+    names = ", ".join(use.kernel_name for control in controls for use in control.uses)
+    message = (
+        f"{controls[0].sources.place}: {names} would run in {where}, into which fabbbr loads no module of "
+        "yours for a cell: what breaks there breaks the machine. Run it in the guest: leave --backend out"
+    )
+    raise ModuleUnfitError(message)
 
 
 def require_jobs(jobs: int | None) -> None:

@@ -8,11 +8,20 @@ import platform
 import subprocess
 import threading
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fabbbr.backends.agent import ALONE, agent_hash, read_outcome
-from fabbbr.backends.base import JOB, CancelledError, Report, Task, heartbeat_s
+from fabbbr.backends.base import (
+    JOB,
+    CancelledError,
+    OwnControl,
+    Report,
+    Task,
+    heartbeat_s,
+    refuse_modules,
+)
 from fabbbr.backends.keeper import Keeper, die_with_runner, kill_group
 from fabbbr.backends.tools import NODE_PYTHON, search_path, tool_versions, tools_found
 from fabbbr.errors import BackendError, EnvironmentUnfitError, UsageError
@@ -114,6 +123,10 @@ class MininetBackend:
             )
             raise UsageError(message)
         return 1
+
+    def take_in(self, controls: Sequence[OwnControl], _tell: Callable[[str], None], /) -> None:
+        """None: a module would stay in the kernel of this host."""
+        refuse_modules(controls, "this host's kernel")
 
     def execute(self, task: Task) -> Report:
         """Run the job on this machine."""

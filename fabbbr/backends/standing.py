@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
-from fabbbr.backends.base import Report, Task
+from fabbbr.backends.base import OwnControl, Report, Task, refuse_modules
 from fabbbr.backends.channel import Channel
 from fabbbr.backends.machines import carry_out
 from fabbbr.errors import PlaceLostError, UsageError
@@ -28,6 +28,10 @@ class StandingMachines:
             message = f"--jobs {asked}: one cell at a time has the machines of a slice; leave --jobs out"
             raise UsageError(message)
         return 1
+
+    def take_in(self, controls: Sequence[OwnControl], _tell: Callable[[str], None], /) -> None:
+        """None: what stands in the kernels of machines is the playbooks' to say."""
+        refuse_modules(controls, "the kernels of a slice's machines")
 
     def execute(self, task: Task) -> Report:
         """A part on each machine."""

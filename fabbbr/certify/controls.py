@@ -6,15 +6,19 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from pydantic import BaseModel, ValidationError
+
 from fabbbr.certify.evidence import Answer, answer_to
 from fabbbr.job.expected import Control, Prepared
 from fabbbr.job.records import Capture
-from fabbbr.model import Check, CongestionControl
+from fabbbr.model import Check, CongestionControl, Module
 
 _SOURCE = re.compile(r"[0-9a-f]{16}")
 _BPF_STATUS = re.compile(
     r"registered: fab_bbr2 \(profile (?P<profile>\w+)\), fab_bbr3; source (?P<source>\w+)"
 )
+
+_NEEDS_A_MODE = "a parameter that cannot be read back needs a mode, as in module_param(beta, int, 0444)"
 
 Readback = Mapping[str, Answer]
 
@@ -51,6 +55,8 @@ def checks(expected: Sequence[Control], readback: Readback) -> Iterator[Check]:
     for control in {(one.sender, one.kernel_name): one for one in expected}.values():
         if control.asked_of_ours is not None:
             yield _is_ours(control, _told(readback, control, control.asked_of_ours))
+        if control.module is not None and control.asked_of_module is not None:
+            yield _is_own(control, control.module, _told_of_module(readback, control.asked_of_module))
     for control in {one.sender: one for one in expected if one.asked_of_bbr is not None}.values():
         assert control.asked_of_bbr is not None
         version = _told_version(readback, control.asked_of_bbr)
@@ -72,6 +78,47 @@ def _is_ours(control: Control, told: _Told) -> Check:
     )
 
 
+class _ToldOfModule(BaseModel):
+    """What the agent says of a module of the user's own, see :mod:`fabbbr.agent.loading`."""
+
+    module: str
+    source_sha256: str
+    parameters: dict[str, str]
+
+
+def _told_of_module(readback: Readback, asked: Capture) -> _ToldOfModule | None:
+    answer = answer_to(asked, readback, "readback.json", exits=(0, 1))
+    try:
+        return _ToldOfModule.model_validate_json(answer.stdout)
+    except ValidationError:
+        return None
+
+
+def _is_own(control: Control, module: Module, told: _ToldOfModule | None) -> Check:
+    """Whether the module of these sources is loaded, with these parameters."""
+    has = told.parameters if told is not None else {}
+    same = all(name in has and _meant(has[name]) == _meant(value) for name, value in module.params.items())
+    return Check(
+        name=f"{control.kernel_name} of {control.sender}",
+        passed=told is not None and told.source_sha256 == module.sha256 and same,
+        asked=f"source {module.sha256[:16]}{_spelt(module.params)}",
+        measured="not loaded" if told is None else f"source {told.source_sha256[:16]}{_spelt(has)}",
+        detail="" if module.params.keys() <= has.keys() else _NEEDS_A_MODE,
+    )
+
+
+def _spelt(params: Mapping[str, str]) -> str:
+    return "".join(f", {name}={value}" for name, value in params.items())
+
+
+def _meant(value: str) -> object:
+    """What two spellings of a parameter have in common: the kernel prints Y for 1 and 16 for 0x10."""
+    try:
+        return int(value, 0)
+    except ValueError:
+        return {"y": 1, "on": 1, "yes": 1, "n": 0, "off": 0, "no": 0}.get(value.lower(), value)
+
+
 def _told_version(readback: Readback, asked: Capture) -> str:
     """Empty for a module without one: then cat must say that there is no such file, and not just nothing."""
     answer = answer_to(asked, readback, "readback.json", exits=(0, 1))
@@ -90,6 +137,8 @@ def identified(prepared: Prepared, readback: Readback) -> tuple[CongestionContro
 
 
 def _identified(control: Control, readback: Readback, kernel_release: str) -> CongestionControl:
+    if control.module is not None and control.asked_of_module is not None:
+        return _identified_own(control, readback, control.asked_of_module)
     asked = control.asked_of_ours
     told = _told(readback, control, asked) if asked is not None else _Told()
     return CongestionControl(
@@ -99,4 +148,18 @@ def _identified(control: Control, readback: Readback, kernel_release: str) -> Co
         profile=told.profile,
         source=told.source,
         form=told.form,
+    )
+
+
+def _identified_own(control: Control, readback: Readback, asked: Capture) -> CongestionControl:
+    told = _told_of_module(readback, asked)
+    return CongestionControl(
+        cca=control.cca,
+        kernel_name=control.kernel_name,
+        implementation=f"module {told.module}" if told is not None else "module",
+        profile=" ".join(f"{name}={value}" for name, value in told.parameters.items()) or None
+        if told is not None
+        else None,
+        source=told.source_sha256[:16] if told is not None else None,
+        form="module",
     )

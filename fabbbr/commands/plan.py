@@ -35,6 +35,7 @@ def main(arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
         repeat=arguments.repeat,
         overrides=tuple(arguments.overrides),
+        ccas=dict(arguments.ccas),
         only=arguments.only,
         trust=trust_of(arguments),
     )

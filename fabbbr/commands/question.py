@@ -8,10 +8,17 @@ from pathlib import Path
 
 from fabbbr.commands.terminal import Terminal
 from fabbbr.foreign import inline
-from fabbbr.trust import Code, Trust
+from fabbbr.trust import Code, Kind, Trust
 
 _DIGITS = 16
 """Of a digest, for people to compare."""
+
+
+_WILL_RUN: dict[Kind, str] = {
+    "slice": "The experiment's slice is Python of its own. It will run with all your rights:",
+    "module": "The experiment brings a kernel module of its own. Its Makefile will run with all your rights, "
+    "its code in the kernel of the place:",
+}
 
 
 def attended(arguments: argparse.Namespace) -> bool:
@@ -31,10 +38,10 @@ def trust_of(arguments: argparse.Namespace) -> Trust:
 
 
 def _agreed(console: Terminal, code: Code) -> bool:
-    console.say("The experiment's slice is Python of its own. It will run with all your rights:")
+    console.say(_WILL_RUN[code.kind])
     console.say(("  " + inline(code.place), "bold"))
     console.say(f"  sha256 {code.sha256[:_DIGITS]}…")
-    return agreed(console, "Run it, now and whenever this file says the same?")
+    return agreed(console, "Run it, now and whenever it says the same?")
 
 
 def build_now(minutes: int, cpus: int, folder: Path) -> bool:

@@ -166,6 +166,8 @@ def request_of(arguments: argparse.Namespace) -> Request:
         seed=arguments.seed,
         repeat=arguments.repeat,
         overrides=tuple(arguments.overrides),
+        ccas=dict(arguments.ccas),
+        tell=Terminal(stderr=True).say,
         only=arguments.only,
         out=getattr(arguments, "out", None),
         jobs=getattr(arguments, "jobs", None),

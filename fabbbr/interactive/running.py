@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from fabbbr.job.build import prepare
 from fabbbr.laboratory import DEFAULT_SEED, Request, carry_out, open_runs, place, planned, selected
 from fabbbr.model import Cell
 from fabbbr.plan.estimate import Estimate, estimate
+from fabbbr.slice.opening import backend_of
 from fabbbr.store import RunFolder
 from fabbbr.testbed import ClockKind, Testbed
 from fabbbr.trust import Trust
@@ -48,7 +49,9 @@ def run(  # noqa: PLR0913 - the notebook's face of the command line: one keyword
     out: str | Path | None = None,
     backend: str = DEFAULT,
     clock: ClockKind | None = None,
+    slice: str | None = None,  # noqa: A002 - as fabbbr slice
     overrides: Sequence[str] = (),
+    ccas: Mapping[str, str | Path] | None = None,
     trust: bool = False,
     progress: bool = True,
 ) -> Run:
@@ -68,11 +71,16 @@ def run(  # noqa: PLR0913 - the notebook's face of the command line: one keyword
         The profile of the file to take.
     seed, jobs, out, backend, clock
         As on the command line: see ``fabbbr run --help``.
+    slice
+        A slice that stands (``fb.list_slices()``), on whose machines the cells run instead of in ``backend``.
     overrides
         As ``set``, in the words of the command line: ``["path.rate=20 Mbit/s"]``.
+    ccas
+        Congestion controls of your own, as ``--cca``: ``{"mine": "./tcp_mine"}``.
     trust
-        Let a slice file that is not bundled run, which is Python: an experiment file that you did not write
-        may name one. Without it UntrustedError is raised, unless you said yes to it at a terminal before.
+        Let a slice file that is not bundled run, which is Python, or a module: an experiment file that you
+        did not write may name one. Without it UntrustedError is raised, unless you said yes to it at a
+        terminal before.
     progress
         Show how far it is, in a notebook or at a terminal.
 
@@ -99,12 +107,14 @@ def run(  # noqa: PLR0913 - the notebook's face of the command line: one keyword
     """
     request = Request(
         experiment=name_of(experiment),
-        backend=backend,
+        backend=backend if slice is None else backend_of(slice),
+        slice=slice,
         clock=clock,
         profile=profile_of(quick=quick, full=full),
         seed=seed,
         repeat=repeat,
         overrides=(*overrides_of(set), *overrides),
+        ccas={name: Path(place) for name, place in (ccas or {}).items()},
         only=selector_of(only),
         out=Path(out) if out is not None else None,
         jobs=jobs,

@@ -17,7 +17,7 @@ from fabbbr.job.configure import (
     readback_captures,
     step_commands,
 )
-from fabbbr.job.congestion import controls, requirements
+from fabbbr.job.congestion import controls, module_commands, module_digests, requirements
 from fabbbr.job.expected import Expected, Prepared
 from fabbbr.job.flows import flow_task, reports_bytes
 from fabbbr.job.geography import left_to_emulate
@@ -60,7 +60,9 @@ def _job(cell: Cell, testbed: Testbed, cabling: Cabling, expected: Expected) -> 
         window_bytes=window_bytes(cell),
         reports_bytes=sum(reports_bytes(flow) for flow in cell.flows),
         requires=requirements(cell),
+        modules=module_digests(cell),
         configure=(
+            *module_commands(cell),
             *configure_commands(cell, testbed, cabling, expected.network_cables),
             *counting_commands(expected.super_packets, cabling),
         ),

@@ -13,12 +13,13 @@ from collections.abc import Iterator
 
 from fabbbr.job.expected import Control
 from fabbbr.job.records import Capture, Command, Requirement
-from fabbbr.model import Cell, Flow
+from fabbbr.model import Cell, Flow, Module
 
 PARAMETERS = "/sys/module/fab_bbr/parameters"
 BBR_VERSION = "/sys/module/tcp_bbr/version"
 _BPF = "/usr/local/sbin/fab-bbr-bpf"
 """Where the role puts it, and where ``make install`` does; the way to what has no module."""
+_LOADER = ("python3", "-S", "-m", "agent.loading")
 _GOOGLE = {"bbr2": "bbr2", "bbr3": "bbr"}
 _GOOGLE_BBR3_VERSION = "3"
 _SET_PROFILE = (
@@ -33,6 +34,8 @@ _ASK = (
 def kernel_name(flow: Flow) -> str:
     """The name under which the sender's kernel knows what the flow runs."""
     assert flow.cca is not None, f"flow {flow.index} is of UDP and has no congestion control"
+    if flow.module is not None:
+        return flow.module.kernel_name
     if flow.implementation == "fabbbr":
         return "fab_bbr1_cap3" if flow.profile == "v1cap3" else f"fab_{flow.cca}"
     if flow.implementation == "google":
@@ -46,17 +49,17 @@ def mainline_name(cca: str) -> str:
 
 
 def requirements(cell: Cell) -> tuple[Requirement, ...]:
-    """What each sender must offer."""
+    """What each sender must offer. A module of the user's own is loaded later, which asks for itself."""
     needed = (
         Requirement(node=flow.sender, name=kernel_name(flow), version=bbr_version(flow), remedy=_remedy(flow))
         for flow in cell.flows
-        if flow.cca is not None
+        if flow.cca is not None and flow.module is None
     )
     return tuple(dict.fromkeys(needed))
 
 
 def bbr_version(flow: Flow) -> str | None:
-    if kernel_name(flow) != "bbr":
+    if kernel_name(flow) != "bbr" or flow.module is not None:
         return None
     return _GOOGLE_BBR3_VERSION if flow.cca == "bbr3" else ""
 
@@ -78,11 +81,38 @@ def profile_commands(cell: Cell) -> Iterator[Command]:
         yield Command(node=host, argv=("sh", "-c", _SET_PROFILE, "sh", str(profile)))
 
 
+def module_commands(cell: Cell) -> Iterator[Command]:
+    """Load the modules of the user's own, where they are not there yet."""
+    for sender, module in _modules(cell):
+        params = (f"{name}={value}" for name, value in module.params.items())
+        argv = (*_LOADER, "load", module.sha256, module.kernel_name, *params)
+        yield Command(node=sender, argv=argv)
+
+
+def module_digests(cell: Cell) -> tuple[str, ...]:
+    """Of the sources of all modules that the place must have built."""
+    return tuple(dict.fromkeys(module.sha256 for _, module in _modules(cell)))
+
+
+def _modules(cell: Cell) -> list[tuple[str, Module]]:
+    """Each with each of its senders, once."""
+    own = ((flow.sender, flow.module) for flow in cell.flows if flow.module is not None)
+    return list({(sender, module.sha256): (sender, module) for sender, module in own}.values())
+
+
 def captures(cell: Cell) -> list[Capture]:
-    """What to ask about BBR on each sender that runs one."""
+    """What to ask about BBR, and modules of the user's own, on each sender that runs one."""
     own = dict.fromkeys(flow.sender for flow in own_flows(cell))
-    others = dict.fromkeys(flow.sender for flow in cell.flows if flow.cca and kernel_name(flow) == "bbr")
-    return [*map(_asked_of_ours, own), *map(_asked_of_bbr, others)]
+    others = dict.fromkeys(flow.sender for flow in cell.flows if _runs_a_kernels_bbr(flow))
+    return [
+        *map(_asked_of_ours, own),
+        *map(_asked_of_bbr, others),
+        *(_asked_of_module(sender, module) for sender, module in _modules(cell)),
+    ]
+
+
+def _runs_a_kernels_bbr(flow: Flow) -> bool:
+    return flow.cca is not None and flow.module is None and kernel_name(flow) == "bbr"
 
 
 def controls(cell: Cell) -> tuple[Control, ...]:
@@ -95,12 +125,19 @@ def controls(cell: Cell) -> tuple[Control, ...]:
             implementation=flow.implementation,
             profile=flow.profile,
             asked_of_ours=_asked_of_ours(flow.sender) if flow.implementation == "fabbbr" else None,
-            asked_of_bbr=_asked_of_bbr(flow.sender) if kernel_name(flow) == "bbr" else None,
+            asked_of_bbr=_asked_of_bbr(flow.sender) if _runs_a_kernels_bbr(flow) else None,
             version=bbr_version(flow),
+            module=flow.module,
+            asked_of_module=_asked_of_module(flow.sender, flow.module) if flow.module is not None else None,
         )
         for flow in cell.flows
         if flow.cca is not None
     )
+
+
+def _asked_of_module(host: str, module: Module) -> Capture:
+    argv = (*_LOADER, "show", module.sha256, module.kernel_name)
+    return _capture(f"module.{module.kernel_name}.{host}", host, *argv)
 
 
 def _asked_of_ours(host: str) -> Capture:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fabbbr.job.records import Cable, Capture, Interface, Job
-from fabbbr.model import AckAggregation, Aqm, Cell, LinkTrace, Loss
+from fabbbr.model import AckAggregation, Aqm, Cell, LinkTrace, Loss, Module
 from fabbbr.testbed import Testbed
 from fabbbr.units import Rate
 
@@ -177,6 +177,9 @@ class Control:
     """None where its name in the kernel is not ``bbr``."""
     version: str | None
     """Which the kernel's ``bbr`` must have: empty, as in mainline, for none."""
+    module: Module | None = None
+    """Of the user's own."""
+    asked_of_module: Capture | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -210,6 +210,8 @@ class Job(Record):
     time begins there. None where the clock is not ours to choose: they begin when all is ready."""
     anew: tuple[Command, ...] = ()
     """What to set again at that instant, so that it starts from fresh randomness."""
+    modules: tuple[str, ...] = ()
+    """Digests of the sources of congestion controls that the commands load: the place has them built."""
     flows: tuple[FlowTask, ...]
     pinging: tuple[PingTask, ...] = ()
     """Beside the flows; over when these are."""

@@ -20,6 +20,7 @@ from fabbbr.plan.arrivals import arrivals
 from fabbbr.plan.definitions import ParametersError
 from fabbbr.plan.link_traces import Trace
 from fabbbr.plan.resolve import MisfitError, Processes, Wiring, wire
+from fabbbr.sources import Sources
 from fabbbr.spec.contradictions import MOST_FLOWS
 from fabbbr.spec.document import Loc
 from fabbbr.spec.experiment import Condition, Experiment, Setup, SliceChoice
@@ -45,19 +46,21 @@ def cells(
     seed: int,
     traces: Mapping[str, Trace] | None = None,
     sizes: Mapping[str, Sequence[int]] | None = None,
+    modules: Mapping[str, Sources] | None = None,
 ) -> tuple[Cell, ...]:
     """All cells, in the order of execution.
 
     Blocks are repetitions, so that a run that is cut short holds whole blocks; inside a block the conditions
     are shuffled by ``seed``, so that drift does not fall on one of them. ``traces`` holds the files that
-    ``path.trace`` names, ``sizes`` those of flows that come at random. Raises PlanError naming the condition
+    ``path.trace`` names, ``sizes`` those of flows that come at random, ``modules`` the sources that ``cca``
+    names. Raises PlanError naming the condition
     that does not fit its topology, and when all cells together have more parts than anybody could run.
     """
     conditions: list[tuple[Cell, Processes]] = []
     parts = 0
     for condition in experiment.conditions:
         trace = (traces or {}).get(condition.setup.path.trace or "")
-        conditions.append(_in_condition(experiment, condition, topology_of, trace))
+        conditions.append(_in_condition(experiment, condition, topology_of, trace, modules or {}))
         parts += _parts(*conditions[-1]) * experiment.repeat
         if parts > limits.PARTS:
             message = (
@@ -91,12 +94,28 @@ class Misfit:
 
 
 def misfits(
-    setup: Setup, topology_of: Callable[[SliceChoice], Topology], trace_of: Callable[[str], Trace]
+    setup: Setup,
+    topology_of: Callable[[SliceChoice], Topology],
+    trace_of: Callable[[str], Trace],
+    module_of: Callable[[str], Sources],
 ) -> Iterator[Misfit]:
-    """All that is wrong with slice and trace of a setup, or that does not fit; nothing where it can run.
+    """All that is wrong with what a setup names, or that does not fit; nothing where it can run.
 
     Neither is a slice looked at that may not run.
     """
+    unreadable, modules = _modules(setup, module_of)
+    if unreadable is not None:
+        yield unreadable
+        return
+    yield from _misfits(setup, topology_of, trace_of, modules)
+
+
+def _misfits(
+    setup: Setup,
+    topology_of: Callable[[SliceChoice], Topology],
+    trace_of: Callable[[str], Trace],
+    modules: Mapping[str, Sources],
+) -> Iterator[Misfit]:
     trace, rate_is_known = None, True
     try:
         trace = None if setup.path.trace is None else trace_of(setup.path.trace)
@@ -104,7 +123,7 @@ def misfits(
         yield Misfit(loc=("path", "trace"), message=str(error), of_the_file=True)
         setup, rate_is_known = _without_trace(setup), False
     try:
-        wire(setup, topology_of(setup.slice), trace=trace)
+        wire(setup, topology_of(setup.slice), trace=trace, modules=modules)
     except UntrustedError:
         return
     except ParametersError as error:
@@ -115,6 +134,18 @@ def misfits(
                 yield Misfit(loc=loc, message=said, of_the_file=False)
     except SpecError as error:
         yield Misfit(loc=("slice",), message=str(error).removeprefix("slice: "), of_the_file=True)
+
+
+def _modules(setup: Setup, module_of: Callable[[str], Sources]) -> tuple[Misfit | None, dict[str, Sources]]:
+    """The first module that cannot be read, and the sources of those before it."""
+    found: dict[str, Sources] = {}
+    for index, group in enumerate(setup.flows):
+        choice = setup.module_of(group)
+        try:
+            found |= {} if choice is None else {choice.module: module_of(choice.module)}
+        except SpecError as error:
+            return Misfit(loc=("flows", index, "cca"), message=str(error), of_the_file=True), found
+    return None, found
 
 
 def _without_trace(setup: Setup) -> Setup:
@@ -128,12 +159,13 @@ def _in_condition(
     condition: Condition,
     topology_of: Callable[[SliceChoice], Topology],
     trace: Trace | None,
+    modules: Mapping[str, Sources],
 ) -> tuple[Cell, Processes]:
     """The cell of a condition, its repetition and seed still to come, and what will then come at random."""
     setup = condition.setup
     try:
         topology = topology_of(setup.slice)
-        wiring = wire(setup, topology, trace=trace)
+        wiring = wire(setup, topology, trace=trace, modules=modules)
         cell = _resolved(experiment.id, condition, topology, wiring)
         _require_room(cell)
     except (PlanError, SpecError) as error:

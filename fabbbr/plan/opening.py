@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from fabbbr import bundled, files, limits
+from fabbbr import bundled, files, limits, sources
 from fabbbr.errors import PlanError, SpecError
 from fabbbr.model import Cell
 from fabbbr.plan import arrivals, definitions, expand, link_traces
 from fabbbr.plan.link_traces import Trace
+from fabbbr.sources import Sources
 from fabbbr.spec import read
 from fabbbr.spec.document import Problem, told
 from fabbbr.spec.experiment import Experiment, Profile, Setup, SliceChoice, spell_axes
@@ -29,9 +30,11 @@ class Planned:
     """The file, as it stands."""
     experiment: Experiment
     cells: tuple[Cell, ...]
+    modules: dict[str, Sources] = field(default_factory=dict)
+    """Digest → the sources of a congestion control that some cell runs."""
 
 
-def open_plan(
+def open_plan(  # noqa: PLR0913 - one keyword per thing that a request says of the plan
     name: str,
     *,
     seed: int,
@@ -39,17 +42,29 @@ def open_plan(
     overrides: Sequence[str] = (),
     repeat: int | None = None,
     trust: Trust | None = None,
+    ccas: Mapping[str, Path] | None = None,
 ) -> Planned:
     """Read the experiment of this bundled name or path, with its slices and traces, and plan it.
 
     ``trust`` decides whether a slice file of the user's own may run (default: when that was agreed before).
+    ``ccas`` holds modules of congestion controls that the experiment gets beside its own, by name.
     Raises UsageError when there is no such experiment, UntrustedError when a slice file may not run,
     SpecError for mistakes in its files, PlanError when it does not fit its topology.
     """
     path = bundled.find("experiments", name)
     text = read_text(path)
-    slices, traces = _Slices(path.parent, trust or Trust()), _Traces(path.parent)
-    reading = _Reading(source=str(path), profile=profile, overrides=tuple(overrides), repeat=repeat)
+    slices, traces, modules = (
+        _Slices(path.parent, trust or Trust()),
+        _Traces(path.parent),
+        _Modules(path.parent),
+    )
+    reading = _Reading(
+        source=str(path),
+        profile=profile,
+        overrides=tuple(overrides),
+        repeat=repeat,
+        ccas={called: str(place.absolute()) for called, place in (ccas or {}).items()},
+    )
     try:
         experiment = read.parse(text, **vars(reading))
         named = filter(None, (condition.setup.path.trace for condition in experiment.conditions))
@@ -59,12 +74,20 @@ def open_plan(
             seed=seed,
             traces={name: traces(name) for name in dict.fromkeys(named)},
             sizes=_sizes(experiment, path.parent),
+            modules={place: modules(place) for place in _modules_of(experiment)},
         )
     except expand.TooManyPartsError:
         raise  # to look further would be as much work
     except (SpecError, PlanError) as error:
-        raise _all_that_is_wrong(text, reading, slices, traces, error) from error
-    return Planned(source_name=name, text=text, experiment=experiment, cells=cells)
+        raise _all_that_is_wrong(text, reading, (slices, traces, modules), error) from error
+    run = {flow.module.sha256 for cell in cells for flow in cell.flows if flow.module is not None}
+    return Planned(
+        source_name=name,
+        text=text,
+        experiment=experiment,
+        cells=cells,
+        modules={one.sha256: one for one in modules.read.values() if one.sha256 in run},
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,10 +98,14 @@ class _Reading:
     profile: Profile
     overrides: tuple[str, ...]
     repeat: int | None
+    ccas: Mapping[str, str]
 
 
 def _all_that_is_wrong(
-    text: str, reading: _Reading, slices: _Slices, traces: _Traces, first: SpecError | PlanError
+    text: str,
+    reading: _Reading,
+    beside: tuple[_Slices, _Traces, _Modules],
+    first: SpecError | PlanError,
 ) -> SpecError | PlanError:
     """Every mistake of the file, each with its line, beside that which was met first.
 
@@ -91,10 +118,11 @@ def _all_that_is_wrong(
         return first
     kind = SpecError if problems else PlanError
     where: dict[Problem, list[str]] = defaultdict(list)
+    slices, traces, modules = beside
     slices.without_asking()
 
     def wrong(setup: Setup) -> Iterator[expand.Misfit]:
-        return expand.misfits(setup, slices, traces)
+        return expand.misfits(setup, slices, traces, modules)
 
     for condition in looked:
         for misfit in condition.setup.common(wrong, loc_of=lambda misfit: misfit.loc):
@@ -150,6 +178,26 @@ class _Traces:
             self._left -= len(text)
             self._read[name] = link_traces.parse(text, source=str(self._beside / name))
         return self._read[name]
+
+
+class _Modules:
+    """Reads every module once; ``read`` holds them by place as written."""
+
+    def __init__(self, beside: Path) -> None:
+        self._beside = beside
+        self.read: dict[str, Sources] = {}
+
+    def __call__(self, place: str) -> Sources:
+        if place not in self.read:
+            self.read[place] = sources.read(self._beside / place)
+        return self.read[place]
+
+
+def _modules_of(experiment: Experiment) -> dict[str, None]:
+    """The places of all modules that some condition runs."""
+    setups = [condition.setup for condition in experiment.conditions]
+    chosen = (setup.module_of(group) for setup in setups for group in setup.flows)
+    return dict.fromkeys(choice.module for choice in chosen if choice is not None)
 
 
 def _sizes(experiment: Experiment, beside: Path) -> dict[str, tuple[int, ...]]:

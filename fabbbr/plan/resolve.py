@@ -18,8 +18,20 @@ from typing import TypeAlias
 from fabbbr import limits
 from fabbbr.errors import PlanError
 from fabbbr.foreign import listed, shown
-from fabbbr.model import AckAggregation, Bottleneck, CellLink, Datagrams, Flow, LinkTrace, Loss, Ping, Step
+from fabbbr.model import (
+    AckAggregation,
+    Bottleneck,
+    CellLink,
+    Datagrams,
+    Flow,
+    LinkTrace,
+    Loss,
+    Module,
+    Ping,
+    Step,
+)
 from fabbbr.plan.link_traces import Trace
+from fabbbr.sources import Sources
 from fabbbr.spec.contradictions import FASTEST_RATE, SLOWEST_RATE, Mistake
 from fabbbr.spec.document import Loc, spell
 from fabbbr.spec.experiment import ArrivalProcess, FlowGroup, Setup, StepSetup
@@ -106,6 +118,7 @@ class _Ground:
     assigned: tuple[_Assigned, ...]
     """Flows."""
     pings: tuple[_Assigned, ...]
+    modules: Mapping[str, Sources]
 
     @property
     def all(self) -> tuple[_Assigned, ...]:
@@ -149,12 +162,6 @@ class _Ground:
     def route(self, flow: _Assigned) -> tuple[Link, ...]:
         return self._routes[flow.ends.sender, flow.ends.receiver]
 
-    def goes_back(self, flow: _Assigned) -> bool:
-        """Whether its data crosses a bottleneck from ``b`` to ``a``."""
-        shaped = {name for name, link in self.setup.links.items() if link.rate is not None}
-        crossed = self.topology.backwards(flow.ends.sender, flow.ends.receiver)
-        return not crossed.isdisjoint(self.bottlenecks.keys() | shaped)
-
     def access(self, flow: _Assigned, loc: Loc, why: str) -> str:
         first = self.route(flow)[0]
         if first.bottleneck:
@@ -175,8 +182,17 @@ def round_trip(route: tuple[Link, ...], delays: dict[str, Duration]) -> Duration
     return Duration(2 * sum(delays[link.name].ns for link in route if link.name in delays))
 
 
-def wire(setup: Setup, topology: Topology, *, trace: Trace | None = None) -> Wiring:
-    """Resolve ``setup`` on ``topology``; raise MisfitError with all that does not fit."""
+def wire(
+    setup: Setup,
+    topology: Topology,
+    *,
+    trace: Trace | None = None,
+    modules: Mapping[str, Sources] | None = None,
+) -> Wiring:
+    """Resolve ``setup`` on ``topology``; raise MisfitError with all that does not fit.
+
+    ``modules`` holds the sources that ``cca`` names, by their places as written.
+    """
     complaints = _Complaints()
     _check_link_names(setup, topology, complaints)
     assigned = tuple(_assign(setup, topology, complaints))
@@ -187,6 +203,7 @@ def wire(setup: Setup, topology: Topology, *, trace: Trace | None = None) -> Wir
         topology=topology,
         assigned=tuple(one for one in assigned if one.group.kind != "ping"),
         pings=tuple(one for one in assigned if one.group.kind == "ping"),
+        modules=modules or {},
     )
     try:
         delays, rates = _delays(ground), _rates(ground, trace)
@@ -463,11 +480,32 @@ def _flow(ground: _Ground, index: int, flow: _Assigned, delays: dict[str, Durati
         video=group.video,
         pacing=group.pacing,
         maxrate=group.maxrate,
-        direction="reverse" if ground.goes_back(flow) else "forward",
         rtt=round_trip(ground.route(flow), delays),
         implementation=None if group.whose == "mainline" else group.whose,
         profile=group.own_profile,
+        module=_module(ground, flow),
     )
+
+
+def _module(ground: _Ground, flow: _Assigned) -> Module | None:
+    choice = ground.setup.module_of(flow.group)
+    if choice is None:
+        return None
+    loc = ("flows", flow.position, "cca")
+    sources = ground.modules.get(choice.module)
+    if sources is None:
+        raise MisfitError.of((loc, f"{shown(choice.module)} was not read; pass its sources to the plan"))
+    names = tuple(dict.fromkeys(named.name for named in sources.names))
+    if choice.name is None and len(names) > 1:
+        message = f"{choice.module} registers {listed(names)}; say which: name: {names[0]}"
+        raise MisfitError.of((loc, message))
+    if choice.name is None and not names:
+        message = (
+            f'no struct tcp_congestion_ops of {choice.module} has .name = "…" written out; say what it is: '
+            f"name: {choice.called}"
+        )
+        raise MisfitError.of((loc, message))
+    return Module(sha256=sources.sha256, kernel_name=choice.name or names[0], params=choice.params)
 
 
 def _ping(ground: _Ground, index: int, ping: _Assigned, delays: dict[str, Duration]) -> Ping:

@@ -14,11 +14,13 @@ from fabbbr.model import DATA_PORT, PORTS_PER_FLOW, AckAggregation, Loss, Video
 from fabbbr.spec.document import Loc
 from fabbbr.spec.experiment import (
     BBR_PROFILES,
+    CCAS,
     IMPLEMENTATIONS,
     ArrivalProcess,
     FlowGroup,
     Kind,
     LinkSetup,
+    ModuleChoice,
     PathSetup,
     Setup,
     SizeDistribution,
@@ -82,6 +84,7 @@ def mistakes(setup: Setup) -> Iterator[Mistake]:
         yield from _link(("links", name), link, setup.path.mtu)
     yield from _flows(setup)
     yield from _bbrs_together(setup.flows)
+    yield from _modules(setup)
     yield from _steps(setup)
     yield from _times(setup)
     yield from _captures(setup)
@@ -365,6 +368,31 @@ def _bbrs_together(groups: tuple[FlowGroup, ...]) -> Iterator[Mistake]:
     if ("bbr3", "google") in runs and ("bbr1", "mainline") in runs:
         said = "Google's bbr3 takes the place of mainline's bbr1; take implementation: fabbbr for one of them"
         yield ("flows", runs.index(("bbr3", "google")), "implementation"), said
+
+
+def _modules(setup: Setup) -> Iterator[Mistake]:
+    """A kernel has a module once, and a name in tables stands for one thing."""
+    ways: dict[str, ModuleChoice] = {}
+    names: dict[str, ModuleChoice | None] = {}
+    for index, group in enumerate(setup.flows):
+        loc: Loc = ("flows", index, "cca")
+        choice = setup.module_of(group)
+        if group.cca is None:
+            continue
+        if names.setdefault(group.cca, choice) != choice or (choice is not None and group.cca in CCAS):
+            yield (
+                loc,
+                f"{group.cca} would name two things; name yours: ccas: {{mine: {{module: …}}}}, cca: mine",
+            )
+        if choice is None:
+            continue
+        before = ways.setdefault(choice.module, choice)
+        if before.params != choice.params:
+            said = "with other parameters at once, and a kernel has a module once"
+            remedy = "compare them in conditions of their own, with params: {beta: $beta}"
+            yield loc, f"{choice.module} {said}; {remedy}"
+        if group.profile is not None or group.implementation is not None:
+            yield loc, f"{group.cca} is a module of your own; remove profile and implementation"
 
 
 def _steps(setup: Setup) -> Iterator[Mistake]:

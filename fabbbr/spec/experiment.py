@@ -6,9 +6,10 @@ A ``Setup`` is one condition of the experiment with every ``$name`` replaced; no
 from __future__ import annotations
 
 import re
+from pathlib import PurePath
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from fabbbr.foreign import shown
@@ -62,11 +63,17 @@ def _wrong(why: str) -> PydanticCustomError:
     return PydanticCustomError(kind, "{why}", {"why": why})
 
 
-def _known_cca(name: str) -> str:
-    if name in CCAS:
+def _known_cca(name: str, reading: ValidationInfo) -> str:
+    own = tuple(one for one in (reading.context or {}).get(OWN_CCAS, ()) if one not in CCAS)
+    if name in (*CCAS, *own):
         return name
-    hint = "; the kernel's bbr is called bbr1 here" if name == "bbr" else did_you_mean(name, CCAS)
-    why = f"{shown(name)} is no congestion control known here{hint} (known: {', '.join(CCAS)})"
+    if name == "bbr":
+        hint = "; the kernel's bbr is called bbr1 here"
+    elif "/" in name or name.endswith(".c"):
+        hint = f"; for a module of your own write cca: {{module: {name}}}"
+    else:
+        hint = did_you_mean(name, (*CCAS, *own))
+    why = f"{shown(name)} is no congestion control known here{hint} (known: {', '.join((*CCAS, *own))})"
     raise _wrong(why)
 
 
@@ -110,8 +117,35 @@ def _named_alone(value: object) -> object:
     return value
 
 
+def _kernel_may_say(value: str) -> str:
+    if _PARAMETER_VALUE.fullmatch(value) is None:
+        why = f"{shown(value)} cannot be a module's parameter; use letters, digits and . , _ + - (no blanks)"
+        raise _wrong(why)
+    return value
+
+
+def _free_name(name: str) -> str:
+    if name in (*CCAS, "bbr"):
+        why = f"{shown(name)} is what a congestion control of the kernel is called; give yours another name"
+        raise _wrong(why)
+    return name
+
+
+_PARAMETER_VALUE = re.compile(r"[A-Za-z0-9._,+-]{1,200}")
+OWN_CCAS = "ccas"
+"""Under which the context of a validation has the names of the file's own congestion controls."""
+MOST_NAME_CHARACTERS = 15
+"""Of a congestion control: the kernel's TCP_CA_NAME_MAX - 1."""
+
 _WHOLE = BeforeValidator(_whole)
 Cca = Annotated[str, AfterValidator(_known_cca)]
+ParameterName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=60)]
+ParameterValue = Annotated[str, AfterValidator(_kernel_may_say)]
+OwnName = Annotated[
+    str,
+    Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=MOST_NAME_CHARACTERS, examples=["mine"]),
+    AfterValidator(_free_name),
+]
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*$", max_length=8, examples=["h1"])]
 RoundTrip = Annotated[
     Annotated[Span, Tag("one")] | Annotated[dict[Name, Span], Tag("by sender")],
@@ -177,6 +211,27 @@ class LinkSetup(FileRecord):
     """Queue discipline. Default: as in ``path``."""
 
 
+class ModuleChoice(FileRecord):
+    """A congestion control of the user's own: the sources of a kernel module."""
+
+    module: Annotated[str, Field(min_length=1, examples=["./tcp_mine"])]
+    """A folder with a Kbuild or a Makefile, or one ``.c`` file, beside the experiment file."""
+    params: dict[ParameterName, ParameterValue] = Field(default_factory=dict)
+    """Parameter of the module → the value that it is loaded with. Default: the module's own."""
+    name: Annotated[str, Field(min_length=1, max_length=MOST_NAME_CHARACTERS)] | None = None
+    """What it registers itself as, where its sources register several. Default: the only one."""
+
+    @property
+    def called(self) -> str:
+        """What tables call it without a name in the file: as the folder or file, without ``tcp_``."""
+        stem = PurePath(self.module).stem.lower().removeprefix("tcp_")
+        return re.sub(r"[^a-z0-9]+", "_", stem).strip("_") or "module"
+
+
+def _control_kind(value: object) -> str:
+    return "of one's own" if isinstance(value, dict | ModuleChoice) else "by name"
+
+
 class SizeDistribution(FileRecord):
     """How large flows are that come at random: a size alone, a distribution, or a file of sizes."""
 
@@ -218,8 +273,14 @@ class ArrivalProcess(FileRecord):
 class FlowGroup(FileRecord):
     """``count`` flows that differ in their start alone, or what goes on beside flows."""
 
-    cca: Cca | None = Field(None, examples=["cubic", "bbr2"])
-    """Congestion control; ``bbr1`` is the ``bbr`` of the mainline kernel. Default: none; TCP needs one."""
+    control: (
+        Annotated[
+            Annotated[Cca, Tag("by name")] | Annotated[ModuleChoice, Tag("of one's own")],
+            Discriminator(_control_kind),
+        ]
+        | None
+    ) = Field(None, alias="cca", examples=["cubic", "bbr2"])
+    """By name (``bbr1`` is mainline's ``bbr``), or ``{module: ./tcp_mine}``. Default: none; TCP needs one."""
     arrivals: ArrivalProcess | None = Field(None, examples=["{rate: 5 /s, size: 100 kB}"])
     """Flows of random sizes that come at random while ``duration`` lasts. Default: ``count`` flows."""
     video: Video | None = Field(None, examples=["{bitrate: 4 Mbit/s}"])
@@ -276,6 +337,11 @@ class FlowGroup(FileRecord):
         return self.cca or self.kind
 
     @property
+    def cca(self) -> str | None:
+        """What tables call the congestion control; None for what has none."""
+        return self.control.called if isinstance(self.control, ModuleChoice) else self.control
+
+    @property
     def whose(self) -> Implementation:
         """The implementation that the flows run."""
         return self.implementation or IMPLEMENTATIONS.get(self.cca or "", ("mainline",))[0]
@@ -309,6 +375,9 @@ class StepSetup(FileRecord):
 class Setup(FileRecord):
     """One condition: everything that may carry a ``$name``, with none left."""
 
+    ccas: dict[OwnName, ModuleChoice] = Field(default_factory=dict)
+    """Name → a congestion control of your own, which ``cca`` may then name. Default: none."""
+
     slice: Annotated[SliceChoice, BeforeValidator(_named_alone)] = Field(examples=["two_site"])
     """The topology: a name, a mapping of the name and its parameters, or ``./mine.py`` beside this file."""
     path: PathSetup = Field(examples=["{rate: 100 Mbit/s, rtt: 100 ms}"])
@@ -329,6 +398,12 @@ class Setup(FileRecord):
     """Links whose packets are kept as pcapng files: names, or mappings of ``link`` and ``bytes``."""
     queue_delay: QueueDelay = "samples"
     """``packets``: how long each packet stands in a bottleneck queue. Default: from RTT samples alone."""
+
+    def module_of(self, group: FlowGroup) -> ModuleChoice | None:
+        """The module that the flows of a group run; None for what the kernel has."""
+        return (
+            group.control if isinstance(group.control, ModuleChoice) else self.ccas.get(group.control or "")
+        )
 
     @property
     def end(self) -> Duration | None:

@@ -7,7 +7,7 @@ asked for, so that a slip in ``full:`` shows today and not on the day of the lon
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from operator import itemgetter
@@ -38,7 +38,7 @@ from fabbbr.spec.document import (
     scalars,
     substitute,
 )
-from fabbbr.spec.experiment import PROFILES, Condition, Experiment, Header, Profile, Setup
+from fabbbr.spec.experiment import OWN_CCAS, PROFILES, Condition, Experiment, Header, Profile, Setup
 from fabbbr.spec.explain import messages, unknown_key
 from fabbbr.spec.guess import Guess, guess
 
@@ -58,14 +58,17 @@ def parse(
     profile: Profile = "default",
     overrides: Sequence[str] = (),
     repeat: int | None = None,
+    ccas: Mapping[str, str] | None = None,
 ) -> Experiment:
     """Read an experiment.
 
     ``source`` names the text in messages. A profile that the file does not define equals the default.
     ``overrides`` are ``key.path=value`` or ``axis=value,value`` and apply after the profile, as does
-    ``repeat``. Raises SpecError with one line per mistake, UsageError when an override itself is malformed.
+    ``repeat``. ``ccas`` (name → place of a module) are congestion controls that the experiment gets beside
+    its own. Raises SpecError with one line per mistake, UsageError when an override itself is malformed.
     """
-    experiment, problems, _ = _read(text, source, profile, overrides, repeat)
+    changes = _Changes(profile, tuple(overrides), repeat, ccas or {})
+    experiment, problems, _ = _read(text, source, changes)
     refuse(problems)
     assert experiment is not None
     return experiment.model_copy(update={"profile": profile})
@@ -92,24 +95,41 @@ def examine(
     profile: Profile = "default",
     overrides: Sequence[str] = (),
     repeat: int | None = None,
+    ccas: Mapping[str, str] | None = None,
 ) -> tuple[list[Problem], list[Looked]]:
     """All mistakes that :func:`parse` would raise, and the conditions of ``profile`` to look for others in.
 
     Raises as :func:`parse` where the text is no YAML mapping at all.
     """
-    _, problems, looked = _read(text, source, profile, overrides, repeat)
+    changes = _Changes(profile, tuple(overrides), repeat, ccas or {})
+    _, problems, looked = _read(text, source, changes)
     return problems, looked
 
 
-def _read(
-    text: str, source: str, profile: Profile, overrides: Sequence[str], repeat: int | None
-) -> tuple[Experiment | None, list[Problem], list[Looked]]:
+@dataclass(frozen=True)
+class _Changes:
+    """What the command line makes of a file."""
+
+    profile: Profile
+    overrides: Sequence[str]
+    repeat: int | None
+    ccas: Mapping[str, str]
+
+    def __bool__(self) -> bool:
+        return bool(self.overrides or self.ccas) or self.repeat is not None
+
+    def made(self, table: Table) -> Table:
+        """The table with all of them."""
+        return _with_ccas(_with_repeat(apply_overrides(table, self.overrides), self.repeat), self.ccas)
+
+
+def _read(text: str, source: str, changes: _Changes) -> tuple[Experiment | None, list[Problem], list[Looked]]:
     root, problems = compose(text, source=source)
     if not isinstance(root, Table):
         problems.append(Problem(place=root.place, key="", message="expected keys such as id, path and flows"))
         raise SpecError("\n".join(map(str, problems)))
     problems.extend(_stray_keys(root))
-    changed = bool(overrides) or repeat is not None
+    profile, changed = changes.profile, bool(changes)
     resolved: dict[tuple[str, bool], tuple[Experiment | None, _Resolving]] = {}
     for name in PROFILES:
         overridden = changed and name == profile
@@ -117,7 +137,7 @@ def _read(
         if reading not in resolved:  # a profile that the file does not define is the default once more
             table = in_profile(root, name)
             if overridden:
-                table = _with_repeat(apply_overrides(table, overrides), repeat)
+                table = changes.made(table)
             resolved[reading] = _resolve(table, name, root)
             problems.extend(_said_of(name, resolved[reading][1].problems, known=problems))
     experiment, resolving = resolved[profile if profile in root.entries else "default", changed]
@@ -193,6 +213,46 @@ def apply_overrides(table: Table, overrides: Sequence[str]) -> Table:
         value = _override_value(text, source)
         table = _with_axis(table, name, _as_list(value)) or _set(table, name.split("."), value, source)
     return table
+
+
+def _with_ccas(table: Table, ccas: Mapping[str, str]) -> Table:
+    """The experiment with these modules to choose from.
+
+    One that nothing names goes on the axes that ``cca`` is taken from; UsageError where there is none.
+    """
+    for name, place in ccas.items():
+        source = f"--cca {name}={place}"
+        module = Scalar(text=place, place=Place(source=source))
+        table = _set(table, [OWN_CCAS, name, "module"], module, source)
+        axes = {axis: node for axis, node in _axes_of_ccas(table) if isinstance(node, Items)}
+        chosen = {scalar.text for node in axes.values() for _, scalar in scalars(node)}
+        if name in chosen | {scalar.text for scalar in _ccas_of_flows(table)}:
+            continue
+        if not axes:
+            message = (
+                f"--cca {name}: nothing runs it, for this experiment does not vary its congestion control; "
+                f"name the flows that should, e.g. --set flows.0.cca={name}"
+            )
+            raise UsageError(message)
+        for axis, node in axes.items():
+            more = Scalar(text=name, place=Place(source=source))
+            table = _with_axis(table, axis, replace(node, nodes=(*node.nodes, more))) or table
+    return table
+
+
+def _ccas_of_flows(table: Table) -> Iterator[Scalar]:
+    """What stands for the congestion control of each group."""
+    flows = table.entries.get("flows")
+    for group in flows.nodes if isinstance(flows, Items) else ():
+        cca = group.entries.get("cca") if isinstance(group, Table) else None
+        if isinstance(cca, Scalar):
+            yield cca
+
+
+def _axes_of_ccas(table: Table) -> Iterator[tuple[str, Node]]:
+    """The axes that congestion controls are taken from, with their values."""
+    wanted = {scalar.reference for scalar in _ccas_of_flows(table)}
+    return ((axis, node) for axis, node in axis_nodes(table.entries.get("vary")) if axis in wanted)
 
 
 def _with_repeat(table: Table, repeat: int | None) -> Table:
@@ -279,9 +339,10 @@ class _Resolving:
 
     def model(self, kind: type[_Model], table: Table) -> Guess[_Model] | None:
         """What ``table`` says; with mistakes in it, what it may mean, None where that cannot be guessed."""
-        written = plain(table)
+        written, own = plain(table), table.entries.get(OWN_CCAS)
+        context = {OWN_CCAS: tuple(own.entries) if isinstance(own, Table) else ()}
         try:
-            return Guess(readings=(kind.model_validate(written),))
+            return Guess(readings=(kind.model_validate(written, context=context),))
         except ValidationError as error:
             for loc, message in islice(messages(error, kind), limits.MISTAKES_LOOKED_FOR):
                 self.wrong(loc, message, root=table)

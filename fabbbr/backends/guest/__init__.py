@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fabbbr import testbed
 from fabbbr.backends.agent import agent_hash, read_outcome
-from fabbbr.backends.base import JOB, Report, Task, usable_cpus
+from fabbbr.backends.base import JOB, OwnControl, Report, Task, usable_cpus
 from fabbbr.backends.guest import wakeups
 from fabbbr.backends.guest.image.found import GuestImage, foreign_wheel, found_image, require_unaltered
 from fabbbr.backends.guest.kernel.build import GuestKernel, foreign_processor
 from fabbbr.backends.guest.kernel.prebuilt import PrebuiltKernel, prebuilt_kernel
 from fabbbr.backends.guest.machine import Machine, Watch, boot, cpu_for_slot
+from fabbbr.backends.guest.module.shelf import Shelf
 from fabbbr.backends.guest.runtime import sweep
 from fabbbr.backends.keeper import Keeper
 from fabbbr.backends.tools import tool_versions, tools_found
-from fabbbr.errors import EnvironmentUnfitError
+from fabbbr.errors import EnvironmentUnfitError, GuestError, ModuleUnfitError
 from fabbbr.job.records import Job
 from fabbbr.testbed import REAL_TIME, VIRTUAL_TIME, ClockKind, Kernel, Testbed
 
@@ -26,6 +29,9 @@ _MODULES = "modules"
 _MEMORY_BYTES = 2 << 30
 _MEMORY_SHARE = 6
 """Guest memory per byte of socket window: a byte in flight stands in several buffers at once."""
+_STEP_BYTES = 64 << 20
+_BYTES_PER_CONNECTION_SLOT = 128 << 10
+_FREE_AT_BOOT = 0.97
 _STALL_LIMIT_S = 120.0
 _SPIN_LIMIT_S = 9.0
 _START_S = 0.05
@@ -35,8 +41,31 @@ _SET_UP_S = 120
 
 def memory_bytes(job: Job) -> int:
     """What the guest gets; reports count in 64 MiB steps, for the kernel sizes its limits by its memory."""
-    least = max(_MEMORY_BYTES, _MEMORY_SHARE * job.window_bytes >> 20 << 20)
-    return least + (job.reports_bytes >> 26 << 26) + (job.ring_bytes >> 26 << 26)
+    more = max(job.ring_bytes - _free_bytes(job), 0)
+    return _memory_without_rings(job) + -(-more // _STEP_BYTES) * _STEP_BYTES
+
+
+def _memory_without_rings(job: Job) -> int:
+    return max(_MEMORY_BYTES, _MEMORY_SHARE * job.window_bytes >> 20 << 20) + (job.reports_bytes >> 26 << 26)
+
+
+def _free_bytes(job: Job) -> int:
+    """Half of the least memory is for programs; of the other half, what windows leave is for rings."""
+    return max(_MEMORY_BYTES // 2 - _MEMORY_SHARE * job.window_bytes, 0)
+
+
+def connection_slots(job: Job) -> int | None:
+    """Of the kernel's table of connections where rings add memory; None for as many as it makes of itself.
+
+    ss prints in the order of that table: with a capture and without it must be the same.
+    """
+    least = _memory_without_rings(job)
+    return slots_by_memory(least) if memory_bytes(job) > least else None
+
+
+def slots_by_memory(memory: int) -> int:
+    """What the kernel makes: one for each 128 KiB that it does not need itself, to the next power of two."""
+    return 1 << (round(memory * _FREE_AT_BOOT) // _BYTES_PER_CONNECTION_SLOT - 1).bit_length()
 
 
 class GuestBackend:
@@ -49,40 +78,55 @@ class GuestBackend:
         sweep()
         self._keeper = Keeper()
         self._agent_sha256 = agent_hash()
+        self._shelf = Shelf()
 
     def cells_at_once(self, asked: int | None) -> int:
         """One per CPU, unless asked otherwise: each guest is pinned to its own."""
         return asked or len(usable_cpus())
+
+    def take_in(self, controls: Sequence[OwnControl], tell: Callable[[str], None], /) -> None:
+        """Build them for the image's kernel, and let each carry a flow."""
+        if not isinstance(self._source, GuestImage):
+            message = (
+                "a module of yours is built for the guest's own kernel, and this is the distribution's; "
+                "build it once: fabbbr guest build"
+            )
+            raise ModuleUnfitError(message)
+        for control in controls:
+            self._shelf.add(control, self._source.kernel, tell)
+            self._shelf.require_fit(control, self.execute, self.testbed, tell)
 
     def execute(self, task: Task) -> Report:
         """Run the job in a guest of its own."""
         job = task.job.model_copy(update={"environment": wakeups.environment(self.testbed.clock)})
         (task.work / JOB).write_text(job.model_dump_json(), encoding="utf-8")
         machine = self._machine(task, job)
-        wall_s = boot(
-            machine,
-            task.work,
-            Watch(
-                wall_limit_s=task.wall_limit_s,
-                stall_limit_s=_STALL_LIMIT_S,
-                spin_limit_s=_SPIN_LIMIT_S + _START_S * len(job.flows),
-                progress=task.progress,
-                cancelled=task.cancelled,
-            ),
-            self._keeper,
+        watch = Watch(
+            wall_limit_s=task.wall_limit_s,
+            stall_limit_s=_STALL_LIMIT_S,
+            spin_limit_s=_SPIN_LIMIT_S + _START_S * len(job.flows),
+            progress=task.progress,
+            cancelled=task.cancelled,
+            where=partial(self._shelf.where, task.work, job.modules),
         )
+        try:
+            wall_s = boot(machine, task.work, watch, self._keeper)
+        except GuestError as error:
+            message = f"{error}{self._shelf.broke(task.work, job.modules)}"
+            raise GuestError(message) from error
         clock_s = read_outcome(task.work)
         return Report(wall_s=wall_s, clock_s=clock_s, options=self._options(machine, job))
 
     def close(self) -> None:
         """End the keeper and with it whatever still runs."""
         self._keeper.close()
+        self._shelf.close()
 
     def _machine(self, task: Task, job: Job) -> Machine:
         if isinstance(self._source, GuestImage):
             kernel: GuestKernel | PrebuiltKernel = self._source.kernel
             root: Path | None = self._source.root
-            own: dict[str, Path] = {}
+            own = {_MODULES: self._shelf.folder} if job.modules else {}
         else:
             # The guest's own file systems hide some of the host's folders: the modules could be in one.
             kernel, root, own = self._source, None, {_MODULES: self._source.modules}
@@ -92,10 +136,11 @@ class GuestBackend:
             root=root,
             seed=task.seed,
             memory_bytes=memory_bytes(job),
+            connection_slots=connection_slots(job),
             cpu=cpu_for_slot(task.slot),
             clock_limit_s=((job.flows_at_ns or 0) + job.end_ns) * 1e-9 + _SET_UP_S,
             virtual=self._virtual,
-            environment={"FABBBR_MODULES": f"/run/fabbbr/{_MODULES}"} if own else {},
+            environment={"FABBBR_MODULES": f"/run/fabbbr/{_MODULES}"} if root is None else {},
             extra_mounts=own,
             clock_address=kernel.clock_address if self._virtual else None,
         )
@@ -106,6 +151,7 @@ class GuestBackend:
             "system_calls": "seccomp" if machine.seccomp else "ptrace",
             "agent_sha256": self._agent_sha256,
             "iperf3_wakeups": job.environment or None,
+            **({"modules": self._shelf.described(job.modules)} if job.modules else {}),
         }
 
 

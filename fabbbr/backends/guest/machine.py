@@ -59,6 +59,8 @@ class Machine:
     seccomp: bool
     seed: int
     memory_bytes: int
+    connection_slots: int | None = None
+    """Of the kernel's table of connections; None: by its memory."""
     cpu: int
     clock_limit_s: float
     """Seconds on the guest's clock after which the guest ends itself."""
@@ -92,6 +94,8 @@ class Watch:
     """For which the virtual clock may stand once there is a heartbeat; where it can be read."""
     progress: Callable[[float], None]
     cancelled: threading.Event
+    where: Callable[[int], str] = lambda _: ""
+    """What can be said of where the guest of this process id hangs."""
 
 
 def boot(machine: Machine, work: Path, watch: Watch, keeper: Keeper) -> float:
@@ -195,6 +199,7 @@ def _argv(machine: Machine, runtime: Path) -> tuple[str, ...]:
         str(machine.kernel),
         *(("seccomp=on",) if machine.seccomp else ()),
         f"mem={machine.memory_bytes >> 20}M",
+        *((f"thash_entries={machine.connection_slots}",) if machine.connection_slots else ()),
         *clock,
         *_root_words(machine, runtime),
         "uml_dir=./", "umid=guest", "con0=null,fd:1", "con=null",
@@ -234,7 +239,8 @@ def _watch(process: subprocess.Popen[bytes], clock_address: int | None, work: Pa
         why = _hopeless(watch, now, clock_stands_s, beats.stands_s(now))
         if why is not None:
             place = f"at {_seconds(beats.value)} of its own clock"
-            message = f"the guest was ended {place}: {why}{own_time.aside()} (see raw/console.log)"
+            aside = f"{own_time.aside()}{watch.where(process.pid)}"
+            message = f"the guest was ended {place}: {why}{aside} (see raw/console.log)"
             raise GuestError(message)
 
 

@@ -30,6 +30,7 @@ from fabbbr.backends.guest.kernel.build import (
     require_tools,
     workshop_for,
 )
+from fabbbr.backends.guest.module.tree import keep
 from fabbbr.files import sha256_of, write_atomically
 
 _OF_KERNEL = ("linux", "config", "System.map")
@@ -52,7 +53,7 @@ def _build_in(staged: Path, folder: Path, progress: Progress, jobs: int | None) 
     staged.mkdir()
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="root") as pool:
         made = pool.submit(build_root, staged)
-        kernel = build_kernel(progress, jobs=jobs)
+        kernel = build_kernel(progress, jobs=jobs, keep=keep)
         progress("root file system", 0.99)
         packages, tools = made.result()
     for name in _OF_KERNEL:

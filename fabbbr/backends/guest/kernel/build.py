@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from pydantic import TypeAdapter
 
@@ -34,7 +35,7 @@ _BUILD_TOOLS = {
     "bc": "bc", "xz": "xz-utils", "dpkg-deb": "dpkg",
 }  # fmt: skip
 # What is installed beside the compiler stands in a kernel's configuration, and that in the kernel.
-_MAKE = ("make", "ARCH=um", *(f"{tool}=fabbbr-has-none" for tool in ("RUSTC", "BINDGEN", "PAHOLE")))
+MAKE = ("make", "ARCH=um", *(f"{tool}=fabbbr-has-none" for tool in ("RUSTC", "BINDGEN", "PAHOLE")))
 _TARGET = ("FAB_BBR_AS=y", "linux")
 _SET = {
     "KBUILD_BUILD_TIMESTAMP": "2000-01-01",
@@ -55,6 +56,12 @@ _NO_PATH_FOR_MAKE = re.compile(r"[\s:]")
 _LARGE_TEMPORARY_FILES = Path("/var/tmp")  # noqa: S108
 Progress = Callable[[str, float], None]
 """Told the stage and the share done, 0 to 1."""
+
+
+class Keep(Protocol):
+    """Puts aside what is needed of a kernel's source."""
+
+    def __call__(self, source: Path, kernel: GuestKernel, progress: Progress, /, *, jobs: int) -> object: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +109,7 @@ def kernels_folder() -> Path:
 
 def recipe_hash() -> str:
     """Digest of all that decides the kernel beside its source: configuration, edits and build steps."""
-    steps = (*_MAKE, *_TARGET, *("=".join(one) for one in sorted(_SET.items())))
+    steps = (*MAKE, *_TARGET, *("=".join(one) for one in sorted(_SET.items())))
     digest = hashlib.sha256("\0".join(steps).encode())
     for file in (*_INGREDIENTS, *bbr_sources()):
         digest.update(file.read_bytes())
@@ -124,8 +131,11 @@ def cached_kernel() -> GuestKernel | None:
     return max(found, key=lambda kernel: version_key(kernel.release), default=None)
 
 
-def build_kernel(progress: Progress, *, jobs: int | None = None) -> GuestKernel:
-    """Fetch, configure and compile; return the cached kernel. Raise KernelBuildError with the remedy."""
+def build_kernel(progress: Progress, *, jobs: int | None = None, keep: Keep | None = None) -> GuestKernel:
+    """Fetch, configure and compile; return the cached kernel. Raise KernelBuildError with the remedy.
+
+    ``keep`` gets the built source before it is removed.
+    """
     require_tools()
     root = kernels_folder()
     root.mkdir(parents=True, exist_ok=True)
@@ -135,7 +145,12 @@ def build_kernel(progress: Progress, *, jobs: int | None = None) -> GuestKernel:
         existing = cached_kernel()
         if existing is not None:
             return existing
-        return _build_in(work, shelf, root, progress, jobs or len(os.sched_getaffinity(0)))
+        at_once = jobs or len(os.sched_getaffinity(0))
+        kernel, source = _build_in(work, shelf, root, progress, at_once)
+        if keep is not None:
+            keep(source, kernel, progress, jobs=at_once)
+        progress("done", 1.0)
+        return kernel
 
 
 def workshop_for(root: Path) -> Path:
@@ -161,7 +176,8 @@ def folder_in(place: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _build_in(work: Path, shelf: Path, root: Path, progress: Progress, jobs: int) -> GuestKernel:
+def _build_in(work: Path, shelf: Path, root: Path, progress: Progress, jobs: int) -> tuple[GuestKernel, Path]:
+    """The kernel, and the source that it was built from."""
     started = time.monotonic()
     progress("looking for the newest kernel source", 0.0)
     package = newest_source(work)
@@ -169,12 +185,12 @@ def _build_in(work: Path, shelf: Path, root: Path, progress: Progress, jobs: int
     tree = unpack(package, work)
     progress("configuring", 0.10)
     edit(tree)
-    _configure(tree)
+    configure(tree)
     _compile(tree, jobs, progress)
     release = (tree / "include/config/kernel.release").read_text(encoding="ascii").strip()
     staged = shelf / "kernel"
     staged.mkdir()
-    _step(("strip", "-o", str(staged / "linux"), "linux"), tree)
+    step(("strip", "-o", str(staged / "linux"), "linux"), tree)
     shutil.copy(tree / ".config", staged / "config")
     shutil.copy(tree / "System.map", staged / "System.map")
     final = root / f"{release}-{recipe_hash()}"
@@ -193,16 +209,15 @@ def _build_in(work: Path, shelf: Path, root: Path, progress: Progress, jobs: int
     write_atomically(staged / "kernel.json", json.dumps(asdict(kernel), indent=1))
     shutil.rmtree(final, ignore_errors=True)
     staged.rename(final)
-    progress("done", 1.0)
-    return kernel
+    return kernel, tree
 
 
-def _configure(tree: Path) -> None:
-    _step((*_MAKE, "tinyconfig"), tree)
+def configure(tree: Path) -> None:
+    step((*MAKE, "tinyconfig"), tree)
     asked = (_HERE / "guest.config").read_text(encoding="ascii")
     with (tree / ".config").open("a", encoding="ascii") as config:
         config.write(asked)
-    _step((*_MAKE, "olddefconfig"), tree)
+    step((*MAKE, "olddefconfig"), tree)
     refused = sorted(_refused(asked, (tree / ".config").read_text(encoding="utf-8")))
     if refused:
         message = f"this kernel source does not take the options {', '.join(refused)}"
@@ -222,12 +237,12 @@ def _refused(asked: str, taken: str) -> Iterator[str]:
 def _compile(tree: Path, jobs: int, progress: Progress) -> None:
     log = tree / "build.log"
     process = subprocess.Popen(
-        (*_MAKE, *_TARGET, f"-j{jobs}"),
+        (*MAKE, *_TARGET, f"-j{jobs}"),
         cwd=tree,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         stdin=subprocess.DEVNULL,
-        env=_environment(),
+        env=environment(),
         text=True,
         start_new_session=True,
     )
@@ -255,17 +270,17 @@ def _has_seccomp(tree: Path) -> bool:
     return "seccomp=" in (tree / "arch/um/os-Linux/start_up.c").read_text(encoding="utf-8")
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """What make gets: nothing of the user's that could steer it, nor of a make that started us."""
     kept = {name: os.environ[name] for name in _HANDED_ON if name in os.environ}
     return kept | _SET
 
 
-def _step(argv: tuple[str, ...], cwd: Path) -> None:
+def step(argv: tuple[str, ...], cwd: Path) -> None:
     done = subprocess.run(
         argv,
         cwd=cwd,
-        env=_environment(),
+        env=environment(),
         capture_output=True,
         text=True,
         check=False,

@@ -1,0 +1,252 @@
+"""Builds a module for the guest's kernel, once for each state of its sources; then it is in the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from fabbbr.backends.guest.kernel import build as kernel_build
+from fabbbr.backends.guest.kernel.build import GuestKernel
+from fabbbr.backends.guest.module.complaints import Against, before_building, of_output, warnings
+from fabbbr.backends.guest.module.elf import exports, module_info
+from fabbbr.errors import KernelBuildError, ModuleUnfitError
+from fabbbr.files import sha256_of, write_atomically
+from fabbbr.foreign import listed
+from fabbbr.sources import RECIPES, Sources
+
+_DESCRIPTION = "module.json"
+_LOG = "failed-build.log"
+_LIMIT_S = 300
+_REGISTERS = b"tcp_register_congestion_control"
+_OPERATIONS = re.compile(r"struct tcp_congestion_ops \{(.*?)\n\}", re.DOTALL)
+_OPERATION = re.compile(r"^\s*(\w[\w\s\*]*\(\*(\w+)\)\([^;]*\));", re.MULTILINE)
+_SYMBOL = re.compile(r"^[0-9a-f]+ \w (\w+)$", re.MULTILINE)
+_INTEGERS = {"byte": (0, 255), "short": (-(1 << 15), (1 << 15) - 1), "ushort": (0, (1 << 16) - 1),
+             "int": (-(1 << 31), (1 << 31) - 1), "uint": (0, (1 << 32) - 1), "hexint": (0, (1 << 32) - 1),
+             "long": (-(1 << 63), (1 << 63) - 1), "ulong": (0, (1 << 64) - 1), "ullong": (0, (1 << 64) - 1),
+             }  # fmt: skip
+_TRUTH = ("1", "0", "y", "n", "Y", "N", "on", "off", "yes", "no")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuiltModule:
+    """A module that is built, and what it was made from."""
+
+    folder: str
+    name: str
+    """In the kernel, as in ``/sys/module``."""
+    source_sha256: str
+    sha256: str
+    """Of the file that is loaded."""
+    compiler: str
+    kernel_release: str
+    kernel_sha256: str
+    parameters: dict[str, str]
+    """Name → type, as the module says."""
+    warnings: list[str]
+    """What it does otherwise than on the kernel that it was written for."""
+
+    @property
+    def file(self) -> Path:
+        """What is loaded."""
+        return Path(self.folder) / f"{self.name}.ko"
+
+    @property
+    def debug_file(self) -> Path:
+        """The same code with its lines."""
+        return Path(self.folder) / f"{self.name}.debug.ko"
+
+
+_DESCRIBED = TypeAdapter(BuiltModule)
+
+
+def modules_folder() -> Path:
+    """Where they are kept: ``fabbbr/modules`` below the user's cache folder."""
+    return kernel_build.kernels_folder().parent / "modules"
+
+
+def cached_module(sources: Sources, kernel: GuestKernel) -> BuiltModule | None:
+    """The module of these sources for this kernel and this compiler, where it is there."""
+    folder = _folder(sources, kernel)
+    try:
+        found = _DESCRIBED.validate_json((folder / _DESCRIPTION).read_bytes())
+    except (OSError, ValueError):
+        return None
+    here = replace(found, folder=str(folder))
+    return here if here.file.exists() and sha256_of(here.file) == here.sha256 else None
+
+
+def build_module(sources: Sources, kernel: GuestKernel, tree: Path) -> BuiltModule:
+    """Compile against ``tree``; raise ModuleUnfitError with file, line and remedy where that fails."""
+    against = against_kernel(kernel, tree)
+    complaint = before_building(sources, against)
+    if complaint is not None:
+        raise ModuleUnfitError(str(complaint))
+    root = modules_folder()
+    root.mkdir(parents=True, exist_ok=True)
+    with (
+        kernel_build.only_one_builder(root, lambda *_: None),
+        kernel_build.folder_in(kernel_build.workshop_for(root)) as work,
+        kernel_build.folder_in(root) as shelf,
+    ):
+        _lay_out(sources, work)
+        output = _made(work, tree, sources, against)
+        file = _the_one(work, sources)
+        built = _staged(file, shelf / "module", sources, kernel, against)
+        if "initializer-string" in output:
+            raise ModuleUnfitError(str(of_output(output, sources, against)))
+        final = _folder(sources, kernel)
+        shutil.rmtree(final, ignore_errors=True)
+        (shelf / "module").rename(final)
+    return built
+
+
+def require_parameters(built: BuiltModule, params: Mapping[str, str], place: Path) -> None:
+    """Raise ModuleUnfitError for a parameter that the module does not have, or cannot have that value.
+
+    The kernel itself only notes in its log that it ignores an unknown one.
+    """
+    for name, value in params.items():
+        kind = built.parameters.get(name)
+        if kind is None:
+            has = f"has {listed(built.parameters)}" if built.parameters else "has none"
+            message = f"{place}: no parameter {name} (it {has}); declare it with module_param, or remove it"
+            raise ModuleUnfitError(message)
+        why = _unfit(kind, value)
+        if why is not None:
+            message = f"{place}: parameter {name} = {value}: {why}; change it"
+            raise ModuleUnfitError(message)
+
+
+def _unfit(kind: str, value: str) -> str | None:
+    if kind in ("bool", "invbool", "bint"):
+        return None if value in _TRUTH else "it is a bool: write 1 or 0"
+    if kind not in _INTEGERS:
+        return None
+    least, most = _INTEGERS[kind]
+    try:
+        number = int(value, 0)
+    except ValueError:
+        return f"it is of type {kind}: write a whole number"
+    return None if least <= number <= most else f"it is of type {kind}, {least} to {most}"
+
+
+def against_kernel(kernel: GuestKernel, tree: Path) -> Against:
+    """What a module meets in this kernel."""
+    header = (tree / "include/net/tcp.h").read_text(encoding="utf-8")
+    operations = _OPERATIONS.search(header)
+    prototypes = _OPERATION.findall(operations[1]) if operations is not None else []
+    return Against(
+        release=kernel.release,
+        prototypes={name: " ".join(declared.split()) for declared, name in prototypes},
+        exported=frozenset(one.name for one in exports(kernel.binary.read_bytes())),
+        known=frozenset(_SYMBOL.findall(kernel.symbols.read_text(encoding="ascii"))),
+    )
+
+
+def compiler() -> str:
+    """The first line of what the compiler says of itself."""
+    said = subprocess.run(("gcc", "--version"), capture_output=True, text=True, check=False).stdout
+    return said.partition("\n")[0]
+
+
+def _folder(sources: Sources, kernel: GuestKernel) -> Path:
+    made_of = f"{kernel.kernel_sha256}\n{compiler()}\n{Path(__file__).read_text(encoding='utf-8')}"
+    key = hashlib.sha256(made_of.encode()).hexdigest()[:16]
+    return modules_folder() / f"{sources.sha256[:16]}-{key}"
+
+
+def _lay_out(sources: Sources, work: Path) -> None:
+    for name, content in sources.contents.items():
+        file = work / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+    if not any(recipe in sources.contents for recipe in RECIPES):
+        (stem,) = (Path(name).stem for name in sources.contents if name.endswith(".c"))
+        (work / "Kbuild").write_text(f"obj-m := {stem}.o\n", encoding="ascii")
+
+
+def _made(work: Path, tree: Path, sources: Sources, against: Against) -> str:
+    """What make printed; raise ModuleUnfitError when it failed."""
+    # No path of this machine in it: the same sources give the same bytes anywhere.
+    maps = " ".join(f"-f{what}-prefix-map={path}/=" for what in ("file", "macro") for path in (work, tree))
+    argv = (*kernel_build.MAKE, "-C", str(tree), f"M={work}", f"KCFLAGS=-g -gno-record-gcc-switches {maps}",
+            "LDFLAGS_MODULE=--build-id=none", "modules")  # fmt: skip
+    try:
+        done = subprocess.run(
+            argv,
+            cwd=work,
+            env=kernel_build.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=_LIMIT_S,
+        )
+    except subprocess.TimeoutExpired:
+        message = f"{sources.place}: make did not end within {_LIMIT_S} s; look at its Makefile"
+        raise ModuleUnfitError(message) from None
+    if done.returncode != 0:
+        log = modules_folder() / _LOG
+        log.write_text(done.stdout, encoding="utf-8")
+        message = f"{of_output(done.stdout, sources, against)} (all that make said: {log})"
+        raise ModuleUnfitError(message)
+    return done.stdout
+
+
+def _the_one(work: Path, sources: Sources) -> Path:
+    """The module that registers a congestion control."""
+    found = sorted(work.rglob("*.ko"))
+    fit = [file for file in found if _REGISTERS in file.read_bytes()]
+    if len(fit) == 1:
+        return fit[0]
+    if fit:
+        names = listed(file.stem for file in fit)
+        message = f"{sources.place}: builds {len(fit)} congestion controls ({names}); name the .c file of one"
+        raise ModuleUnfitError(message)
+    made = listed(file.name for file in found) or "nothing"
+    message = (
+        f"{sources.place}: builds {made}, and no module that registers a congestion control; say obj-m := "
+        "<name>.o in its Kbuild or Makefile"
+    )
+    raise ModuleUnfitError(message)
+
+
+def _staged(file: Path, to: Path, sources: Sources, kernel: GuestKernel, against: Against) -> BuiltModule:
+    to.mkdir()
+    info = module_info(file.read_bytes())
+    said = dict(info)
+    name = said.get("name", file.stem.replace("-", "_"))
+    final = _folder(sources, kernel)
+    shutil.copy(file, to / f"{name}.debug.ko")
+    stripped = subprocess.run(
+        ("strip", "--strip-debug", "-o", str(to / f"{name}.ko"), str(file)),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if stripped.returncode != 0:
+        message = f"strip failed: {stripped.stderr.strip()}; install binutils"
+        raise KernelBuildError(message)
+    types = (value.partition(":") for key, value in info if key == "parmtype")
+    built = BuiltModule(
+        folder=str(final),
+        name=name,
+        source_sha256=sources.sha256,
+        sha256=sha256_of(to / f"{name}.ko"),
+        compiler=compiler(),
+        kernel_release=kernel.release,
+        kernel_sha256=kernel.kernel_sha256,
+        parameters={parameter: kind for parameter, _, kind in types},
+        warnings=[str(one) for one in warnings(sources, against)],
+    )
+    write_atomically(to / _DESCRIPTION, json.dumps(asdict(built), indent=1))
+    return built
