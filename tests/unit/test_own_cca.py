@@ -10,6 +10,7 @@ from fabbbr.backends.guest.module.build import BuiltModule, require_parameters
 from fabbbr.backends.guest.module.complaints import Against, before_building, of_output, warnings
 from fabbbr.backends.guest.module.places import oops_in
 from fabbbr.errors import ModuleUnfitError, PlanError, SpecError, StoreError, UntrustedError, UsageError
+from fabbbr.inspection import inspect
 from fabbbr.job.congestion import controls, module_commands, requirements
 from fabbbr.laboratory import Request, open_or_create, planned
 from fabbbr.plan.opening import open_plan
@@ -191,6 +192,24 @@ def test_a_run_folder_does_not_mix_two_states_of_a_module(folder):
         match=r"holds cells of mine of other sources \([0-9a-f]{16}, now [0-9a-f]{16}\): .* another --out",
     ):
         open_or_create(request, planned(request))
+
+
+def test_a_run_folder_keeps_the_sources_and_notices_an_edit_of_them(folder):
+    request = Request(experiment=str(folder / "own.yaml"), out=folder / "run")
+    ((sha256, kept),) = plan(folder, **INLINE).modules.items()
+    made = open_or_create(request, planned(request))
+    for _ in range(2):
+        made.keep_module(sha256, kept.contents)
+    copy = folder / "run" / "modules" / sha256[:16] / "tcp_mine.c"
+    assert copy.read_text() == MODULE
+    assert inspect(made, raw_files=True).problems == ()
+    copy.write_text(MODULE + " ")
+    (problem,) = inspect(made, raw_files=True).problems
+    assert f"modules/{sha256[:16]} is not the module that was run" in problem
+    copy.unlink()
+    copy.symlink_to(folder / "tcp_mine" / "tcp_mine.c")
+    (problem,) = inspect(made, raw_files=True).problems
+    assert "symbolic link" in problem
 
 
 def test_a_module_of_a_file_is_asked_about_in_its_own_words(tmp_path, monkeypatch):
