@@ -2,7 +2,8 @@
 
 PYTHON ?= /usr/bin/python3
 BIN := .venv/bin
-PIP := $(BIN)/pip --quiet --disable-pip-version-check
+PIP := $(BIN)/pip --disable-pip-version-check
+QUIET :=
 PACKAGES := python3 python3-venv build-essential flex bison bc bzip2 xz-utils ca-certificates
 TEST_PACKAGES := iperf3 iproute2 ethtool iputils-ping util-linux mininet \
 	chromium? chromium-driver? cpio kmod clang libbpf-dev bpftool?
@@ -12,12 +13,13 @@ QEMU_PACKAGES := qemu-system-x86 qemu-utils mmdebstrap dpkg-dev e2fsprogs openss
 DEMO := runs/demo
 N ?= 20
 
-.PHONY: help setup image demo test test-fast test-again test-fabric test-wheel ci-dry-run test-qemu sweep fuzz check format guest wheels scoreboard study benchmark clean
+.PHONY: help setup tools image demo test test-fast test-again test-fabric test-wheel ci-dry-run test-qemu sweep fuzz check format guest wheels scoreboard numbers study benchmark clean
 
 help:
 	@echo "make demo       install, build the guest image, rerun two papers quickly, show what came of each"
 	@echo "make test       install and run all tests"
-	@echo "make setup      install only (.venv/bin/fabbbr)"
+	@echo "make setup      install fabbbr alone (.venv/bin/fabbbr)"
+	@echo "make tools      and what tests and checks need, as make test does by itself"
 	@echo "make wheels     fabbbr and fabbbr-guest in dist/: what a machine without compiler or root installs"
 	@echo "make check      format, style, types, layers: what every commit passes (Python 3.11 or later)"
 	@echo "make test-fast  the tests that need no guest, no browser and no root"
@@ -29,47 +31,57 @@ help:
 	@echo "make sweep      every system call of a run fails in turn (ten minutes); what came of it, as a table"
 	@echo "make fuzz       ten million random steps through the core of BBRv2 and BBRv3"
 	@echo "make scoreboard  every published claim in its quick form, one page on them all (an hour on 2 cores; goes on where it was)"
+	@echo "make numbers    measure the numbers of README and docs again, and say which no longer hold (an hour)"
 	@echo "make study      every bundled experiment in its default form (hours)"
 	@echo "make benchmark  speed of emulator and parsers beside their rivals"
 
-setup: $(BIN)/.installed
+setup: $(BIN)/.runs
+	@$(SAY_WHERE)
+
+tools: $(BIN)/.installed
+
+SAY_WHERE = echo 'fabbbr is .venv/bin/fabbbr; to call it by its name in this shell: export PATH="$(CURDIR)/$(BIN):$$PATH"'
 
 # What `fabbbr guest build` imports comes first, so that the image is compiled while pip fetches all the rest.
 $(BIN)/.begun: scripts/install-packages
 	@scripts/install-packages $(PACKAGES)
+	@echo "fabbbr is installed into .venv: about 600 MB, a minute or two with a fast network"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(PIP) install pydantic rich
+	@$(PIP) install --quiet pydantic rich
 	@touch $@
 
 # What runs experiments and reports on them; then also what tests and checks need.
 $(BIN)/.runs: pyproject.toml | $(BIN)/.begun
-	@$(PIP) install --editable .
+	@$(PIP) install $(QUIET) --editable .
 	@touch $@
 
 $(BIN)/.installed: pyproject.toml | $(BIN)/.begun
-	@$(PIP) install --upgrade 'pip>=25.1'
-	@$(PIP) install --editable . --group test --group lint
+	@echo "what tests and checks need is installed into .venv: about 300 MB more"
+	@$(PIP) install --quiet --upgrade 'pip>=25.1'
+	@$(PIP) install $(QUIET) --editable . --group test --group lint
 	@touch $@ $(BIN)/.runs
 
 image: | $(BIN)/.begun
 	@$(BIN)/python -m fabbbr.cli guest build
 
-guest: setup
-	@$(BIN)/fabbbr guest build
+guest: $(BIN)/.runs image
 
 wheels: guest
 	@$(BIN)/python scripts/make-wheels
 
-demo: | $(BIN)/.begun
-	@$(MAKE) --silent --no-print-directory --jobs=2 $(BIN)/.runs image
+demo:
+	@echo "make demo: about 8 minutes with 2 CPUs the first time, half of it to compile the guest's kernel; then 4"
+	@$(MAKE) --silent --no-print-directory $(BIN)/.begun
+	@$(MAKE) --silent --no-print-directory --jobs=2 QUIET=--quiet $(BIN)/.runs image
 	@$(BIN)/fabbbr run cardwell_f10 --quick --out $(DEMO)/cardwell_f10
 	@$(BIN)/fabbbr claims $(DEMO)/cardwell_f10
 	@$(BIN)/fabbbr run knit6_e1 --quick --out $(DEMO)/knit6_e1
 	@$(BIN)/fabbbr claims $(DEMO)/knit6_e1
 	@echo "The report on both:"
 	@$(BIN)/fabbbr report $(DEMO)/cardwell_f10 $(DEMO)/knit6_e1 --to $(DEMO)
+	@$(SAY_WHERE)
 
-check: setup
+check: tools
 	@scripts/install-packages shellcheck
 	@shellcheck scripts/install-packages scripts/ci-dry-run scripts/knit6-in-the-double fabbbr/backends/guest/init.sh .ci/run tests/bpf/able \
 		playbooks/roles/bbr/files/bpf/fab-bbr-bpf
@@ -80,16 +92,16 @@ check: setup
 	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ansible-lint --offline --profile production -q playbooks
 
-format: setup
+format: tools
 	@$(BIN)/ruff check --fix --quiet . || true
 	@$(BIN)/ruff format --quiet .
 
 # Without check: what type checkers say depends on the releases of numpy and scipy that a machine's Python can have.
-test: guest
+test: tools image
 	@scripts/install-packages $(TEST_PACKAGES)
 	@$(BIN)/pytest -n 2 --dist loadgroup -m "not fabric and not wheel$$(tests/bpf/able || echo ' and not bpf')"
 
-test-fast: setup
+test-fast: tools
 	@$(BIN)/pytest -n 2 -m 'not guest and not browser and not bpf and not fabric and not wheel'
 
 # In a place of its own: fablib pins releases that the other tests do not want.
@@ -106,26 +118,26 @@ test-fabric: .venv-fabric/.installed
 		tests/notebooks/test_notebooks.py::test_the_study_goes_from_create_to_teardown_beside_the_double
 
 # Asks the package registry for all that the wheel wants, fablib too.
-test-wheel: guest
+test-wheel: tools image
 	@scripts/install-packages $(FABRIC_PACKAGES)
 	@$(BIN)/pytest tests/wheel
 
-ci-dry-run: guest
+ci-dry-run: tools image
 	@scripts/install-packages $(TEST_PACKAGES)
 	@mkdir -p runs
 	@$(BIN)/fabbbr guest run -- scripts/ci-dry-run runs/ci-dry-run
 
-test-again: guest
+test-again: tools image
 	@$(BIN)/python -m benchmarks.again $(N)
 
-test-qemu: setup
+test-qemu: tools
 	@scripts/install-packages $(QEMU_PACKAGES)
 	@$(BIN)/pytest tests/qemu -v --durations=0
 
-sweep: setup
+sweep: tools
 	@cd tests && ../$(BIN)/python -m faults.sweep
 
-fuzz: setup
+fuzz: tools
 	@scripts/install-packages $(FUZZ_PACKAGES)
 	@mkdir -p .fuzz
 	@clang-19 -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined,implicit-conversion,local-bounds \
@@ -135,12 +147,15 @@ fuzz: setup
 scoreboard: guest
 	@$(BIN)/fabbbr scoreboard
 
+numbers: guest
+	@$(BIN)/python -m benchmarks.numbers --run
+
 study: guest
 	@for experiment in experiments/*.yaml; do \
 		$(BIN)/fabbbr run "$$(basename "$$experiment" .yaml)" || exit; \
 	done
 
-benchmark: guest
+benchmark: tools image
 	@$(BIN)/python benchmarks/parse.py
 	@$(BIN)/python benchmarks/emulator.py
 	@$(BIN)/python benchmarks/bbr_overhead.py

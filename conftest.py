@@ -1,10 +1,6 @@
 """Examples in docstrings: those of what `import fabbbr as fb` offers find a file and a run to speak of."""
 
-import os
-from pathlib import Path
-
 import pytest
-from recorded_run import cell, recorded
 
 ONE_FLOW = """id: one_flow
 title: One flow
@@ -28,6 +24,8 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(scope="session")
 def folder_with_a_run(tmp_path_factory):
     """A folder with an experiment file, and the run `runs/rivals` of two conditions and two repetitions."""
+    from recorded_run import cell, recorded
+
     folder = tmp_path_factory.mktemp("examples")
     (folder / "one_flow.yaml").write_text(ONE_FLOW)
     (folder / "runs").mkdir()
@@ -53,7 +51,7 @@ def among_examples(request):
 
         if found_image() is None:
             pytest.skip("there is no guest image: fabbbr guest build")
-    before = Path.cwd()
-    os.chdir(request.getfixturevalue("folder_with_a_run"))
+    folder, patch = request.getfixturevalue("folder_with_a_run"), request.getfixturevalue("monkeypatch")
+    patch.chdir(folder)
+    patch.setenv("XDG_STATE_HOME", str(folder / "state"))
     yield
-    os.chdir(before)

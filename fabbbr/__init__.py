@@ -8,7 +8,7 @@ In a notebook: ``import fabbbr as fb``, then ``run = fb.run("cardwell_f10", quic
 ``fb.open(path)``                 a run that is there; ``fb.open_runs(paths)`` for several
 ``fb.experiments()``              the bundled experiments; ``fb.list_experiments()`` is the same
 ``fb.show_experiment(name)``      the text of one
-``fb.list_runs(folder)``          the runs that are there
+``fb.list_runs(folder)``          the runs that are there; ``fb.list_slices()``: the slices of testbeds
 ================================  ==================================================================
 
 A run draws itself as a table of conditions under its headline. ``run.runs``, ``run.flows`` and the other
@@ -30,6 +30,7 @@ __all__ = [
     "experiments",
     "list_experiments",
     "list_runs",
+    "list_slices",
     "open_runs",
     "plan",
     "run",
@@ -40,6 +41,7 @@ _MODULES = {
     "experiments": "interactive.listings",
     "list_experiments": "interactive.listings",
     "list_runs": "interactive.listings",
+    "list_slices": "interactive.listings",
     "open": "interactive.running",
     "open_runs": "laboratory",
     "plan": "interactive.running",
@@ -49,7 +51,7 @@ _MODULES = {
 """Name → where it is; imported when it is asked for: ``fabbbr --help`` must be instant."""
 
 if TYPE_CHECKING:
-    from fabbbr.interactive.listings import experiments, list_runs, show_experiment
+    from fabbbr.interactive.listings import experiments, list_runs, list_slices, show_experiment
     from fabbbr.interactive.listings import experiments as list_experiments
     from fabbbr.interactive.running import open as open  # noqa: A004 - fb.open
     from fabbbr.interactive.running import plan, run

@@ -23,7 +23,9 @@ _OVERRUN = 1.5
 _ACKNOWLEDGED = 1.1
 """Acknowledgements to packets let out: at most one each, and some that say that one came twice."""
 _ALWAYS = 4096
-"""Handshakes, control connections, probes: what comes besides."""
+"""Of control connections, and what nobody thought of."""
+_PER_CONNECTION = 40
+"""Beginning and end of a connection, the control connection of its flow, segments that are not full."""
 _SLOT_HEADER_BYTES = 66
 """What the kernel puts ahead of an Ethernet frame in a slot of its ring (TPACKET_V2)."""
 _SLOT_ALIGNMENT_BYTES = 16
@@ -59,13 +61,14 @@ class Room:
 def slots_at_end(cell: Cell, capture: LinkCapture) -> Slots:
     """Of the ring at either end of a link that is captured: data and acknowledgements."""
     data = _packets_over(cell, capture.link)
-    return _slots(round(data * (_offered(cell) + _ACKNOWLEDGED)) + _ALWAYS, _kept_bytes(cell, capture))
+    count = round(data * (_offered(cell) + _ACKNOWLEDGED)) + _besides(cell)
+    return _slots(count, _kept_bytes(cell, capture))
 
 
 def slots_at_queue(cell: Cell, link: str) -> Slots:
     """Of the ring at a bottleneck queue: each packet as it comes and as it leaves."""
     data = _packets_over(cell, link)
-    return _slots(round(data * (_offered(cell) + 1)) + _ALWAYS, IDENTITY_BYTES)
+    return _slots(round(data * (_offered(cell) + 1)) + _besides(cell), IDENTITY_BYTES)
 
 
 def room_of(cell: Cell) -> Room:
@@ -89,7 +92,7 @@ def _packets_over(cell: Cell, link: str) -> float:
     No more than its own bottleneck lets out, or than all of them where it has none; a second longer than the
     flows last, and what a buffer holds.
     """
-    end = Duration(end_of(cell.flows, cell.links).ns + NANOSECONDS_PER_SECOND)
+    end = _end(cell)
     limiting = [link] if link in cell.bottlenecks else list(cell.bottlenecks)
     total = sum(
         (capacity_bytes(cell, name, end) + cell.bottlenecks[name].buffer_bytes)
@@ -97,6 +100,22 @@ def _packets_over(cell: Cell, link: str) -> float:
         for name in limiting
     )
     return total / cell.frame_bytes
+
+
+def _end(cell: Cell) -> Duration:
+    return Duration(end_of(cell.flows, cell.links).ns + NANOSECONDS_PER_SECOND)
+
+
+def _besides(cell: Cell) -> int:
+    """Packets that are no full segments: of connections, datagrams, echo requests with their answers."""
+    connections = sum(flow.streams for flow in cell.flows)
+    echoes = sum(2 * -(-_end(cell).ns // ping.interval.ns) for ping in cell.pings)
+    datagrams = sum(
+        flow.udp.count_in(flow.duration)
+        for flow in cell.flows
+        if flow.udp is not None and flow.duration is not None
+    )
+    return _ALWAYS + _PER_CONNECTION * connections + 2 * datagrams + echoes
 
 
 def _offered(cell: Cell) -> float:

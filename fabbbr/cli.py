@@ -265,6 +265,29 @@ def _add_scoreboard(commands: argparse._SubParsersAction[argparse.ArgumentParser
     _json(scoreboard)
 
 
+def _add_datasheet(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    datasheet = _command(
+        commands, "datasheet", "datasheet", "a congestion control beside its rivals, on one page"
+    )
+    datasheet.add_argument("cca", metavar="CCA", help="as in experiment files: cubic, bbr3, …")
+    datasheet.add_argument(
+        "--against", default="cubic,bbr3", metavar="CCA,CCA…", help="rivals (default: cubic,bbr3)"
+    )
+    datasheet.add_argument(
+        "--full",
+        dest="profile",
+        action="store_const",
+        const="default",
+        default="quick",
+        help="more conditions, longer flows and five repetitions (an hour on two cores)",
+    )
+    datasheet.add_argument("--repeat", type=int, metavar="N", help="repetitions per condition")
+    datasheet.add_argument("--seed", type=int, default=1, metavar="S", help="of all runs (default: 1)")
+    datasheet.add_argument("--jobs", type=int, metavar="N", help="cells at a time (default: one per CPU)")
+    datasheet.add_argument("--out", type=Path, metavar="DIR", help="default: runs/datasheet-CCA")
+    _json(datasheet)
+
+
 def _add_until_decided(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--until-decided",
@@ -352,6 +375,7 @@ def _add_gate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 def _add_result_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     _add_scoreboard(commands)
+    _add_datasheet(commands)
     report = _command(commands, "report", "results", "HTML, Markdown and CSV of one or more runs")
     report.add_argument("runs", nargs="+", type=Path, metavar="DIR")
     report.add_argument("--to", type=Path, metavar="DIR", help="where to write (default: the first run)")
@@ -406,6 +430,9 @@ def _add_paper_commands(commands: argparse._SubParsersAction[argparse.ArgumentPa
         "--format", choices=("latex", "markdown", "csv"), help="default: by --to, else markdown"
     )
     table.add_argument("--to", type=Path, metavar="FILE", help="a .tex, .md or .csv (default: print it)")
+    table.add_argument(
+        "--groups", action="store_true", help="a row per group of flows and phase, not per condition"
+    )
     table.add_argument("--metrics", metavar="M,M", help="as goodput,rtt (default: the usual ones)")
     table.add_argument("--title", metavar="TEXT", help="of the caption (default: the experiment's)")
     _where_cells(table)

@@ -201,8 +201,6 @@ class Flow(Record):
     pacing: BitRate | None = None
     maxrate: BitRate | None = None
     """Of the ``fq`` that its sending host has; all flows of a host share it. None for a host without one."""
-    direction: Literal["forward", "reverse"] = "forward"
-    """``reverse`` when its data crosses a bottleneck from ``b`` to ``a``."""
     rtt: Span
     """Propagation round trip of the path of this flow."""
     implementation: Implementation | None = None

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
 from math import sqrt
 
 from fabbbr.model import Cell, CellLink, Flow, Loss, Step
-from fabbbr.units import NANOSECONDS_PER_SECOND, Duration, Rate
+from fabbbr.units import (
+    ETHERNET_HEADER_BYTES,
+    NANOSECONDS_PER_SECOND,
+    Duration,
+    Rate,
+    goodput_ceiling,
+)
 
 
 def burst_bytes(rate: Rate, *, timer_hz: int, frame_bytes: int) -> int:
@@ -72,6 +79,13 @@ def cubic_window_segments(*, rtt_s: float, loss: float) -> float:
     return max(window, sqrt(1.5 / loss))
 
 
+def going_back(cell: Cell) -> frozenset[int]:
+    """The flows whose data crosses some bottleneck from ``b`` to ``a``."""
+    ways = {pair: crossed(cell.links, *pair) for pair in cell.pairs}
+    back = {pair for pair, way in ways.items() if not all(way.get(name, True) for name in cell.bottlenecks)}
+    return frozenset(flow.index for flow in cell.flows if (flow.sender, flow.receiver) in back)
+
+
 def end_of(flows: Sequence[Flow], links: Sequence[CellLink]) -> Duration:
     """When the last flow ends; flows with a size are taken to use the slowest bottleneck one by one.
 
@@ -103,15 +117,30 @@ def crossed(links: Sequence[CellLink], sender: str, receiver: str) -> dict[str, 
 
     The links are a tree; nothing when they do not join the two.
     """
-    ways: dict[str, dict[str, bool]] = {sender: {}}
+    beside: dict[str, list[tuple[str, str, bool]]] = defaultdict(list)
+    for link in links:
+        beside[link.a].append((link.b, link.name, True))
+        beside[link.b].append((link.a, link.name, False))
+    came_from: dict[str, tuple[str, str, bool]] = {}
     waiting = [sender]
     for here in waiting:
-        for link in links:
-            for start, end, forward in ((link.a, link.b, True), (link.b, link.a, False)):
-                if start == here and end not in ways:
-                    ways[end] = {**ways[here], link.name: forward}
-                    waiting.append(end)
-    return ways.get(receiver, {})
+        for there, name, forward in beside[here]:
+            if there != sender and there not in came_from:
+                came_from[there] = (here, name, forward)
+                waiting.append(there)
+    way: list[tuple[str, bool]] = []
+    here = receiver
+    while here in came_from:
+        here, name, forward = came_from[here]
+        way.append((name, forward))
+    return dict(reversed(way))
+
+
+def payload_share(flow: Flow, mtu_bytes: int) -> float:
+    """The share of a tc rate that the flow's payload can fill: of TCP in full packets, of UDP in its own."""
+    if flow.udp is None:
+        return goodput_ceiling(mtu_bytes)
+    return flow.udp.payload_bytes / (flow.udp.packet_bytes + ETHERNET_HEADER_BYTES)
 
 
 class RateOverTime:
@@ -135,8 +164,12 @@ class RateOverTime:
 
     def most(self, start_s: float, end_s: float) -> int:
         """The highest rate [bit/s] between two instants."""
+        return max(self.during(start_s, end_s))
+
+    def during(self, start_s: float, end_s: float) -> tuple[int, ...]:
+        """All rates [bit/s] between two instants, in order."""
         first, last = bisect_right(self.since_s, start_s) - 1, bisect_right(self.since_s, end_s)
-        return max(self.bps[max(first, 0) : max(last, 1)])
+        return self.bps[max(first, 0) : max(last, 1)]
 
     def bits(self, start_s: float, end_s: float) -> float:
         """What it can serve between two instants."""

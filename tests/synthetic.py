@@ -341,7 +341,8 @@ def _group_rows(cell: Cell, row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield {field.name: None for field in GROUPS} | {
             "cell_id": cell.id, "phase": number, "phase_name": name, "phase_start_s": start_s,
             "phase_end_s": until_s, "begins_with": "warm-up" if number == 2 else "start",
-            "group": cell.flows[0].group, "cca": cell.flows[0].cca, "n_flows": 1, "sized": False,
+            "group": cell.flows[0].group, "cca": cell.flows[0].cca, "n_flows": 1,
+            "sized": False, "self_limited": False,
             "received_bytes": int(row["goodput_bps"] / 8 * (until_s - start_s)),
             "active_s": until_s - start_s,
             "goodput_bps": row["goodput_bps"], "goodput_per_flow_bps": row["goodput_bps"],

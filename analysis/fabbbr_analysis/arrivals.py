@@ -77,7 +77,9 @@ def arrivals(
 def _sampled(sockets: pd.DataFrame | None, span: tuple[float, float], total_bytes: float) -> Arrival:
     """The curve begins with nothing and ends with what the receiver says that it got in all."""
     start_s, end_s = span
-    times, counts = (np.empty(0), np.empty(0)) if sockets is None else _curve(sockets)
+    times, counts = np.empty(0), np.empty(0)
+    if sockets is not None:
+        times, counts = _summed(sockets["t_s"], sockets["peer_port"], sockets["bytes_received"])
     inside = (times > start_s) & (times < end_s)
     had = np.concatenate(([0.0], np.minimum(counts[inside], total_bytes), [total_bytes]))
     return Arrival(
@@ -85,11 +87,14 @@ def _sampled(sockets: pd.DataFrame | None, span: tuple[float, float], total_byte
     )
 
 
-def _curve(sockets: pd.DataFrame) -> tuple[Array, Array]:
-    # A connection that is gone keeps what it had: otherwise the sum of several would fall.
-    had = sockets.pivot_table(index="t_s", columns="peer_port", values="bytes_received")
-    total = had.ffill().fillna(0.0).sum(axis=1)
-    return total.index.to_numpy(dtype=np.float64), total.to_numpy(dtype=np.float64)
+def _summed(times: pd.Series, ports: pd.Series, counts: pd.Series) -> tuple[Array, Array]:
+    """Instants and the sum of a counter over connections; one that is gone keeps what it had."""
+    if ports.nunique() > 1:
+        had = pd.DataFrame({"t_s": times, "port": ports, "count": counts})
+        had = had.pivot_table(index="t_s", columns="port", values="count").ffill().fillna(0.0)
+        return had.index.to_numpy(dtype=np.float64), had.sum(axis=1).to_numpy(dtype=np.float64)
+    order = np.argsort(times.to_numpy(dtype=np.float64), kind="stable")
+    return times.to_numpy(dtype=np.float64)[order], counts.to_numpy(dtype=np.float64)[order]
 
 
 def _reported(intervals: pd.DataFrame | None, zero_s: float) -> Arrival | None:
@@ -101,6 +106,26 @@ def _reported(intervals: pd.DataFrame | None, zero_s: float) -> Arrival | None:
         t_s=np.concatenate(([float(intervals["start_s"].min())], ends)) + zero_s,
         total_bytes=np.concatenate(([0.0], counts.cumsum())),
     )
+
+
+def deliveries(sockets: pd.DataFrame, delays_s: Mapping[int, float]) -> dict[int, Arrival]:
+    """Flow → what its sender knew to have arrived when, in order or not: acknowledged or selectively so.
+
+    A receiver that waits for one lost segment holds what came after it, and then hands out all at once,
+    faster than any link; what has arrived never is. ``delays_s`` is taken off the time at which the sender
+    knew: from the bottleneck to the receiver and back, so that the curve is one of what passed the
+    bottleneck. Flows without samples of their sender are not in it.
+    """
+    own = sockets[(sockets["side"] == "sender") & sockets["bytes_acked"].notna()]
+    found: dict[int, Arrival] = {}
+    for flow, delay_s in delays_s.items():
+        rows = own[own["flow"] == flow]
+        if rows.empty:
+            continue
+        arrived = rows["bytes_acked"] + rows["sacked_segments"].fillna(0.0) * rows["mss_bytes"].fillna(0.0)
+        times, counts = _summed(rows["t_s"], rows["local_port"], arrived)
+        found[flow] = Arrival(t_s=times - delay_s, total_bytes=np.maximum.accumulate(counts))
+    return found
 
 
 def union_s(spans: Iterable[tuple[float, float]]) -> float:

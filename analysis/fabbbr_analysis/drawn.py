@@ -39,10 +39,10 @@ def as_text(lines: Sequence[str], table: pd.DataFrame) -> str:
     >>> print(as_text(["one cell"], pd.DataFrame({"cell": ["r1"], "Goodput (Mbit/s)": [9.5]})))
     one cell
     cell  Goodput (Mbit/s)
-      r1               9.5
+    r1    9.5
     """
     shown = _visible(table.head(_MOST_ROWS))
-    body = [] if shown.empty else [shown.to_string(index=False, na_rep="–")]
+    body = [] if shown.empty else _columns(shown)
     return "\n".join([*map(inline, lines), *body, *_rest(table)])
 
 
@@ -58,6 +58,19 @@ def as_html(lines: Sequence[str], table: pd.DataFrame) -> str:
     shown = _visible(table.head(_MOST_ROWS))
     body = [] if shown.empty else [shown.to_html(index=False, na_rep="–", border=0)]
     return "\n".join([*first, *more, *body, *(f"<p>{line}</p>" for line in _rest(table))])
+
+
+def _columns(table: pd.DataFrame) -> list[str]:
+    """Lines with every column at its left, as wide as it has to be."""
+    columns = [
+        [str(name), *("–" if pd.isna(value) else str(value) for value in table.iloc[:, place])]
+        for place, name in enumerate(table.columns)
+    ]
+    widths = [max(map(len, column)) for column in columns]
+    return [
+        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        for row in zip(*columns, strict=True)
+    ]
 
 
 def _visible(table: pd.DataFrame) -> pd.DataFrame:

@@ -15,10 +15,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fabbbr.model import Cell, CellLink, Flow
-from fabbbr.physics import RateOverTime, crossed
+from fabbbr.physics import RateOverTime, crossed, payload_share
 from fabbbr.units import TCP_IPV4_HEADER_BYTES, goodput_ceiling
-from fabbbr_analysis.arrivals import Arrival, arrivals, known, union_s, within
-from fabbbr_analysis.metrics import CellTables, first_lasting, queue_of
+from fabbbr_analysis.arrivals import Arrival, arrivals, deliveries, known, union_s, within
+from fabbbr_analysis.metrics import CellTables, answer_delays_s, first_lasting, queue_of
 from fabbbr_analysis.phases import WHOLE_RUN, Phase, phases_of
 
 Array: TypeAlias = NDArray[np.float64]
@@ -41,8 +41,14 @@ class _Ground:
     cell: Cell
     tables: CellTables
     arrived: Mapping[int, Arrival | None]
+    passed: Mapping[int, Arrival]
+    """As ``arrived``, but when it passed the bottleneck, and in order or not; of flows of TCP."""
     transfers: Mapping[int, tuple[float, float]]
     """Flow → its start and its completion time [s], NaN where it did not complete."""
+    rate_of: Mapping[str, RateOverTime]
+    """Bottleneck → its rate."""
+    ways: Mapping[int, Mapping[str, bool]]
+    """Flow → the links that it crosses, as ``physics.crossed`` has them."""
 
     def flows_of(self, group: str) -> list[Flow]:
         return [flow for flow in self.cell.flows if flow.group == group]
@@ -53,11 +59,11 @@ class _Ground:
 
     def rates(self, flow: Flow) -> list[RateOverTime]:
         """Of the bottlenecks that it crosses; none where one delivers by a trace."""
-        ways = crossed(self.cell.links, flow.sender, flow.receiver)
+        ways = self.ways[flow.index]
         links = [link for link in self.cell.links if link.name in ways and link.bottleneck is not None]
         if any(link.bottleneck is not None and link.bottleneck.trace is not None for link in links):
             return []
-        return [RateOverTime(link, self.cell.steps) for link in links]
+        return [self.rate_of[link.name] for link in links]
 
     def came(self, phase: Phase, flow: Flow) -> tuple[float, float]:
         """When the bytes come to the receiver that left the bottleneck in the phase [s].
@@ -66,7 +72,7 @@ class _Ground:
         """
         if phase.number == WHOLE_RUN:
             return phase.start_s, phase.end_s
-        ways = crossed(self.cell.links, flow.sender, flow.receiver)
+        ways = self.ways[flow.index]
         path = [link for name in ways for link in self.cell.links if link.name == name]
         first = next((n for n, link in enumerate(path) if link.bottleneck is not None), len(path))
         delay_s = sum(link.delay.seconds for link in path[first:] if link.delay is not None)
@@ -81,8 +87,14 @@ class _Ground:
     def seen(self, phase: Phase, flow: Flow) -> tuple[float, tuple[float, float]] | None:
         """Bytes of a known flow between two samples in the phase, and when these were.
 
-        Between samples that are too far apart bytes are taken to be even. None when it did not run.
+        In a phase, as they passed the bottleneck: none waits there for one that was lost. Between samples
+        that are too far apart bytes are taken to be even. None when it did not run.
         """
+        passed = self.passed.get(flow.index)
+        if phase.number != WHOLE_RUN and passed is not None:
+            seen = passed.seen_between(phase.start_s, phase.end_s)
+            if seen is not None:
+                return seen
         arrived = self.arrived[flow.index]
         assert arrived is not None
         start_s, end_s = self.came(phase, flow)
@@ -92,7 +104,7 @@ class _Ground:
 
     def queue(self, flows: Sequence[Flow]) -> CellLink | None:
         """The first bottleneck that data of these flows crosses from ``a`` to ``b``."""
-        ways = [crossed(self.cell.links, flow.sender, flow.receiver) for flow in flows]
+        ways = [self.ways[flow.index] for flow in flows]
         links = (link for link in self.cell.links if link.bottleneck is not None)
         return next((link for link in links if any(way.get(link.name) for way in ways)), None)
 
@@ -109,7 +121,17 @@ def of_groups(tables: CellTables, cell: Cell) -> list[Row]:
     flows = tables.flows
     times = zip(flows["start_s"].astype("float64"), flows["completion_s"].astype("float64"), strict=True)
     transfers = dict(zip(flows["flow"].astype("int64"), times, strict=True))
-    ground = _Ground(cell=cell, tables=tables, arrived=arrived, transfers=transfers)
+    passed = deliveries(tables.sockets, answer_delays_s(cell))
+    links = {link.name: link for link in cell.links}
+    ground = _Ground(
+        cell=cell,
+        tables=tables,
+        arrived=arrived,
+        passed=passed,
+        transfers=transfers,
+        rate_of={name: RateOverTime(links[name], cell.steps) for name in cell.bottlenecks},
+        ways={flow.index: crossed(cell.links, flow.sender, flow.receiver) for flow in cell.flows},
+    )
     return [row for phase in phases_of(cell, max(ends)) for row in _of_phase(ground, phase)]
 
 
@@ -147,6 +169,7 @@ def _of_group(ground: _Ground, phase: Phase, group: str) -> Row:
         "profile": first.profile,
         "n_flows": len(running),
         "sized": all(flow.size is not None for flow in flows),
+        "self_limited": any(flow.udp or flow.video or flow.pacing for flow in flows),
         **_goodput(ground, phase, flows),
         "ceiling_bps": _ceiling_bps(ground, phase, flows),
         **_round_trip(ground, phase, flows),
@@ -180,7 +203,7 @@ def _ceiling_bps(ground: _Ground, phase: Phase, flows: Sequence[Flow]) -> float 
     if seconds <= 0 or any(not rates for rates in paths):
         return None
     least = (min(rate.bits(phase.start_s, phase.end_s) for rate in rates) / seconds for rates in paths)
-    return max(least) * goodput_ceiling(ground.cell.mtu_bytes)
+    return max(least) * max(payload_share(flow, ground.cell.mtu_bytes) for flow in flows)
 
 
 # Round trips
@@ -190,7 +213,7 @@ def _round_trip(ground: _Ground, phase: Phase, flows: Sequence[Flow]) -> Row:
     sockets = _senders(ground, flows)
     seen = sockets[sockets["rtt_s"].notna() & sockets["t_s"].between(phase.start_s, phase.end_s)]
     rtt = seen["rtt_s"].to_numpy(dtype=np.float64)
-    propagation = _propagation_s(ground.cell, phase, flows)
+    propagation = _propagation_s(ground, phase, flows)
     delay: Array | None = None
     if propagation is not None:
         delay = rtt - seen["flow"].map(propagation).to_numpy(dtype=np.float64)
@@ -201,8 +224,9 @@ def _round_trip(ground: _Ground, phase: Phase, flows: Sequence[Flow]) -> Row:
     }
 
 
-def _propagation_s(cell: Cell, phase: Phase, flows: Sequence[Flow]) -> dict[int, float] | None:
+def _propagation_s(ground: _Ground, phase: Phase, flows: Sequence[Flow]) -> dict[int, float] | None:
     """Flow → propagation RTT; None in a whole run that changes it."""
+    cell = ground.cell
     changes = {
         step.link: step.rtt.seconds
         for step in sorted(cell.steps, key=lambda step: step.at)
@@ -213,11 +237,7 @@ def _propagation_s(cell: Cell, phase: Phase, flows: Sequence[Flow]) -> dict[int,
     before = {link.name: 2 * link.delay.seconds if link.delay is not None else 0.0 for link in cell.links}
     return {
         flow.index: flow.rtt.seconds
-        + sum(
-            changes[name] - before[name]
-            for name in crossed(cell.links, flow.sender, flow.receiver)
-            if name in changes
-        )
+        + sum(changes[name] - before[name] for name in ground.ways[flow.index] if name in changes)
         for flow in flows
     }
 
@@ -354,19 +374,13 @@ def _recovery(ground: _Ground, phase: Phase) -> Row:
 
 def _filled_after_s(ground: _Ground, phase: Phase, starts: Array) -> float | None:
     link = ground.cell.trunk
-    through = [
-        flow
-        for flow in ground.cell.flows
-        if link.name in crossed(ground.cell.links, flow.sender, flow.receiver)
-    ]
+    through = [flow for flow in ground.cell.flows if link.name in ground.ways[flow.index]]
     own = known(ground.arrived, [flow.index for flow in through])
     if not own or link.bottleneck is None or link.bottleneck.trace is not None:
         return None
     if link.bottleneck.both_directions:
         return None
-    ceiling_bps = RateOverTime(link, ground.cell.steps).at(phase.start_s) * goodput_ceiling(
-        ground.cell.mtu_bytes
-    )
+    ceiling_bps = ground.rate_of[link.name].at(phase.start_s) * goodput_ceiling(ground.cell.mtu_bytes)
     # What was on its way when the step came arrives at the old rate.
     behind_s = ground.came(phase, through[0])[0] - phase.start_s
     begins = starts + behind_s

@@ -17,9 +17,9 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from fabbbr.model import Cell, CellLink, Flow
-from fabbbr.physics import crossed
+from fabbbr.physics import crossed, going_back
 from fabbbr.units import TCP_IPV4_HEADER_BYTES, goodput_ceiling
-from fabbbr_analysis.arrivals import Arrival, arrivals, union_s, zeros_s
+from fabbbr_analysis.arrivals import Arrival, arrivals, deliveries, union_s, zeros_s
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -48,12 +48,12 @@ class CellTables(Protocol):
 def of_cell(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
     """Compute the metric columns of table ``runs`` for one cell; the units are in their names."""
     flows = tables.flows
-    arrived = list(arrivals(flows, tables.intervals, tables.sockets).values())
-    bottleneck = _during(queue_of(tables.queues, cell.trunk), _zero_s(flows), _end_s(flows))
+    steady = _steady_curves(tables, cell)
+    bottleneck = while_flows_run(queue_of(tables.queues, cell.trunk), flows)
     sized = flows[flows["flow"].isin([flow.index for flow in cell.flows if flow.size is not None])]
     return {
         "goodput_bps": together_bps(flows, "received_bytes", "receiver_s"),
-        "goodput_steady_bps": steady_goodput_bps(arrived, warm_up_s=cell.warm_up.seconds),
+        "goodput_steady_bps": steady_goodput_bps(steady, warm_up_s=cell.warm_up.seconds),
         "throughput_bps": together_bps(flows, "sent_bytes", "sender_s"),
         "link_rate_bps": link_rate_bps(bottleneck),
         "utilisation": utilisation(flows, cell),
@@ -125,25 +125,48 @@ def crosses(cell: Cell, flow: Flow, link: CellLink) -> bool:
 def _by_direction(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
     """Goodput [bit/s] and utilisation each way, and the queue of the way back [bytes].
 
-    A way on which no flow sends has None. The backlog of the way back is None, too, where several interfaces
-    share it.
+    All None unless flows go both ways: one way is what the cell's own metrics say. The backlog of the way
+    back is None, too, where several interfaces share it.
     """
     found: dict[str, float | int | None] = {}
+    back = going_back(cell)
+    both = 0 < len(back) < len(cell.flows)
     for name in ("forward", "reverse"):
-        sent = [flow for flow in cell.flows if flow.direction == name]
+        sent = [flow for flow in cell.flows if (flow.index in back) == (name == "reverse")]
         flows = tables.flows[tables.flows["flow"].isin([flow.index for flow in sent])]
-        found[f"goodput_{name}_bps"] = together_bps(flows, "received_bytes", "receiver_s")
-        found[f"utilisation_{name}"] = _share_of_rate(flows, cell, sent)
+        together = together_bps(flows, "received_bytes", "receiver_s") if both else None
+        found[f"goodput_{name}_bps"] = together
+        found[f"utilisation_{name}"] = _share_of_rate(flows, cell, sent) if both else None
     queues = tables.queues
     queue = queues[(queues["role"] == "bottleneck_reverse") & (queues["link"] == cell.trunk.name)]
     standing = queue if queue["interface"].nunique() == 1 else queue.iloc[:0]
-    backlog = _numbers(_during(standing, _zero_s(tables.flows), _end_s(tables.flows)), "backlog_bytes")
+    backlog = _numbers(while_flows_run(standing, tables.flows), "backlog_bytes")
     return {
         **found,
         "queue_reverse_median_bytes": _quantile(backlog, 0.5),
         "queue_reverse_p95_bytes": _quantile(backlog, 0.95),
         "queue_reverse_drops": drops(queue),
     }
+
+
+def answer_delays_s(cell: Cell) -> dict[int, float]:
+    """Flow → propagation delay [s] from its first bottleneck to the receiver and back to the sender."""
+    found: dict[int, float] = {}
+    for flow in cell.flows:
+        ways = crossed(cell.links, flow.sender, flow.receiver)
+        path = [link for name in ways for link in cell.links if link.name == name]
+        first = next((n for n, link in enumerate(path) if link.bottleneck is not None), 0)
+        ahead_s = sum(link.delay.seconds for link in path[:first] if link.delay is not None)
+        found[flow.index] = flow.rtt.seconds - ahead_s
+    return found
+
+
+def _steady_curves(tables: CellTables, cell: Cell) -> list[Arrival | None]:
+    """Of each flow what passed the bottleneck when, else what its receiver had when."""
+    passed = deliveries(tables.sockets, answer_delays_s(cell))
+    arrived = arrivals(tables.flows, tables.intervals, tables.sockets)
+    whole = all(index in passed for index in arrived)
+    return [passed[index] if whole else each for index, each in arrived.items()]
 
 
 def steady_goodput_bps(arrived: Sequence[Arrival | None], *, warm_up_s: float) -> float | None:
@@ -403,6 +426,11 @@ def _end_s(flows: pd.DataFrame) -> float | None:
     """When the last flow stopped sending, on the cell's clock."""
     ends = (zeros_s(flows) + flows["sender_s"]).dropna()
     return float(ends.max()) if len(ends) else None
+
+
+def while_flows_run(samples: pd.DataFrame, flows: pd.DataFrame) -> pd.DataFrame:
+    """Keep the samples of one cell that were taken while any of its flows ran."""
+    return _during(samples, _zero_s(flows), _end_s(flows))
 
 
 def _during(samples: pd.DataFrame, zero_s: float, end_s: float | None) -> pd.DataFrame:

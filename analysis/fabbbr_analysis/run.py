@@ -21,7 +21,9 @@ from fabbbr_analysis.summary import COMPARED, compare, compare_along, summarise
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
+    from fabbbr_analysis.answers import Answer
     from fabbbr_analysis.claims import Verdict
+    from fabbbr_analysis.report.tables import ResultTable
 
 _DIFFERENT = ("changed", "different")
 
@@ -58,15 +60,41 @@ class Run(Drawn, RunSet):
         return f"{certified} of {planned} cells certified{said}"
 
     @cached_property
+    def answer(self) -> Answer:
+        """What was asked of the run and what came of it, as records: who wins, by how much, how sure.
+
+        >>> import fabbbr as fb
+        >>> [row.name for row in fb.open("runs/rivals").answer.rows[:2]]
+        ['bbr (bbr1)', 'cubic']
+        """
+        from fabbbr_analysis.answers import answer
+
+        return answer(self)
+
+    @cached_property
     def headline(self) -> tuple[str, ...]:
         """The result in sentences, as at the head of the report."""
-        from fabbbr_analysis.report.findings import findings
+        from fabbbr_analysis.report.page import said_of
 
-        return tuple(findings(self.runs, self.summary()))
+        return tuple(said_of(self.manifest, self.runs, self.summary(), self.answer))
+
+    @cached_property
+    def answers(self) -> pd.DataFrame:
+        """One row per condition, phase and group of flows, as text: what each got, and who is ahead.
+
+        The numbers behind it, in base units: ``groups``, one row per cell, phase and group.
+
+        >>> import fabbbr as fb
+        >>> fb.open("runs/rivals").answers["Flows"].unique().tolist()
+        ['bbr (bbr1)', 'cubic']
+        """
+        from fabbbr_analysis.report.tables import asked_table
+
+        return _as_frame(asked_table(self.answer))
 
     @cached_property
     def conditions(self) -> pd.DataFrame:
-        """One row per condition, each metric with its 95 % interval, as text: the table of the report.
+        """One row per condition, each metric of whole cells with its 95 % interval, as text.
 
         The numbers behind it, in base units: :meth:`summary`.
 
@@ -76,14 +104,7 @@ class Run(Drawn, RunSet):
         """
         from fabbbr_analysis.report.tables import result_table
 
-        found = result_table(self.runs, self.summary())
-        rows = [
-            [*row.names, *(f"{value.mean} {value.limits}".strip() for value in row.values), row.runs]
-            for row in found.rows
-        ]
-        table = pd.DataFrame(rows, columns=[*found.names, *found.values, "Runs"])
-        excluded = [row.excluded for row in found.rows]
-        return table.assign(Excluded=excluded) if any(excluded) else table
+        return _as_frame(result_table(self.runs, self.summary()))
 
     def summary(self, metrics: Sequence[str] | None = None) -> pd.DataFrame:
         """Return mean, 95 % interval and more of each condition and metric, long, in base units.
@@ -131,10 +152,13 @@ class Run(Drawn, RunSet):
         return found
 
     def drawn(self) -> tuple[Sequence[str], pd.DataFrame]:
-        """Title, state and headline above the conditions."""
+        """Title, headline, warnings and state above the conditions, or above the groups of flows in them."""
+        from fabbbr_analysis.report.page import are_wholes
+
         if self.runs.empty:
             return [self.title, self.state], pd.DataFrame()
-        return [self.title, *self.headline, self.state], self.conditions
+        table = self.conditions if are_wholes(self.manifest) or self.answers.empty else self.answers
+        return [self.title, *self.headline, *self.answer.warnings, self.state], table
 
     @property
     def figures(self) -> tuple[str, ...]:
@@ -232,18 +256,13 @@ class Run(Drawn, RunSet):
 
     def _first_of(self, axes: Sequence[str]) -> Sequence[str] | None:
         """The values of these axes in the first condition of the experiment file; None where it is silent."""
+        columns = [f"axis_{axis}" for axis in axes]
+        if not set(columns) <= set(self.certified.columns):
+            return None
+        there = set(self.certified[columns].astype(str).itertuples(index=False, name=None))
         conditions = self.manifest.experiment.get("conditions", ())
-        there = {tuple(str(row[f"axis_{axis}"]) for axis in axes) for row in self._rows_with(axes)}
-        for condition in conditions:
-            values = tuple(str(condition.get("axes", {}).get(axis)) for axis in axes)
-            if values in there:
-                return values
-        return None
-
-    def _rows_with(self, axes: Sequence[str]) -> list[dict[str, object]]:
-        if any(f"axis_{axis}" not in self.certified.columns for axis in axes):
-            return []
-        return [{str(key): value for key, value in row.items()} for row in self.certified.to_dict("records")]
+        asked = (tuple(str(each["axes"].get(axis)) for axis in axes) for each in conditions)
+        return next((values for values in asked if values in there), None)
 
     def report(self, folder: str | Path | None = None) -> Path:
         """Write the report, and return where: ``report.html`` in the run folder, or in ``folder``.
@@ -302,6 +321,17 @@ class Run(Drawn, RunSet):
             [(check.name, check.passed, check.asked, check.measured, check.detail) for check in checks],
             columns=["check", "passed", "asked", "measured", "detail"],
         )
+
+
+def _as_frame(table: ResultTable) -> pd.DataFrame:
+    """Set a table of the report as a frame of text; what was left out is told where something was."""
+    rows = [
+        [*row.names, *(f"{value.mean} {value.limits}".strip() for value in row.values), row.runs]
+        for row in table.rows
+    ]
+    frame = pd.DataFrame(rows, columns=[*table.names, *table.values, "Runs"])
+    excluded = [row.excluded for row in table.rows]
+    return frame.assign(Excluded=excluded) if any(excluded) else frame
 
 
 def _several(names: str | Sequence[str]) -> Sequence[str]:

@@ -14,7 +14,7 @@ import pandas as pd
 
 from fabbbr.errors import AnalysisError
 from fabbbr.inspection import Inspection, summary_of
-from fabbbr.model import CellManifest, Provenance, RunManifest
+from fabbbr.model import Cell, CellManifest, Provenance, RunManifest
 from fabbbr.store import RunFolder
 from fabbbr_analysis.tables.build import (
     Progress,
@@ -133,10 +133,24 @@ class RunSet:
             raise AnalysisError(message)
         return self._manifest
 
+    @cached_property
+    def plan(self) -> Mapping[str, Cell]:
+        """Cell id → what was asked of it; nothing for a run set made of frames alone."""
+        return {} if self._manifest is None else {cell.id: cell for cell in self._manifest.cells}
+
     def planned(self, axis: str) -> list[str]:
         """Values of an axis in the whole plan, as written; none for a run set made of frames alone."""
         cells = self._manifest.cells if self._manifest is not None else ()
         return list(dict.fromkeys(cell.axes[axis] for cell in cells if axis in cell.axes))
+
+    def sized(self) -> pd.DataFrame:
+        """Return ``cell_id`` and ``flow`` of every flow that sends a given number of bytes, as planned.
+
+        None for a run set made of frames alone.
+        """
+        cells = self._manifest.cells if self._manifest is not None else ()
+        rows = [(cell.id, flow.index) for cell in cells for flow in cell.flows if flow.size is not None]
+        return pd.DataFrame(rows, columns=["cell_id", "flow"])
 
     @property
     def problems(self) -> tuple[str, ...]:

@@ -184,6 +184,7 @@ def compare_along(
     DataFrame
         As of :func:`compare`, for pairs: ``a`` and ``b``, the values that differ, ``b`` being ``against``;
         ``condition``, what both share; ``verdict`` ``alike``, ``different`` or ``unclear`` by the same rules.
+        Repetitions that are the same in all are one run, which has no interval.
 
     Raises
     ------
@@ -238,7 +239,7 @@ def _pairs(
     for _, cells in runs.groupby("condition", sort=False):
         first = cells.iloc[0]
         shared = ", ".join(f"{axis} {text}" for axis, text in zip(held, _value(first, held), strict=True))
-        found.setdefault(shared, {})[_value(first, by)] = cells
+        found.setdefault(shared, {})[_value(first, by)] = once(cells)
     for shared, by_value in found.items():
         for other, cells in by_value.items():
             if base in by_value and other != base:

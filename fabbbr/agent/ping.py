@@ -73,15 +73,17 @@ class Pinger:
         return {"ping": _FORMAT, "error": error, "samples": self._samples}
 
     def _stopped_before(self, due: float) -> bool:
-        """Take answers in until that instant; whether somebody said stop."""
+        """Take answers in until that instant, and look at least once; whether somebody said stop."""
         own = self._socket.fileno()
-        while time.monotonic() < due:
-            ready, _, _ = select.select([own, self._stopped], [], [], max(due - time.monotonic(), 0))
+        while True:
+            left_s = due - time.monotonic()
+            ready, _, _ = select.select([own, self._stopped], [], [], max(left_s, 0))
             if own in ready:
                 self._take_in()
             if self._stopped in ready:
                 return True
-        return False
+            if left_s <= 0:
+                return False
 
     def _answered_before(self, due: float) -> bool:
         """Take one answer in; whether one came before that instant."""

@@ -1,4 +1,4 @@
-"""Did the receivers get more than the bottleneck carries? Goodput against rate × (MTU - 52) / (MTU + 14).
+"""Did the receivers get more than the bottleneck carries? Goodput against its rate less headers.
 
 A flow counts its own seconds, and all flows through a bottleneck the time from the first one's start to the
 last one's end. More than that can only be a clock, a program or a queue that is not what it was taken for.
@@ -12,8 +12,7 @@ from typing import NamedTuple
 from fabbbr.certify.evidence import Evidence
 from fabbbr.job.expected import Prepared, Queue
 from fabbbr.model import Cell, Check, Flow
-from fabbbr.physics import RateOverTime, crossed
-from fabbbr.units import goodput_ceiling
+from fabbbr.physics import RateOverTime, crossed, payload_share
 
 _FIRST_WINDOW_FRAMES = 10
 """What a sender may have on its way before the receiver's program has begun to count."""
@@ -35,13 +34,13 @@ def checks(prepared: Prepared, evidence: Evidence) -> Iterator[Check]:
     for queue in prepared.expected.queues:
         through = [flow for flow in prepared.cell.flows if _goes_through(prepared.cell, flow, queue)]
         if queue.trace is None and through:
-            yield _check(prepared, queue, list(_of_queue(prepared, queue, through, evidence)))
+            ceiling_bps = queue.rate.bps * _payload_share(prepared.cell, through)
+            got = list(_of_queue(prepared, queue, through, evidence))
+            yield _check(prepared.cell, queue, ceiling_bps, got)
 
 
-def _check(prepared: Prepared, queue: Queue, got: Sequence[_Got]) -> Check:
-    cell = prepared.cell
+def _check(cell: Cell, queue: Queue, ceiling_bps: float, got: Sequence[_Got]) -> Check:
     worst = max(got, key=lambda each: each.bytes - each.most_bytes, default=None)
-    ceiling_bps = queue.rate.bps * _payload_share(cell)
     return Check(
         name=f"goodput through {queue.link} at {queue.interface.name}",
         passed=worst is None or worst.bytes <= worst.most_bytes,
@@ -62,7 +61,7 @@ def _of_queue(
     cell = prepared.cell
     link = next(link for link in cell.links if link.name == queue.link)
     rate, beyond = RateOverTime(link, cell.steps), _beyond_bytes(prepared, queue)
-    share = _payload_share(cell) * (1 + prepared.testbed.tolerances.rate) / 8
+    share = _payload_share(cell, through) * (1 + prepared.testbed.tolerances.rate) / 8
     late_s = _STEP_LATE_S if cell.steps else 0.0
     received = _received(through, evidence)
     for index, (count, seconds) in received.items():
@@ -93,9 +92,9 @@ def _goes_through(cell: Cell, flow: Flow, queue: Queue) -> bool:
     return forward is not None and forward != queue.reverse
 
 
-def _payload_share(cell: Cell) -> float:
-    """Of the rate. A super-packet may be counted with the header of one packet, or almost none."""
-    return 1.0 if cell.offloads else goodput_ceiling(cell.mtu_bytes)
+def _payload_share(cell: Cell, flows: Sequence[Flow]) -> float:
+    """The most of the rate. A super-packet may be counted with the header of one packet, or almost none."""
+    return 1.0 if cell.offloads else max(payload_share(flow, cell.mtu_bytes) for flow in flows)
 
 
 def _beyond_bytes(prepared: Prepared, queue: Queue) -> float:

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from fabbbr.backends.base import require_jobs
+from fabbbr.backends.base import require_jobs, usable_cpus
 from fabbbr.backends.guest.command import Outside, run_in_guest
 from fabbbr.backends.guest.image.build import build_image
-from fabbbr.backends.guest.image.found import GuestImage, found_image
+from fabbbr.backends.guest.image.found import GuestImage, found_image, images_folder
+from fabbbr.backends.guest.kernel.build import SPACE_BYTES, expected_minutes
 from fabbbr.backends.tools import search_path
 from fabbbr.commands.terminal import Terminal
 from fabbbr.errors import EnvironmentUnfitError
@@ -59,6 +60,11 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def build(console: Terminal, *, jobs: int | None = None) -> GuestImage:
     """Build the image with a bar on ``console``, or a line per stage where it is no terminal."""
+    cpus = jobs or len(usable_cpus())
+    console.say(
+        f"building the guest image, once: about {expected_minutes(cpus)} minutes with {cpus} CPUs, "
+        f"{SPACE_BYTES / 1e9:.0f} GB below {images_folder()} while it is compiled, and 50 MB after"
+    )
     with Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fabbbr.commands.terminal import Terminal, tell
 from fabbbr.errors import StoreError
@@ -225,7 +225,7 @@ def _compare(arguments: argparse.Namespace) -> int:
         if arguments.json:
             print(frame.to_json(orient="records"))
         else:
-            _print_comparison(frame)
+            _print_comparison(first, second, frame)
         if arguments.to is not None:
             from fabbbr_analysis.report import write_comparison
 
@@ -234,26 +234,23 @@ def _compare(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _print_comparison(frame: pd.DataFrame) -> None:
-    """What changed, condition by condition; what did not is only counted."""
+def _print_comparison(first: RunSet, second: RunSet, frame: pd.DataFrame) -> None:
+    """In sentences, condition by condition; before them what was different to begin with."""
+    from fabbbr_analysis.report import asked_differently, sentences
+
     console = Terminal()
+    console.say(("A", "bold"), f" is {first.path}, ", ("B", "bold"), f" is {second.path}.")
+    different = asked_differently(first, second)
+    if different:
+        console.say("Different to begin with:")
+        for one in different:
+            console.say(f"  {one}")
+    if not frame["verdict"].isin(["changed", "unclear", "unchanged"]).any():
+        console.say("The two runs have no condition in common, so nothing can be compared.")
     for condition, rows in frame.groupby("condition", sort=False):
-        counts: Counter[str] = Counter(rows["verdict"])
-        found = ", ".join(f"{n} {verdict}" for verdict, n in counts.items())
-        console.say((str(condition), "bold"), "  ", (found, "dim"))
-        for row in rows[rows["verdict"].isin(["changed", "unclear"])].itertuples():
-            limits = _limits(row.difference_low, row.difference_high)
-            console.say(
-                f"  {row.verdict:8} {row.metric}: {row.mean_a:.5g} → {row.mean_b:.5g}",
-                (f", a − b {row.difference:.4g}{limits}", "dim"),
-            )
-
-
-def _limits(low: Any, high: Any) -> str:  # noqa: ANN401 - what pandas holds, None or NaN where it is absent
-    """An interval, which needs two runs on each side."""
-    import pandas as pd
-
-    return ", no interval" if pd.isna(low) or pd.isna(high) else f" ({low:.4g} to {high:.4g})"
+        console.say((str(condition), "bold"))
+        for sentence in sentences(rows):
+            console.say(f"  {sentence}")
 
 
 def _verify(arguments: argparse.Namespace) -> int:

@@ -240,9 +240,31 @@ def _warn(console: Terminal, name: str, lease_end: datetime | None) -> None:
         console.say(("warning: ", "yellow"), warning)
 
 
+SLICE_HEADS = ("slice", "definition", "on", "sites", "made", "lease until (UTC)")
+
+
+def row_of(one: SliceState) -> dict[str, str]:
+    """A slice that is remembered, as people read it, by the heads of the table."""
+    reservation = one.reservation
+    texts = (
+        reservation.name,
+        reservation.definition.name,
+        one.wish.backend,
+        listed(dict.fromkeys(machine.site for machine in reservation.machines)),
+        one.phase,
+        "" if one.lease_end is None else f"{one.lease_end:%Y-%m-%d %H:%M}",
+    )
+    return dict(zip(SLICE_HEADS, texts, strict=True))
+
+
+def remembered() -> list[SliceState]:
+    """Every slice that is remembered; no testbed is asked."""
+    return [one for name in state.names() if (one := state.load(name)) is not None]
+
+
 def _list(arguments: argparse.Namespace) -> int:
     """What is remembered; no testbed is asked."""
-    known = [one for name in state.names() if (one := state.load(name)) is not None]
+    known = remembered()
     if arguments.json:
         print(json.dumps([one.model_dump(mode="json") for one in known]))
         return 0
@@ -250,14 +272,9 @@ def _list(arguments: argparse.Namespace) -> int:
     if not known:
         console.say("no slice is remembered; 'fabbbr slice create' makes one")
         return 0
-    table = Table(box=box.SIMPLE_HEAD)
-    for column in ("slice", "definition", "on", "sites", "made", "lease until (UTC)"):
-        table.add_column(column)
+    table = Table(*SLICE_HEADS, box=box.SIMPLE_HEAD)
     for one in known:
-        reservation = one.reservation
-        sites = listed(dict.fromkeys(machine.site for machine in reservation.machines))
-        end = "" if one.lease_end is None else f"{one.lease_end:%Y-%m-%d %H:%M}"
-        table.add_row(reservation.name, reservation.definition.name, one.wish.backend, sites, one.phase, end)
+        table.add_row(*row_of(one).values())
     console.print(table)
     for one in known:
         _warn(console, one.reservation.name, one.lease_end)

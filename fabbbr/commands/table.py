@@ -25,7 +25,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _table(arguments: argparse.Namespace) -> int:
-    from fabbbr_analysis.press.table import tabulate
+    from fabbbr_analysis.press.table import tabulate, tabulate_groups
     from fabbbr_analysis.press.write import require_cells
 
     kind = _format(arguments)
@@ -33,7 +33,8 @@ def _table(arguments: argparse.Namespace) -> int:
     with opened([arguments.run]) as (whole,):
         run_set = picked(whole, arguments.where)
         require_cells(run_set)
-        table = tabulate(run_set, metrics, title=arguments.title or "")
+        made = tabulate_groups if arguments.groups else tabulate
+        table = made(run_set, metrics, title=arguments.title or "")
         _put(_as_json(table) if arguments.json else table.written(kind), arguments.to)
     return 0
 

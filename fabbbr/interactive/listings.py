@@ -11,6 +11,7 @@ import pandas as pd
 
 from fabbbr import bundled
 from fabbbr.commands.experiments import every_experiment
+from fabbbr.commands.slice import SLICE_HEADS, remembered, row_of
 from fabbbr.errors import FabbbrError, UsageError
 from fabbbr.foreign import visible
 from fabbbr.interactive.asked import name_of
@@ -114,6 +115,19 @@ def list_runs(folder: str | Path = "runs") -> Listing:
     rows = [_row(path.parent) for path in sorted(place.glob(f"*/{RUN}"))]
     table = pd.DataFrame(rows, columns=["run", "experiment", "title", "cells", "planned", "created"])
     return Listing(title=f"{len(table)} runs in {place}", table=table)
+
+
+def list_slices() -> Listing:
+    """List the slices of testbeds that are remembered; no testbed is asked.
+
+    ``fabbbr slice`` makes them, shows them and gives them back; ``fb.run(…, slice=name)`` runs on one.
+
+    >>> import fabbbr as fb
+    >>> fb.list_slices().names
+    ()
+    """
+    table = pd.DataFrame([row_of(one) for one in remembered()], columns=list(SLICE_HEADS))
+    return Listing(title=f"{len(table)} slices are remembered", table=table)
 
 
 def _row(path: Path) -> dict[str, object]:

@@ -22,6 +22,7 @@ from fabbbr.job.build import prepare
 from fabbbr.laboratory import DEFAULT_SEED, Request, carry_out, open_runs, place, planned, selected
 from fabbbr.model import Cell
 from fabbbr.plan.estimate import Estimate, estimate
+from fabbbr.slice.opening import backend_of
 from fabbbr.store import RunFolder
 from fabbbr.testbed import ClockKind, Testbed
 from fabbbr.trust import Trust
@@ -48,6 +49,7 @@ def run(  # noqa: PLR0913 - the notebook's face of the command line: one keyword
     out: str | Path | None = None,
     backend: str = DEFAULT,
     clock: ClockKind | None = None,
+    slice: str | None = None,  # noqa: A002 - as fabbbr slice
     overrides: Sequence[str] = (),
     ccas: Mapping[str, str | Path] | None = None,
     trust: bool = False,
@@ -69,6 +71,8 @@ def run(  # noqa: PLR0913 - the notebook's face of the command line: one keyword
         The profile of the file to take.
     seed, jobs, out, backend, clock
         As on the command line: see ``fabbbr run --help``.
+    slice
+        A slice that stands (``fb.list_slices()``), on whose machines the cells run instead of in ``backend``.
     overrides
         As ``set``, in the words of the command line: ``["path.rate=20 Mbit/s"]``.
     ccas
@@ -103,7 +107,8 @@ def run(  # noqa: PLR0913 - the notebook's face of the command line: one keyword
     """
     request = Request(
         experiment=name_of(experiment),
-        backend=backend,
+        backend=backend if slice is None else backend_of(slice),
+        slice=slice,
         clock=clock,
         profile=profile_of(quick=quick, full=full),
         seed=seed,

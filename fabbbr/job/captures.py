@@ -52,10 +52,11 @@ def _of_links(cell: Cell, cabling: Cabling) -> Iterator[CaptureTask]:
 def _of_queues(cell: Cell, cabling: Cabling, queues: Sequence[Queue]) -> Iterator[CaptureTask]:
     if cell.queue_delay != "packets":
         return
-    hosts = dict.fromkeys(name for flow in cell.flows for name in (flow.sender, flow.receiver))
     for queue in queues:
         node, out = queue.interface.node, queue.interface
-        behind = tuple(cabling.address(host) for host in hosts if cabling.next_hop(node, host).out == out)
+        behind = tuple(
+            cabling.address(host) for host in cell.talking if cabling.next_hop(node, host).out == out
+        )
         tap = _tap(out, slots_at_queue(cell, queue.link), behind)
         yield CaptureTask(file=f"queue.{out.name}.pcapng", taps=(tap,))
 

@@ -154,6 +154,8 @@ def _whole_seconds(flow: Flow) -> str:
 
 def _longest_ns(cell: Cell, flow: Flow) -> int:
     grace = _GRACE_S * NANOSECONDS_PER_SECOND + 100 * flow.rtt.ns
+    if flow.udp is not None:  # its receiver waits for what may still be on its way
+        grace += longest_answer_ns(cell, flow.rtt)
     if flow.duration is not None:
         return flow.duration.ns + grace
     assert flow.size is not None

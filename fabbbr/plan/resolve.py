@@ -162,12 +162,6 @@ class _Ground:
     def route(self, flow: _Assigned) -> tuple[Link, ...]:
         return self._routes[flow.ends.sender, flow.ends.receiver]
 
-    def goes_back(self, flow: _Assigned) -> bool:
-        """Whether its data crosses a bottleneck from ``b`` to ``a``."""
-        shaped = {name for name, link in self.setup.links.items() if link.rate is not None}
-        crossed = self.topology.backwards(flow.ends.sender, flow.ends.receiver)
-        return not crossed.isdisjoint(self.bottlenecks.keys() | shaped)
-
     def access(self, flow: _Assigned, loc: Loc, why: str) -> str:
         first = self.route(flow)[0]
         if first.bottleneck:
@@ -486,7 +480,6 @@ def _flow(ground: _Ground, index: int, flow: _Assigned, delays: dict[str, Durati
         video=group.video,
         pacing=group.pacing,
         maxrate=group.maxrate,
-        direction="reverse" if ground.goes_back(flow) else "forward",
         rtt=round_trip(ground.route(flow), delays),
         implementation=None if group.whose == "mainline" else group.whose,
         profile=group.own_profile,

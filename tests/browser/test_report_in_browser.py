@@ -87,15 +87,68 @@ def opened(driver, page: Path, *, size: tuple[int, int] = DESK, scheme: str = "l
     yield
 
 
+def unfold(driver):
+    """Open what is folded away and wait until its figures are drawn."""
+    driver.execute_async_script(
+        "const done = arguments[0]; const folded = [...document.querySelectorAll('details.more')];"
+        "folded.forEach(each => { each.open = true });"
+        "const look = () => folded.every(each => each.dataset.figures) ? done() : setTimeout(look, 20);"
+        "look();"
+    )
+
+
 @pytest.mark.parametrize("name", ["report", "comparison", "scoreboard"])
 def test_every_figure_is_drawn_with_its_points(driver, pages, name):
     with opened(driver, pages[name]):
+        unfold(driver)
         figures = driver.execute_script(
             "return [...document.querySelectorAll('figure')].map(f =>"
             " [f.id, f.querySelectorAll('svg .scatterlayer path').length])"
         )
     assert figures
     assert all(marks > 0 for _, marks in figures), figures
+
+
+def test_six_figures_are_drawn_at_first_and_the_others_when_they_are_unfolded(driver, pages):
+    drawn = "return [...document.querySelectorAll('figure')].map(f => f.querySelector('.main-svg') !== null)"
+    with opened(driver, pages["report"]):
+        before = driver.execute_script(drawn)
+        unfold(driver)
+        after = driver.execute_script(drawn)
+    assert before == [True] * 6 + [False] * (len(before) - 6)
+    assert len(after) == len(before) > 6
+    assert all(after)
+
+
+def test_the_first_figure_stands_on_the_first_screen(driver, pages):
+    with opened(driver, pages["report"]):
+        top, bottom = driver.execute_script(
+            "const box = document.querySelector('figure .main-svg').getBoundingClientRect();"
+            "return [box.top, box.bottom]"
+        )
+    assert 0 < top < bottom <= DESK[1]
+
+
+@pytest.mark.parametrize("width", [1400, 1000, 390])
+def test_no_text_of_a_figure_is_cut_off(driver, pages, width):
+    with opened(driver, pages["report"], size=(width, 900)):
+        unfold(driver)
+        cut = driver.execute_script(
+            """
+            const out = [];
+            for (const svg of document.querySelectorAll("figure .main-svg")) {
+              const frame = svg.getBoundingClientRect();
+              for (const text of svg.querySelectorAll("text")) {
+                const box = text.getBoundingClientRect();
+                const inside = box.left > frame.left - 1 && box.right < frame.right + 1
+                  && box.top > frame.top - 1 && box.bottom < frame.bottom + 1;
+                if (box.width && !inside) out.push([svg.closest("figure").id, text.textContent]);
+              }
+            }
+            return out;
+            """
+        )
+    assert cut == []
 
 
 @pytest.mark.parametrize("name", ["report", "comparison", "scoreboard"])
@@ -180,6 +233,7 @@ def test_choosing_another_condition_redraws_the_figure(driver, pages):
         "select.dispatchEvent(new Event('change')); return [before, plot.data[0].hovertemplate]"
     )
     with opened(driver, pages["report"]):
+        unfold(driver)
         before, after = driver.execute_script(choose, 2)
     assert "loss=0.001%" in before
     assert "loss=15%" in after
@@ -215,7 +269,7 @@ def test_on_paper_the_page_is_a4_with_its_figures_and_light_from_a_dark_screen(d
         options = {"preferCSSPageSize": True, "printBackground": True}
         pdf = base64.b64decode(driver.execute_cdp_cmd("Page.printToPDF", options)["data"])
         widths = driver.execute_script("return window.widths")
-    assert len(re.findall(rb"/Type\s*/Page\b", pdf)) >= 3
+    assert 3 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 10
     boxes = {
         tuple(round(float(x)) for x in box.split()[2:])
         for box in re.findall(rb"/MediaBox\s*\[([^\]]*)\]", pdf)

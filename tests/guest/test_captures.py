@@ -31,7 +31,7 @@ PLACES = {
     ),
     "a guest with more memory for it": (
         {
-            "path": "rate: 50 Mbit/s, rtt: 10 ms",
+            "path": "rate: 50 Mbit/s, rtt: 10 ms, buffer: 60 MB",
             "flows": "{cca: cubic, duration: 3 s}, {cca: bbr3, duration: 2 s}",
         },
         "capture: [{link: trunk, bytes: full}, {link: access, bytes: full}]\nqueue_delay: packets",
@@ -181,7 +181,7 @@ def test_what_is_dropped_and_sent_is_what_the_queueing_discipline_counts(tmp_pat
         tmp_path,
         experiment(
             "drops",
-            path=f"rate: 10 Mbit/s, rtt: 20 ms, aqm: {aqm}, buffer: 0.5 BDP",
+            path=f"rate: 20 Mbit/s, rtt: 40 ms, aqm: {aqm}",
             flows="{cca: cubic, duration: 3 s}, {cca: bbr1, duration: 3 s}",
             more="queue_delay: packets",
         ),
@@ -194,5 +194,5 @@ def test_what_is_dropped_and_sent_is_what_the_queueing_discipline_counts(tmp_pat
     assert len(left) == grown(ran, "s1", "s1-eth1", "tx")
     assert len(table) == grown(ran, "s1", "s1-eth0", "rx")
     assert left["sojourn_s"].min() >= 0
-    busy_s = 8 * left["bytes"].sum() / 10e6
+    busy_s = 8 * left["bytes"].sum() / 20e6
     assert left["sojourn_s"].sum() > busy_s, "what stands in a queue stands there for its own bits at least"

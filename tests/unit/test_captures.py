@@ -8,7 +8,7 @@ from golden_cell import CELL, RAW
 from places import GUEST, several
 
 from fabbbr import limits
-from fabbbr.backends.guest import memory_bytes
+from fabbbr.backends.guest import connection_slots, memory_bytes, slots_by_memory
 from fabbbr.capturing import room_of
 from fabbbr.certify import captured
 from fabbbr.certify.evidence import CapturesTold, Evidence, TapTold
@@ -103,14 +103,35 @@ def test_a_queue_is_tapped_for_the_hosts_behind_it_in_each_direction_that_has_on
 
 
 def test_the_memory_that_the_plan_names_is_what_the_rings_take_and_the_guest_gets():
-    flows = "{cca: cubic, duration: 20 s}, {cca: cubic, duration: 20 s, direction: reverse}"
+    flows = "{cca: cubic, duration: 5 s}, {cca: cubic, duration: 5 s, direction: reverse}"
     more = "capture: [trunk, {link: out1, bytes: full}]\nqueue_delay: packets"
     asked = {"slice_": "dumbbell", "flows": flows, "path": "rate: 50 Mbit/s, rtt: 20 ms"}
     (cell,), made = cells(more, **asked), job(more, **asked)
     assert room_of(cell).memory_bytes == made.ring_bytes > 64 << 20
-    added = memory_bytes(made) - memory_bytes(job("", **asked))
-    assert made.ring_bytes - (64 << 20) < added <= made.ring_bytes
+    assert (memory_bytes(made), connection_slots(made)) == (memory_bytes(job("", **asked)), None)
+
+
+@pytest.mark.parametrize("seconds", [60, 200, 300])
+def test_rings_that_do_not_fit_beside_the_programs_get_memory_and_connections_stay_in_their_places(seconds):
+    asked = {"path": "rate: 100 Mbit/s, rtt: 40 ms", "flows": f"{{cca: cubic, duration: {seconds} s}}"}
+    made, plain = job("capture: [access, trunk]", **asked), job("", **asked)
+    assert memory_bytes(plain) == 2 << 30
+    added = memory_bytes(made) - memory_bytes(plain)
+    assert added >= made.ring_bytes - (1 << 30)
     assert added % (64 << 20) == 0, "the kernel sizes its limits by its memory: few sizes"
+    assert connection_slots(made) == (16_384 if added else None)
+
+
+@pytest.mark.parametrize(
+    ("mib", "slots"),
+    [
+        *((2048, 16_384), (2112, 32_768), (2176, 32_768), (2240, 32_768), (4160, 32_768), (4224, 65_536)),
+        *((4288, 65_536), (6144, 65_536)),
+    ],
+)
+def test_the_table_of_connections_is_as_large_as_guests_of_that_memory_say(mib, slots):
+    """Kernel 7.3 in ``fabbbr guest run -- dmesg``: "TCP established hash table entries"."""
+    assert slots_by_memory(mib << 20) == slots
 
 
 @pytest.mark.parametrize(
@@ -122,6 +143,15 @@ def test_the_ring_holds_what_a_full_bottleneck_lets_out_and_what_is_lost_before_
     passed = 10e6 / 8 / 1514 * 5
     assert all(tap.slots > passed / (1 - loss) + passed for tap in task.taps)
     assert all(tap.slot_bytes >= 66 + tap.keeps_bytes for tap in task.taps)
+
+
+def test_small_packets_have_room_too():
+    """A thousand datagrams a second, which overrun the link, and a ping every 10 ms beside them."""
+    flows = "{udp: 8 Mbit/s, packet_size: 100 B, duration: 5 s}, {ping: 10 ms}, {cca: cubic, duration: 5 s}"
+    (task,) = job("queue_delay: packets", path="rate: 2 Mbit/s, rtt: 20 ms", flows=flows).captures
+    (tap,) = task.taps
+    datagrams = 5 * 8e6 / 8 / 114
+    assert tap.slots > 2 * datagrams + 2 * 500
 
 
 def test_machines_with_clocks_of_their_own_are_refused_with_the_remedy():

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -246,6 +247,20 @@ def test_completion_prints_lines_that_name_the_command(fabbbr, shell):
     status, out, _ = fabbbr("completion", shell)
     assert status == 0
     assert "fabbbr" in out
+
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+COMMANDS = re.findall(r"^fabbbr (.*?)(?:  .*)?$", README, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_of_the_readme_can_be_given_as_it_is_printed(command):
+    assert cli.build_parser().parse_args(shlex.split(command)).module
+
+
+def test_the_readme_says_how_a_shell_finds_the_program_before_it_is_called_by_its_name():
+    assert len(COMMANDS) > 8
+    assert README.index('export PATH="$PWD/.venv/bin:$PATH"') < README.index("\nfabbbr ")
 
 
 OWN = """\

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from fabbbr.errors import AnalysisError
+from fabbbr.model import Step
+from fabbbr.units import Duration, Rate, Size
 from fabbbr_analysis import figures, references
-from fabbbr_analysis.figures import catalogue, grid, published, sweep, timeline
+from fabbbr_analysis.figures import catalogue, events, grid, published, sweep, timeline
 from fabbbr_analysis.figures.canvas import ticks_at
 from fabbbr_analysis.figures.conditions import varied
 from fabbbr_analysis.figures.measures import BY_COLUMN, CONDITIONS, MEASURES
@@ -346,8 +348,52 @@ def test_a_quantity_that_only_follows_another_axis_does_not_split_a_figure_and_a
     assert [axis.key for axis in varied(frame)] == ["rtt"]
     named = frame.assign(axis_buffer=["taildrop", "fq_codel", "fq_codel"])
     assert [axis.key for axis in varied(named)] == ["rtt", "buffer"]
+    other_name = named.assign(axis_rtt=["near", "far", "far"], rtt_s=None)
+    assert len(varied(other_name)) == 1
     free = pd.concat([frame, frame.assign(axis_buffer="2 BDP")])
     assert [axis.key for axis in varied(free)] == ["rtt", "buffer"]
+
+
+# Heat maps of our own
+
+
+def two_axes(holes=()):
+    """Two runs of each condition over loss and RTT; goodput is 100 Mbit/s over both counts."""
+    rows = [
+        {
+            "cell_id": f"{cca}{loss}{rtt}{run}", "condition": f"{cca}{loss}{rtt}", "ccas": cca,
+            "seed": 1, "repetition": 1 if run < 1 else 2,
+            "status": "failed" if (cca, loss, rtt) in holes else "certified",
+            "axis_loss": f"{loss} %", "loss_ratio": loss / 100, "axis_rtt": f"{rtt} ms", "rtt_s": rtt / 1e3,
+            "goodput_bps": (1 if cca == "cubic" else 2) * 100e6 * run / (loss * rtt), "rate_bps": 1e9,
+        }
+        for cca in ("cubic", "bbr1") for loss in (1, 2, 5) for rtt in (10, 40) for run in (0.9, 1.1)
+    ]  # fmt: skip
+    runs = pd.DataFrame(rows)
+    flows = runs[["cell_id"]].assign(flow=1, group=runs["ccas"], cca=runs["ccas"])
+    return RunSet.from_frames({"runs": runs, "cells": runs, "flows": flows}, experiment="mine")
+
+
+def test_a_heat_map_has_the_mean_of_each_condition_where_its_axes_cross():
+    run_set = two_axes()
+    figure = figures.figure(run_set, "goodput_map_by_loss_and_rtt")
+    bbr1, cubic = figure.data
+    assert [note.text for note in figure.layout.annotations] == ["bbr1", "cubic"]
+    assert [list(cubic.x), list(cubic.y)] == [["1", "2", "5"], ["10", "40"]]
+    expected = np.array([[10, 5, 2], [2.5, 1.25, 0.5]])
+    assert np.array(cubic.z, dtype=float) == pytest.approx(expected)
+    assert np.array(bbr1.z, dtype=float) == pytest.approx(2 * expected)
+
+
+def test_a_condition_without_a_certified_run_is_a_hole_in_the_map():
+    figure = figures.figure(two_axes(holes={("cubic", 2, 40)}), "goodput_map_by_loss_and_rtt")
+    cubic = np.array(figure.data[1].z, dtype=float)
+    assert np.isnan(cubic[1, 1])
+    assert np.isnan(cubic).sum() == 1
+
+
+def test_one_axis_has_no_map(f10):
+    assert not [name for name in figures.figure_names(f10) if "_map_by_" in name]
 
 
 # Beside a published grid
@@ -533,6 +579,211 @@ def test_parallel_streams_of_a_flow_are_summed_though_their_clocks_differ_by_mic
         traces(timeline.over_time(each, [cell_id], palette=palette), "bbr1")[0] for each in (f10, two)
     )
     assert list(both.y) == pytest.approx([2 * y for y in one.y])
+
+
+def asked(run_set, **changes):
+    """The run set as if its cells had been asked for this too."""
+    cells = tuple(cell.model_copy(update=changes) for cell in run_set.manifest.cells)
+    return synthetic.changed(run_set, manifest=run_set.manifest.model_copy(update={"cells": cells}))
+
+
+def step(at, **changes):
+    return Step(at=Duration.parse(at), link="trunk", **changes)
+
+
+def starting(cell, *starts, **changes):
+    """The flow of a cell several times: (group, start) of each."""
+    (flow,) = cell.flows
+    flows = [
+        flow.model_copy(update={"index": place, "group": group, "start": Duration.parse(at), **changes})
+        for place, (group, at) in enumerate(starts)
+    ]
+    return cell.model_copy(update={"flows": tuple(flows)})
+
+
+SLOW, FAST = Rate.parse("10 Mbit/s"), Rate.parse("100 Mbit/s")
+SLOWER_FOR_TEN_SECONDS = (step("20 s", rate=SLOW), step("30 s", rate=FAST, buffer_bytes=250_000))
+
+
+def test_steps_are_marked_over_all_rows_and_the_rate_that_held_is_drawn_with_the_goodput(f10):
+    figure = figures.figure(asked(f10, steps=SLOWER_FOR_TEN_SECONDS), "over_time[loss=15%]")
+    assert [shape.x0 for shape in figure.layout.shapes] == [20.0, 30.0]
+    assert [note.text for note in figure.layout.annotations] == [
+        "rate 10 Mbit/s",
+        "rate 100 Mbit/s, buffer 250 kB",
+    ]
+    (rate,) = traces(figure, "rate of the bottleneck")
+    assert (list(rate.x[:3]), list(rate.y)) == ([0.0, 20.0, 30.0], [100.0, 10.0, 100.0, 100.0])
+    assert rate.yaxis == traces(figure, "bbr1")[0].yaxis
+
+
+def test_without_steps_and_later_starts_nothing_is_marked(f10):
+    figure = figures.figure(f10, "over_time[loss=15%]")
+    assert not figure.layout.shapes
+    assert not figure.layout.annotations
+    assert not traces(figure, "rate of the bottleneck")
+
+
+def test_a_trace_of_many_steps_is_a_line_and_not_a_fence_of_marks(f10):
+    many = tuple(step(f"{number} s", rate=SLOW) for number in range(1, 40))
+    figure = figures.figure(asked(f10, steps=many), "over_time[loss=15%]")
+    assert not figure.layout.shapes
+    assert len(traces(figure, "rate of the bottleneck")) == 1
+
+
+def test_groups_that_start_later_are_events_and_each_of_their_flows_has_a_mark(f10):
+    cell = starting(f10.manifest.cells[0], ("old", "0 s"), ("new", "10 s"), ("new", "15 s"))
+    found = [(event.at_s, event.text) for event in events.events([cell])]
+    assert found == [(10.0, "new starts (2 flows until 15 s)"), (15.0, "")]
+    assert events.something_changes(cell)
+
+
+def test_flows_that_only_follow_one_another_within_a_group_are_no_change_of_the_run(f10):
+    together = starting(f10.manifest.cells[0], ("one", "0 s"), ("one", "1 s"))
+    assert not events.something_changes(together)
+    assert events.something_changes(together.model_copy(update={"steps": SLOWER_FOR_TEN_SECONDS}))
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 60)), min_size=1, max_size=40))
+def test_events_come_in_the_order_of_time_and_each_instant_once(starts):
+    run = synthetic.CARDWELL_F10
+    cell = starting(next(synthetic._cells(run, 1)), *((group, f"{at} s") for group, at in starts))
+    instants = [event.at_s for event in events.events([cell])]
+    assert instants == sorted(set(instants))
+    assert {at for at in instants if at not in {at for _, at in starts}} == set()
+    assert len(instants) <= events.MOST_MARKS
+
+
+def test_words_at_marks_that_are_near_one_another_stand_at_different_heights(f10):
+    near = (step("20 s", rate=SLOW), step("21 s", rate=FAST), step("50 s", rate=SLOW))
+    figure = figures.figure(asked(f10, steps=near), "over_time[loss=15%]")
+    heights = [note.yshift for note in figure.layout.annotations]
+    assert heights[0] != heights[1]
+    assert heights[0] == heights[2]
+
+
+def rivals(f10):
+    """Two cells at one loss in which CUBIC runs beside either BBR."""
+    cell_ids = ["cca=bbr1,loss=15%,r1", "cca=cubic,loss=15%,r1"]
+    own = f10.flows[f10.flows["cell_id"].isin(cell_ids)]
+    first = own.assign(flow=0, group="old", cca="cubic")
+    second = own.assign(flow=1, group="new", cca=["bbr1", "bbr2"])
+    runs = f10.runs[f10.runs["cell_id"].isin(cell_ids)].drop(columns=["axis_loss"])
+    runs = runs.assign(axis_joins=["bbr1", "bbr2"], axis_cca="x", ccas=["bbr1,cubic", "bbr2,cubic"])
+    samples = f10.intervals[f10.intervals["cell_id"].isin(cell_ids)]
+    both = pd.concat([samples, samples.assign(flow=1)])
+    return synthetic.changed(
+        f10, flows=pd.concat([first, second]), runs=runs, cells=runs, intervals=both
+    ), cell_ids
+
+
+def test_every_curve_of_a_panel_has_a_name_and_a_look_of_its_own(f10):
+    both, cell_ids = rivals(f10)
+    figure = timeline.over_time(both, cell_ids, palette=catalogue.palette_of(both))
+    goodput = [trace for trace in figure.data if trace.yaxis == "y"]
+    assert {trace.name for trace in goodput} == {
+        "cubic (old) [joins=bbr1]",
+        "cubic (old) [joins=bbr2]",
+        "bbr1 (new)",
+        "bbr2 (new)",
+    }
+    assert len({(trace.line.color, trace.line.dash) for trace in goodput}) == 4
+    in_the_legend = [trace.name for trace in figure.data if trace.showlegend is not False]
+    assert sorted(in_the_legend) == sorted({trace.name for trace in figure.data})
+
+
+def test_a_legend_of_many_flows_names_their_groups(f10):
+    cell_id = "cca=bbr1,loss=15%,r1"
+    flows = f10.flows[f10.flows["cell_id"] == cell_id]
+    own = f10.intervals[f10.intervals["cell_id"] == cell_id]
+    many = synthetic.changed(
+        f10,
+        flows=pd.concat([flows.assign(flow=n, group="a" if n % 2 else "b") for n in range(30)]),
+        intervals=pd.concat([own.assign(flow=n) for n in range(30)]),
+    )
+    figure = timeline.over_time(many, [cell_id], palette=catalogue.palette_of(f10))
+    shown = [trace.name for trace in figure.data if trace.showlegend is not False]
+    assert sorted(shown) == ["bbr1 (a)", "bbr1 (b)", "queue"]
+    assert len({trace.line.color for trace in figure.data if trace.name == "bbr1 (a)"}) == 1
+
+
+def test_the_means_of_a_group_are_not_mixed_over_its_rivals(f10):
+    both, _ = rivals(f10)
+    names = {trace.name for trace in draw(both, by_group=True).data if trace.showlegend is not False}
+    assert names == {"cubic (old) [joins=bbr1]", "cubic (old) [joins=bbr2]", "bbr1 (new)", "bbr2 (new)"}
+
+
+# Distributions
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "factor"), [("rtt", "rtt_s", 1e3), ("queue", "backlog_bytes", 1e-3)]
+)
+def test_a_distribution_has_the_quantiles_of_all_samples_of_its_runs(f10, name, column, factor):
+    figure = figures.figure(f10, f"{name}_cdf[loss=15%]")
+    (curve,) = traces(figure, "bbr1")
+    samples = f10.sockets() if name == "rtt" else f10.queues()
+    kept = samples["side"] == "sender" if name == "rtt" else samples["role"] == "bottleneck"
+    own = samples[kept & samples["cell_id"].str.startswith("cca=bbr1,loss=15%") & (samples["t_s"] >= 0)]
+    assert own["cell_id"].nunique() == 3
+    values = own[column] * factor
+    for x, share in zip(curve.x, curve.y, strict=True):
+        assert (values <= x * (1 + 1e-6)).mean() >= share - 1e-6
+        assert (values < x * (1 - 1e-6)).mean() <= share + 1e-6
+
+
+def test_the_band_of_a_distribution_holds_the_curve(f10):
+    figure = figures.figure(f10, "rtt_cdf[loss=15%]")
+    bands = [trace for trace in figure.data if trace.fill == "toself"]
+    curves = [trace for trace in figure.data if trace.fill is None]
+    assert len(bands) == len(curves) == 2
+    for band, curve in zip(bands, curves, strict=True):
+        half = len(curve.x)
+        lowest, highest = np.array(band.x[:half]), np.array(band.x[half:])[::-1]
+        assert (lowest <= np.array(curve.x) * (1 + 1e-6)).all()
+        assert (np.array(curve.x) <= highest * (1 + 1e-6)).all()
+
+
+def test_completion_times_are_of_the_flows_with_a_size_alone(f10):
+    assert not [name for name in figures.figure_names(f10) if name.startswith("completion_cdf")]
+    cells = [cell.model_copy(update={"flows": (_sized(cell.flows[0]),)}) for cell in f10.manifest.cells]
+    sized = synthetic.changed(
+        f10,
+        manifest=f10.manifest.model_copy(update={"cells": tuple(cells)}),
+        flows=f10.flows.assign(completion_s=np.arange(len(f10.flows), dtype=float)),
+    )
+    (curve,) = traces(figures.figure(sized, "completion_cdf[loss=15%]"), "cubic")
+    own = sized.flows[sized.flows["cell_id"].str.startswith("cca=cubic,loss=15%")]["completion_s"]
+    assert (curve.x[0], curve.x[-1]) == (own.min(), own.max())
+
+
+def test_a_flow_that_did_not_complete_keeps_the_curve_below_all(f10):
+    cells = [cell.model_copy(update={"flows": (_sized(cell.flows[0]),)}) for cell in f10.manifest.cells]
+    here = [cell.id for cell in cells if "loss=0.1%" in cell.id and "cca=bbr1" in cell.id]
+    times = dict(zip(here, (3.0, None, 1.0), strict=True))
+    run_set = synthetic.changed(
+        f10,
+        manifest=f10.manifest.model_copy(update={"cells": tuple(cells)}),
+        flows=f10.flows.assign(completion_s=f10.flows["cell_id"].map(times).astype(float)),
+    )
+    (curve,) = traces(figures.figure(run_set, "completion_cdf[loss=0.1%]"), "bbr1")
+    assert set(curve.x) == {1.0, 3.0}
+    assert max(curve.y) == pytest.approx(2 / 3, abs=0.005)
+
+
+def _sized(flow):
+    return flow.model_copy(update={"duration": None, "size": Size.parse("1 MB")})
+
+
+def test_where_the_rate_steps_the_estimate_is_drawn_over_time_against_the_rate_that_held(f10):
+    stepped = asked(f10, steps=SLOWER_FOR_TEN_SECONDS)
+    figure = figures.figure(stepped, "bandwidth_estimate[loss=0.1%]")
+    (rate,) = traces(figure, "rate of the bottleneck")
+    assert list(rate.y) == [100.0, 10.0, 100.0, 100.0]
+    assert len(traces(figure, "bbr1")) == 3
+    assert all((np.diff(curve.x) >= 0).all() for curve in traces(figure, "bbr1"))
+    (reference,) = traces(figures.figure(f10, "bandwidth_estimate[loss=0.1%]"), "rate of the bottleneck")
+    assert list(reference.x) == [100.0, 100.0]
 
 
 def test_the_bandwidth_estimate_is_drawn_for_bbr_alone_and_rises_from_0_to_1(f10):

@@ -81,7 +81,8 @@ def came(of_cell, bytes_by):
             sent = {"bytes_sent": float(curve(t)), "rtt_s": 0.050 + 0.01 * each.index}
             sockets.append(common | ends | {"side": "sender", **sent})
     columns = ["flow", "side", "t_s", "local_port", "peer_port", "rtt_s", "mss_bytes", "bytes_sent",
-               "bytes_received", "retrans_segments", "delivered_ce_segments"]  # fmt: skip
+               "bytes_received", "retrans_segments", "bytes_acked", "sacked_segments",
+               "delivered_ce_segments"]  # fmt: skip
     intervals = pd.DataFrame(columns=["flow", "stream", "side", "start_s", "end_s", "bytes"])
     queues = pd.DataFrame(
         columns=["node", "interface", "handle", "t_s", "backlog_bytes", "drops", "ecn_marks", "role", "link"]
@@ -243,6 +244,28 @@ def test_recovery_lasts_until_the_new_ceiling_is_filled_and_the_queue_is_what_it
     assert after["recovery_s"] == pytest.approx(2.9)
     assert 1.5 <= after["queue_settled_s"] <= 2.0
     assert found.drop(index="from 10 s: 16 Mbit/s")["recovery_s"].isna().all()
+
+
+def test_what_waits_for_a_lost_segment_counts_when_it_came():
+    """From 3.5 to 4.5 s the receiver hands out nothing, then all at once: 117 % of the link in 4 to 10 s."""
+    full = CEILING * 1e6
+    stepped = cell(flow(0), steps=[step("10 s", "2 Mbit/s")])
+
+    def in_order(t):
+        even = full * (min(t, 10.0) + max(t - 10.0, 0.0) / 4)
+        return full * 3.5 if 3.5 <= t < 4.5 else even
+
+    tables = came(stepped, [in_order])
+    sockets = tables.sockets
+    sender = sockets["side"] == "sender"
+    sent = sockets.loc[sender, "t_s"] - 0.040
+    arrived = full * (sent.clip(upper=10.0) + (sent - 10.0).clip(lower=0.0) / 4)
+    acked = np.minimum(arrived, [in_order(t) for t in sent])
+    sockets.loc[sender, "bytes_acked"] = acked
+    sockets.loc[sender, "sacked_segments"] = (arrived - acked) / 1448
+    found = pd.DataFrame(of_groups(tables, stepped)).set_index("phase_name")
+    for name in ("4 to 10 s: 8 Mbit/s", "from 10 s: 2 Mbit/s"):
+        assert found.loc[name, "goodput_bps"] == pytest.approx(found.loc[name, "ceiling_bps"], rel=1e-6)
 
 
 def test_a_ceiling_that_is_never_filled_again_has_no_recovery():

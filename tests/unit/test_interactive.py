@@ -38,6 +38,7 @@ full: {repeat: 3}
 @pytest.fixture
 def small(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     (tmp_path / "small.yaml").write_text(TEXT)
     return "small.yaml"
 
@@ -46,7 +47,8 @@ def small(tmp_path, monkeypatch):
 def run(tmp_path_factory):
     """Made-up numbers of the structure of cardwell_f10, as a run."""
     made = synthetic.run_set(synthetic.CARDWELL_F10, tmp_path_factory.mktemp("run"))
-    frames = {"cells": made.cells, "runs": made.runs, "flows": made.flows, "intervals": made.intervals}
+    names = ("cells", "runs", "flows", "groups", "intervals")
+    frames = {name: getattr(made, name) for name in names}
     frames |= {"sockets": made.sockets(), "queues": made.queues()}
     return Run.from_frames(frames, experiment=made.experiment, path=made.path, manifest=made.manifest)
 
@@ -320,6 +322,11 @@ def test_a_run_is_asked_for_in_the_words_of_the_command_line(small, carried_out)
             out=Path("runs/x"),
         )
     ]  # fmt: skip
+
+
+def test_a_slice_that_is_not_remembered_is_named_before_anything_else(small):
+    with pytest.raises(UsageError, match="no slice mine is remembered"):
+        fb.run(small, slice="mine")
 
 
 def test_cells_that_failed_are_warned_of_where_others_are_there(small, carried_out):

@@ -88,7 +88,7 @@ def interval_rows(per_second):
 
 def socket_rows(rows=()):
     columns = ["flow", "side", "local_port", "t_s", "rtt_s", "mss_bytes", "bytes_sent", "bbr_bw_bps",
-               "peer_port", "bytes_received"]  # fmt: skip
+               "peer_port", "bytes_received", "bytes_acked", "sacked_segments"]  # fmt: skip
     rows = [(*row, *[NAN] * (len(columns) - len(row))) for row in rows]
     return pd.DataFrame(list(rows), columns=columns)
 
@@ -439,3 +439,49 @@ def test_utilisation_is_unknown_when_each_direction_has_a_queue():
     links = (one_way.trunk.model_copy(update={"bottleneck": both_ways}),)
     found = of(flow_rows(3e6), of_cell=one_way.model_copy(update={"links": links}))
     assert found["utilisation"] is None
+
+
+# Pings and directions
+
+
+def test_pings_count_before_the_load_and_under_it():
+    trips = [(0.5, 0.02), (1.5, 0.02), (3.0, 0.05), (4.0, 0.09), (5.0, NAN), (11.5, 0.07), (13.0, 0.5)]
+    found = of(flow_rows(1e6, starts=[2.0]), pings=ping_rows(*trips))
+    assert found["ping_idle_median_s"] == pytest.approx(0.02)
+    assert found["ping_median_s"] == pytest.approx(0.07)  # of 50, 70 and 90 ms; the last came after the flow
+    assert found["ping_p99_s"] == pytest.approx(0.0896)
+    assert found["ping_lost"] == 1
+
+
+def both_ways():
+    there, back = cell(flows=2).flows
+    back = back.model_copy(update={"sender": "h2", "receiver": "h1"})
+    return cell(flows=2).model_copy(update={"flows": (there, back)})
+
+
+def test_each_direction_has_its_goodput_and_its_queue():
+    queues = queue_rows([("s1", "s1-eth1", "1:", 5.0, 4000, 0, 0, "bottleneck_reverse", "trunk")])
+    found = of(flow_rows(3e6, 1e6), queues=queues, of_cell=both_ways())
+    assert (found["goodput_forward_bps"], found["goodput_reverse_bps"]) == (
+        pytest.approx(3e6),
+        pytest.approx(1e6),
+    )
+    assert found["utilisation_reverse"] == pytest.approx(1e6 / (8e6 * 1448 / 1514))
+    assert found["queue_reverse_median_bytes"] == 4000
+
+
+def test_flows_one_way_have_no_direction_of_their_own():
+    found = of(flow_rows(3e6, 1e6))
+    assert (found["goodput_forward_bps"], found["goodput_reverse_bps"]) == (None, None)
+
+
+def test_udp_has_no_share_of_what_tcp_can_fill_and_no_retransmissions():
+    tcp, other = cell(flows=2).flows
+    udp = other.model_copy(
+        update={"cca": None, "udp": model.Datagrams(rate=Rate.parse("1 Mbit/s"), packet_bytes=1500)}
+    )
+    flows = flow_rows(3e6, 1e6, cca=["bbr1", None], retransmits=[4.0, NAN])
+    found = of(flows, of_cell=cell(flows=2).model_copy(update={"flows": (tcp, udp)}))
+    assert found["goodput_bps"] == pytest.approx(4e6)
+    assert found["utilisation"] is None
+    assert found["retransmits"] == 4

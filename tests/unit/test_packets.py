@@ -223,3 +223,7 @@ def test_nobody_knows_which_of_two_that_look_alike_was_dropped():
 def test_a_packet_that_left_and_never_came_is_refused():
     with pytest.raises(ParseError, match="q: 1 packets left the queue that never came to it"):
         matched(seen([(10, True, frame())]), source="q")
+
+
+def test_a_queue_that_nothing_came_to_has_no_rows():
+    assert matched(seen([]), source="made").empty

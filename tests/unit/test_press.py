@@ -48,9 +48,9 @@ def e1(tmp_path_factory):
     return synthetic.run_set(SMALL_E1, tmp_path_factory.mktemp("runs") / "e1", period_s=1.0)
 
 
-def on_paper(figure):
+def on_paper(figure, **sheet):
     with mpl.rc_context(ink.SETTINGS):
-        drawn = paper.drawn(read(figure), Sheet())
+        drawn = paper.drawn(read(figure), Sheet(**sheet))
         drawn.canvas.draw()
         return drawn
 
@@ -60,11 +60,18 @@ def on_paper(figure):
 
 def drawn_by_plotly(figure):
     """Sorted (name, x, y) of every trace of points; what stands on an axis of names by its name."""
-    return sorted(
-        (trace.name, [_number(each) for each in trace.x], [_number(each) for each in trace.y])
-        for trace in figure.data
-        if trace.type == "scatter"
-    )
+    found = []
+    for trace in figure.data:
+        if trace.type == "scatter":
+            x, y = ([_number(each) for each in side] for side in (trace.x, trace.y))
+            found.append((trace.name, *(_around(x, y) if trace.fill else (x, y))))
+    return sorted(found)
+
+
+def _around(x, y):
+    """The points around an area, without the one that closes it."""
+    closed = (x[0], y[0]) == (x[-1], y[-1])
+    return (x[:-1], y[:-1]) if closed else (x, y)
 
 
 def _number(value):
@@ -79,7 +86,7 @@ def drawn_on_paper(figure):
             re.search("[a-z]", name) for name in names
         )
         for line in axes.get_lines():
-            if line.get_label() == "_nolegend_":  # caps of bars
+            if str(line.get_label()).startswith(("_nolegend_", "_child")):  # caps of bars, marked lines
                 continue
             x, y = line.get_data(orig=True)
             found.append(
@@ -89,6 +96,9 @@ def drawn_on_paper(figure):
                     [_number(each) for each in y],
                 )
             )
+        for area in axes.patches:
+            x, y = ([_number(each) for each in side] for side in area.get_xy().T)
+            found.append((str(area.get_label()).removeprefix("_"), *_around(x, y)))
     return sorted(found)
 
 
@@ -237,7 +247,11 @@ def test_a_letter_that_no_font_has_is_refused(e1, tmp_path):
 
 def test_a_dollar_or_a_backslash_in_a_title_is_text(e1, tmp_path):
     write_figure(e1, "goodput_by_rtt", tmp_path / "a.svg", Sheet(title=r"$\badcommand{ costs 5 $"))
-    assert (tmp_path / "a.svg").stat().st_size > 0
+    drawn = on_paper(catalogue.figure(e1, "goodput_by_rtt"), title=r"$\badcommand{ costs 5 $")
+    words = drawn.legends[0].get_title()
+    less = drawn.text(0, 0, "badcommand{ costs 5", fontproperties=words.get_fontproperties())
+    # Every letter is there: a formula would swallow dollars and commands.
+    assert words.get_window_extent().width > less.get_window_extent().width
 
 
 # Files

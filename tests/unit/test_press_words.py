@@ -17,9 +17,11 @@ import yaml
 from fabbbr import cli
 from fabbbr.errors import AnalysisError, StoreError, UsageError
 from fabbbr.version import __version__
+from fabbbr_analysis.answers import answer
+from fabbbr_analysis.press import caption
 from fabbbr_analysis.press.cite import SOFTWARE_TITLE, bibtex
 from fabbbr_analysis.press.paper import Sheet
-from fabbbr_analysis.press.table import tabulate
+from fabbbr_analysis.press.table import tabulate, tabulate_groups
 from fabbbr_analysis.press.write import write_figure
 from fabbbr_analysis.references.bibliography import _SAID, cited, entries
 from fabbbr_analysis.runset import RunSet
@@ -70,7 +72,7 @@ def test_latex_shows_the_mean_in_the_unit_of_its_head(f10):
     mean = table.summary.set_index("condition").loc["cca=bbr1,loss=0.1%", "mean"]
     (row,) = re.findall(r"0\.1 \\% & bbr1 & (\S+)", table.written("latex"))
     assert float(row) == pytest.approx(mean * 1e-6, rel=1e-2)
-    assert r"\shortstack[r]{Goodput\\(Mbit/s)}" in table.written("latex")
+    assert r"\shortstack[r]{\strut Goodput\\\strut (Mbit/s)}" in table.written("latex")
 
 
 def test_a_table_wider_than_a_column_goes_across_both(f10):
@@ -85,12 +87,55 @@ def test_conditions_of_different_counts_have_a_column_of_runs(f10):
 
 
 def test_the_caption_says_what_the_intervals_are_and_of_which_run(inspected):
-    caption = tabulate(inspected, ["goodput"]).caption
+    told = tabulate(inspected, ["goodput"]).caption
     for said in (
-        "95 % intervals", "2 to 3 runs", "Student's t", "1 run not certified", "RTT 100\u00a0ms",
+        "95 % intervals", "2 to 3 runs", "Student's t", "1 run not certified", "propagation RTT 100\u00a0ms",
         "cardwell_f10", f"seed {inspected.manifest.seed}", inspected.found.digest[:16],
     ):  # fmt: skip
-        assert said in caption
+        assert said in told
+
+
+def test_a_table_of_groups_has_the_means_of_the_answer_and_a_row_for_each(f10):
+    table = tabulate_groups(f10, ["goodput_per_flow", "rtt"])
+    rows = answer(f10).rows
+    assert len(table.shown.rows) == len(rows) == 6
+    for row in rows:
+        here = table.summary[
+            (table.summary["condition"] == row.condition) & (table.summary["group"] == row.group)
+        ]
+        told = here.set_index("metric")["mean"]
+        assert told.to_dict() == {
+            column: row.mean(column) for column in ("goodput_per_flow_bps", "rtt_median_s")
+        }
+    assert [len(row.values) for row in table.shown.rows] == [2] * 6
+    assert len(table.shown.values) == 2
+
+
+def test_a_metric_that_groups_do_not_have_is_answered_by_the_nearest(f10):
+    with pytest.raises(UsageError, match="did you mean 'retransmit_ratio'"):
+        tabulate_groups(f10, ["retransmits_ratio"])
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        ((3, 3), "A mean is of 3 runs, intervals over runs by Student's t."),
+        ((2, 3), "A mean is of 2 to 3 runs, intervals over runs by Student's t."),
+        ((1, 1), "A mean is of 1 run, so there are no intervals."),
+        (
+            (1, 3),
+            (
+                "A mean is of 1 to 3 runs, intervals over runs by Student's t. "
+                "Repetitions in which nothing differed are one run."
+            ),
+        ),
+        ((0, 0), ""),
+    ],
+)
+def test_a_caption_says_over_how_many_runs_a_mean_is(counts, said):
+    conditions = [f"c{n}" for n in range(len(counts))]
+    summary = pd.DataFrame({"condition": conditions, "n": counts, "method": "t", "excluded": 0})
+    assert caption.counts(summary) == said
 
 
 def test_an_unknown_metric_is_answered_by_the_nearest(f10):

@@ -16,19 +16,20 @@ from hypothesis import strategies as st
 from plotly.offline import get_plotlyjs_version
 
 from fabbbr.errors import AnalysisError, StoreError
-from fabbbr.model import CellManifest, Certificate, Check, CongestionControl, LinkTrace
+from fabbbr.model import CellManifest, Certificate, Check, CongestionControl, LinkTrace, Step
 from fabbbr.store import RunFolder
-from fabbbr.units import Duration, Rate
+from fabbbr.units import Duration, Rate, Size
 from fabbbr_analysis.claims import RULES_VERSION
 from fabbbr_analysis.figures.catalogue import palette_of
 from fabbbr_analysis.report import render, write_comparison, write_report
+from fabbbr_analysis.report.arrangement import arranged, in_pairs, ordered
 from fabbbr_analysis.report.bands import drawing
 from fabbbr_analysis.report.certificates import collect
 from fabbbr_analysis.report.diagram import buffers, in_words, spread
 from fabbbr_analysis.report.diagram import drawing as path_drawing
 from fabbbr_analysis.report.findings import findings
 from fabbbr_analysis.report.provenance import conditions, facts, rerun_command
-from fabbbr_analysis.report.slots import embed, overview_slots
+from fabbbr_analysis.report.slots import Slot, embed, overview_slots
 from fabbbr_analysis.summary import summarise
 from fabbbr_analysis.wording import interval, limits, mean, number
 
@@ -61,7 +62,7 @@ def page(report):
 
 
 def test_the_same_run_sets_give_the_same_bytes(runs, report):
-    files = ("report.html", "report.md", "summary.csv", "claims.csv")
+    files = ("report.html", "report.md", "answers.csv", "summary.csv", "claims.csv")
     before = [(report.parent / name).read_bytes() for name in files]
     write_report(runs, report.parent)
     assert [(report.parent / name).read_bytes() for name in files] == before
@@ -182,6 +183,25 @@ def test_throughput_retransmissions_and_queue_stand_in_one_wide_figure_where_rtt
         "scaled from 10 Gbit/s to 200 Mbit/s; published counts hold for their own rate only" in slot.caption
     )
     assert overview_slots(runs[0], palette_of(runs[0]), "e0") == []
+
+
+def test_a_report_says_who_wins_where_and_has_a_row_for_each_group_in_each_phase(runs, report, page):
+    markdown = report.with_name("report.md").read_text(encoding="utf-8")
+    assert "Of 3 comparisons, " in markdown
+    table = markdown.partition("### Who wins, by how much, how sure")[2].partition("###")[0]
+    rows = [line for line in table.splitlines() if line.startswith("| ") and "steady state" in line]
+    assert len(rows) == 6
+    assert all("ahead of" in row or "behind" in row or "not clear from" in row for row in rows)
+    assert "Who wins, by how much, how sure" in page.text
+
+
+def test_what_a_reader_must_know_before_believing_stands_in_the_report(runs, tmp_path):
+    f10 = runs[0]
+    groups = f10.groups.assign(implementation="fabbbr", queue_marks=70_000)
+    deaf = synthetic.changed(f10, cells=f10.cells.assign(ecn=True), groups=groups)
+    written = write_report([deaf], tmp_path)
+    for text in (written.read_text(encoding="utf-8"), (tmp_path / "report.md").read_text(encoding="utf-8")):
+        assert "bbr1 as run here does not answer marks" in text
 
 
 # Comparison
@@ -420,7 +440,8 @@ def test_competing_groups_of_flows_are_series_of_the_page(runs, tmp_path):
     rival = own.assign(flow=1, group="rival", cca="reno", goodput_bps=1e6, retransmits=1)
     both = synthetic.changed(runs[0], flows=pd.concat([own, rival], ignore_index=True))
     text = write_report([both], tmp_path).read_text(encoding="utf-8")
-    assert '"name":"reno (rival)"' in text
+    for beside in ("bbr1", "cubic"):
+        assert f'"name":"reno (rival) [cca={beside}]"' in text
 
 
 def test_one_run_a_condition_gives_a_report_without_intervals(runs, tmp_path):
@@ -460,7 +481,87 @@ def test_limits_marks_and_every_mtu_reach_the_reader_of_the_conditions(runs):
     assert said["MTU"] == "1500 and 9000 bytes"
     assert said["Limit of a connection"] == "8.5 Mbit/s by fq"
     assert said["ECN"] == "off and on, marking what has waited 242 us"
-    assert {"Limit of a connection", "ECN"}.isdisjoint(fact.name for fact in conditions(manifest))
+    without = {fact.name: fact.value for fact in conditions(manifest)}
+    assert without["ECN"] == "off"
+    told = {"Limit of a connection", "Flow sizes", "Starts", "Changes while flows run"}
+    assert told.isdisjoint(without)
+
+
+def test_sizes_starts_and_every_step_reach_the_reader_of_the_conditions(runs):
+    manifest = runs[0].manifest
+    (flow,) = manifest.cells[0].flows
+    size = {"duration": None, "size": Size.parse("1 MB"), "group": "small"}
+    flows = (flow, *(flow.model_copy(update={**size, "start": Duration.parse(at)}) for at in ("5 s", "7 s")))
+    steps = (
+        Step(at=Duration.parse("20 s"), link="trunk", rate=Rate.parse("10 Mbit/s")),
+        Step(at=Duration.parse("10 s"), link="trunk", rtt=Duration.parse("60 ms"), buffer_bytes=250_000),
+    )
+    cells = tuple(cell.model_copy(update={"flows": flows, "steps": steps}) for cell in manifest.cells)
+    said = {fact.name: fact.value for fact in conditions(manifest.model_copy(update={"cells": cells}))}
+    assert said["Flow sizes"] == "small: 2 × 1 MB"
+    assert said["Starts"] == f"{flow.group} at 0 s; small at 5 s and 7 s"
+    assert said["Changes while flows run"] == "at 10 s RTT 60 ms, buffer 250 kB; at 20 s rate 10 Mbit/s"
+    assert said["Duration"] == f"{flow.duration} and until the bytes asked for have arrived"
+
+
+# Which figures stand where
+
+
+def slots(*wide):
+    return [
+        Slot(
+            id=str(place), title=str(place), caption="", alt="", height=1, options=(), selector="",
+            scale_toggle=False, wide=each,
+        )
+        for place, each in enumerate(wide)
+    ]  # fmt: skip
+
+
+@given(st.lists(st.lists(st.booleans(), max_size=12), min_size=1, max_size=9))
+def test_at_most_six_figures_of_a_page_stand_open_and_none_is_lost(pages):
+    found = arranged([slots(*wide) for wide in pages])
+    standing = [(each.first is not None) + len(each.open) for each in found]
+    assert sum(standing) == min(6, sum(len(wide) for wide in pages))
+    for wide, each in zip(pages, found, strict=True):
+        shown = ([each.first] if each.first else []) + [*each.open, *each.folded]
+        assert [slot.id for slot in shown] == [slot.id for slot in slots(*wide)]
+        assert each.first is None or each.first.wide
+    firsts = [each.first is not None for each, wide in zip(found, pages, strict=True) if wide]
+    assert all(firsts[:6])
+
+
+@given(st.lists(st.booleans(), max_size=12))
+def test_a_row_of_the_page_is_never_half_empty(wide):
+    row = 0
+    for slot in in_pairs(slots(*wide)):
+        assert not (slot.wide and row)
+        row = 0 if slot.wide else (row + 1) % 2
+    assert row == 0
+
+
+def test_what_happened_over_time_comes_first_where_something_changes(runs):
+    manifest = runs[0].manifest
+    steps = (Step(at=Duration.parse("20 s"), link="trunk", rate=Rate.parse("10 Mbit/s")),)
+    cells = tuple(cell.model_copy(update={"steps": steps}) for cell in manifest.cells)
+    changed = synthetic.changed(runs[0], manifest=manifest.model_copy(update={"cells": cells}))
+    palette = palette_of(changed)
+    assert ordered(changed, palette, "e")[0].id == "e-over-time"
+    assert "rate 10\u00a0Mbit/s at 20\u00a0s" in ordered(changed, palette, "e")[0].caption
+    assert ordered(runs[0], palette, "e")[0].id == "e-metric-0"
+
+
+def test_the_first_figure_stands_between_the_headline_and_the_claims(report):
+    text = report.read_text(encoding="utf-8")
+    order = [text.index(each) for each in ("<h1>", "<figure id=", 'class="answers"', 'id="claims"')]
+    assert order == sorted(order)
+
+
+def test_an_experiment_of_ones_own_has_no_word_of_claims(runs, tmp_path):
+    manifest = runs[0].manifest.model_copy(update={"claims": ()})
+    own = synthetic.changed(runs[0], manifest=manifest)
+    own.experiment = "of_my_own"
+    document = Document(write_report([own], tmp_path).read_text(encoding="utf-8"))
+    assert "claim" not in document.text.replace("claims.csv", "").lower()
 
 
 def test_a_link_trace_reaches_the_reader_of_the_conditions(runs):

@@ -154,6 +154,13 @@ def test_conditions_that_differ_in_one_axis_are_paired():
     assert table["ratio"].tolist() == pytest.approx([2.0, 1.0])
 
 
+def test_repetitions_in_which_nothing_is_random_are_one_run_in_a_pair_too():
+    told = dict.fromkeys(summary._TELLING[1:], 1.0) | {"clock": "virtual"}
+    table = pd.concat([runs([2.0, 2.0], condition="cca=a"), runs([1.0, 2.0], condition="cca=b")])
+    row = summary.compare_along(Runs(table.assign(**told)), ["cca"], metrics=["goodput_bps"]).iloc[0]
+    assert (row["n_a"], row["n_b"], row["verdict"]) == (2, 1, "unclear")
+
+
 def test_what_is_compared_against_can_be_said_and_turns_the_sign():
     forth, back = along(GRID, by=["cca"]), along(GRID, by=["cca"], against=["bbr1"])
     assert back["a"].tolist() == ["cubic", "cubic"]

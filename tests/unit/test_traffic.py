@@ -15,13 +15,15 @@ from scipy import stats
 from fabbbr.errors import PlanError, SpecError
 from fabbbr.job.build import prepare
 from fabbbr.job.parts import split
+from fabbbr.model import Datagrams
+from fabbbr.physics import going_back
 from fabbbr.plan import definitions, expand
 from fabbbr.plan.arrivals import arrivals, parse_sizes
 from fabbbr.plan.estimate import offered_loads
 from fabbbr.plan.opening import open_plan
 from fabbbr.spec import read
 from fabbbr.spec.experiment import ArrivalProcess
-from fabbbr.units import Duration
+from fabbbr.units import Duration, Rate
 
 BASE = """\
 id: small
@@ -59,6 +61,25 @@ def refusals(flows):
         (f"{LONG}, {{ping: 1 s, start: 60 s}}", "flows[1].start: 60 s is not before the end of the flows"),
         (f"{LONG}, {{ping: 1 s, duration: 0 s}}", "flows[1].duration: 0 ns is out of range"),
         (f"{LONG}, {{ping: 1 s, from: h1, direction: reverse}}", "flows[1].direction: from and to already"),
+        ("{udp: 5 Mbit/s, cca: cubic, duration: 9 s}", "flows[0].cca: means nothing for a group of kind udp"),
+        ("{udp: 5 Mbit/s, size: 1 kB}", "flows[0].size: means nothing for a group of kind udp"),
+        ("{udp: 5 Mbit/s}", "flows[0].duration: is missing: udp goes on and on"),
+        ("{udp: 1 kbit/s, duration: 9 s}", "flows[0].udp: 1 kbit/s is out of range; give 8 kbit/s"),
+        (
+            "{udp: 1 Mbit/s, packet_size: 40 B, duration: 9 s}",
+            "flows[0].packet_size: 40 B is out of range; give 44 B to 1.5 kB",
+        ),
+        ("{cca: cubic, packet_size: 1 kB, duration: 9 s}", "flows[0].packet_size: means nothing for a group"),
+        ("{video: {chunk: 1 s}, cca: cubic, duration: 9 s}", "flows[0].video.bitrate: is missing"),
+        ("{video: {bitrate: 4 Mbit/s}, cca: cubic}", "flows[0].duration: is missing: video goes on and on"),
+        (
+            "{video: {bitrate: 4 Mbit/s, chunk: 2 s, buffer: 1 s}, cca: cubic, duration: 9 s}",
+            "flows[0].video.buffer: 1 s has no room for a chunk of 2 s",
+        ),
+        (
+            "{video: {bitrate: 4 Mbit/s}, cca: cubic, duration: 9 s, streams: 2}",
+            "flows[0].streams: means nothing for a group of kind video",
+        ),
         ("{arrivals: {rate: 5 /s, size: 1 kB}, duration: 9 s}", "flows[0].cca: is missing"),
         ("{arrivals: {rate: 5 /s, size: 1 kB}, cca: cubic}", "flows[0].duration: is missing"),
         ("{arrivals: {rate: 5 /s}, cca: cubic, duration: 9 s}", "flows[0].arrivals.size: is missing"),
@@ -139,6 +160,64 @@ def test_the_machine_of_its_sender_pings():
     parts = split(job, placement)
     assert parts["here"].pinging == job.pinging != ()
     assert parts["there"].pinging == ()
+
+
+# UDP and videos
+
+
+def test_the_rate_of_udp_counts_frames():
+    (cell,) = cells("{udp: 5 Mbit/s, duration: 4 s, packet_size: 1000 B}")
+    udp = cell.flows[0].udp
+    assert (cell.flows[0].cca, udp.payload_bytes) == (None, 972)
+    assert udp.gap_ns == pytest.approx(1014 * 8 / 5e6 * 1e9)
+    # 4 s at 5 Mbit/s are 2465.5 frames of 1014 bytes; the last begins within them.
+    assert udp.count_in(cell.flows[0].duration) == 2466
+    assert offered_loads(cell) == {"udp": pytest.approx(0.5)}
+
+
+@given(st.integers(8_000, 10**9), st.integers(44, 1500), st.integers(1, 100))
+def test_as_many_datagrams_leave_as_have_an_instant_within_the_duration(rate, packet, seconds):
+    udp = Datagrams(rate=Rate(rate), packet_bytes=packet)
+    count = udp.count_in(Duration(seconds * 10**9))
+    frame_bits = 8 * (packet + 14)
+    assert (count - 1) * frame_bits < seconds * rate <= count * frame_bits
+
+
+def test_udp_needs_no_congestion_control_and_others_still_do():
+    (cell,) = cells(f"{{udp: 1 Mbit/s, duration: 9 s}}, {LONG}")
+    prepared = prepare(cell, GUEST)
+    assert [one.name for one in prepared.job.requires] == ["cubic"]
+    assert [control.cca for control in prepared.expected.controls] == ["cubic"]
+    assert "agent.datagrams" in prepared.job.flows[0].client_argv
+
+
+def test_the_deadline_of_udp_leaves_time_for_a_full_buffer():
+    text = BASE.format(slice="two_site", flows="{udp: 8 kbit/s, duration: 9 s}", repeat=1)
+    text = text.replace("10 Mbit/s", "8 kbit/s").replace("20 ms}", "20 ms, buffer: 100 kB}")
+    (cell,) = expand.cells(read.parse(text, source="f.yaml"), definitions.load, seed=1)
+    (task,) = prepare(cell, GUEST).job.flows
+    # 100 kB at 8 kbit/s take 100 s to leave.
+    assert task.deadline_ns > (9 + 100) * 10**9
+
+
+def test_a_chunk_has_the_bytes_that_it_plays():
+    (cell,) = cells("{video: {bitrate: 4 Mbit/s}, cca: cubic, duration: 9 s}")
+    assert cell.flows[0].video.chunk_bytes == 1_000_000
+    (task,) = prepare(cell, GUEST).job.flows
+    sender, player = task.client_argv, task.server_argv
+    assert sender[3:5] == ("agent.video", "send")
+    assert player[player.index("--chunk-bytes") + 1] == "1000000"
+
+
+def test_a_flow_whose_data_goes_back_is_reverse():
+    back = "{cca: cubic, duration: 9 s, direction: reverse}"
+    (cell,) = cells(f"{LONG}, {back}, {LONG}", slice_="dumbbell")
+    assert going_back(cell) == {1}
+    there = "{cca: cubic, duration: 9 s, from: x2}"
+    (crossing,) = cells(
+        f"{LONG}, {there}, {{cca: cubic, duration: 9 s, from: r1, to: h1}}", slice_="parking_lot"
+    )
+    assert going_back(crossing) == {2}
 
 
 # Arrivals

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fabbbr_analysis.answers.frame import as_frame
 from fabbbr_analysis.answers.leads import leads_of
 from fabbbr_analysis.answers.records import Answer, AnswerRow, Lead
 from fabbbr_analysis.answers.rows import MEASURES, rows_of
@@ -18,7 +19,7 @@ from fabbbr_analysis.figures.conditions import varied
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
 
-__all__ = ["Answer", "AnswerRow", "Lead", "answer"]
+__all__ = ["Answer", "AnswerRow", "Lead", "answer", "as_frame"]
 
 
 def answer(run_set: RunSet) -> Answer:

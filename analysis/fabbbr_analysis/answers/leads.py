@@ -14,7 +14,7 @@ def leads_of(rows: Sequence[AnswerRow]) -> dict[int, Lead]:
 
     Groups of one kind (with a duration, or with a size) that run in the same cells are rivals. A group that
     is the only one of its kind in its cells is compared with those at the same place that have another
-    congestion control.
+    congestion control. What limits itself has no rivals.
     """
     found: dict[int, Lead] = {}
     for rivals in _rivals(rows):
@@ -39,6 +39,8 @@ def decides(row: AnswerRow) -> str:
 def _rivals(rows: Sequence[AnswerRow]) -> Iterator[list[int]]:
     together: dict[tuple[object, ...], list[int]] = {}
     for index, row in enumerate(rows):
+        if row.self_limited:
+            continue
         together.setdefault((row.condition, row.phase, row.sized), []).append(index)
     alone: dict[tuple[object, ...], list[int]] = {}
     for group in together.values():

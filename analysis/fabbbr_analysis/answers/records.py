@@ -49,8 +49,11 @@ class AnswerRow:
     """What begins the phase: ``start``, ``warm-up``, ``step`` or ``flows``."""
     group: str
     cca: str
+    """Empty for UDP."""
     n_flows: int
     sized: bool
+    self_limited: bool
+    """UDP, a video, or paced: its rate is what was asked for, so it wins and loses nothing."""
     values: Mapping[str, Interval]
     """Column of table ``groups`` → mean with its interval; absent where no run has it."""
     fair_share: float | None

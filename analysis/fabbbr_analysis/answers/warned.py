@@ -34,7 +34,7 @@ def _deaf_to_marks(run_set: RunSet) -> Iterator[str]:
         return
     marked = groups.loc[ours | first].drop_duplicates("cell_id")["queue_marks"].dropna()
     count = f" {number(float(marked.mean()))} packets a run were marked." if len(marked) else ""
-    others = sorted(set(groups["cca"]) - set(deaf))
+    others = sorted(set(groups["cca"].dropna()) - set(deaf))
     beside = f" Marks slowed {listing(others)} alone." if others else ""
     yield (
         f"ECN is on, and {listing(deaf)} as run here {'does' if len(deaf) == 1 else 'do'} not answer marks."

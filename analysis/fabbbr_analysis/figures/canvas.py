@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import pandas as pd
 import plotly.graph_objects as go
 
 from fabbbr_analysis.figures.conditions import Axis
+from fabbbr_analysis.figures.events import Event, RateStep
 from fabbbr_analysis.figures.measures import Measure
 
 _LEGEND = {
@@ -18,9 +20,16 @@ _LEGEND = {
     "x": 0,
     "title": {"text": ""},
     "itemsizing": "constant",
+    "itemwidth": 40,
     "tracegroupgap": 0,
 }
 _LABEL_DECADES = 0.25
+_LABEL_HEIGHT = 16
+_SHARE_OF_A_LETTER = 0.0085
+"""Of the time axis, where a figure has the width of the page."""
+_NAMES_IN_A_LINE, _LEGEND_LINE = 4, 20
+RATE = "rate of the bottleneck"
+REFERENCE_LINE = {"color": "#8A8F98", "width": 1.5, "dash": "dot"}
 _MARGIN = {"l": 64, "r": 16, "t": 24, "b": 52}
 
 
@@ -42,9 +51,11 @@ def label_axes(figure: go.Figure, axis: Axis | None, measure: Measure) -> None:
     """Put titles, units and scales on both axes."""
     figure.update_yaxes(title_text=measure.label, rangemode="tozero", automargin=True)
     if axis is None:
-        figure.update_xaxes(title_text="Congestion control", type="category")
+        figure.update_xaxes(title_text="Congestion control", type="category", automargin=True)
     elif axis.shown is None:
-        figure.update_xaxes(title_text=axis.label, type="category", categoryarray=list(axis.texts))
+        figure.update_xaxes(
+            title_text=axis.label, type="category", categoryarray=list(axis.texts), automargin=True
+        )
     else:
         figure.update_xaxes(title_text=axis.label, type="log" if axis.log else "linear")
         if axis.log:
@@ -66,6 +77,52 @@ def ticks_at(values: tuple[float, ...]) -> dict[str, object]:
         "ticktext": [f"{value:.6g}" for value in labelled],
         "tickangle": 0,
     }
+
+
+def rate_line(steps: Sequence[RateStep], end_s: float) -> go.Scatter:
+    """The rate of the bottleneck (Mbit/s) over the cell's clock, until ``end_s``."""
+    within = [step for step in steps if step.at_s <= end_s]
+    return go.Scatter(
+        x=[*(step.at_s for step in within), end_s],
+        y=[*(step.rate_bps * 1e-6 for step in within), within[-1].rate_bps * 1e-6],
+        mode="lines",
+        name=RATE,
+        line={**REFERENCE_LINE, "shape": "hv"},
+        hovertemplate="rate of the bottleneck from %{x:.6g} s: %{y:.6g} Mbit/s<extra></extra>",
+    )
+
+
+def mark(figure: go.Figure, happened: Sequence[Event], *, span_s: float) -> None:
+    """Draw a dotted line at each event through all rows, with its words above the uppermost."""
+    levels: list[float] = []
+    for event in happened:
+        figure.add_shape(
+            type="line", x0=event.at_s, x1=event.at_s, y0=0, y1=1, xref="x", yref="paper",
+            line={"color": "#8A8F98", "width": 1, "dash": "dot"}, layer="above",
+        )  # fmt: skip
+        if event.text:
+            _label(figure, event, levels, span_s)
+    figure.update_layout(legend_y=1.02 + len(levels) * _LABEL_HEIGHT / figure.layout.height)
+    figure.update_layout(margin_t=_MARGIN["t"] + len(levels) * _LABEL_HEIGHT)
+
+
+def _label(figure: go.Figure, event: Event, levels: list[float], span_s: float) -> None:
+    """Put words at the lowest level that is free from there on; ``levels`` holds where each ends, in s."""
+    ends_at_s = event.at_s + (len(event.text) + 2) * _SHARE_OF_A_LETTER * span_s
+    level = next((place for place, taken in enumerate(levels) if taken <= event.at_s), len(levels))
+    levels[level : level + 1] = [ends_at_s]
+    near_the_end = ends_at_s > span_s * 1.02
+    figure.add_annotation(
+        x=event.at_s, y=1, xref="x", yref="paper", text=event.text, showarrow=False,
+        xanchor="right" if near_the_end else "left", yanchor="bottom",
+        yshift=level * _LABEL_HEIGHT, font={"size": 12},
+    )  # fmt: skip
+
+
+def make_room_for_legend(figure: go.Figure, names: int) -> None:
+    """Make a figure higher by the lines of a legend with so many names, so that the plot keeps its height."""
+    lines = max(0, math.ceil(names / _NAMES_IN_A_LINE) - 1)
+    figure.update_layout(height=figure.layout.height + lines * _LEGEND_LINE)
 
 
 def or_none(values: pd.Series[float]) -> list[float | None]:

@@ -13,8 +13,20 @@ import plotly.graph_objects as go
 
 from fabbbr.errors import AnalysisError
 from fabbbr.suggest import did_you_mean
-from fabbbr_analysis.figures import added, distribution, grid, overview, published, sweep, timeline
+from fabbbr_analysis.figures import (
+    added,
+    delays,
+    distribution,
+    estimates,
+    grid,
+    heat,
+    overview,
+    published,
+    sweep,
+    timeline,
+)
 from fabbbr_analysis.figures.conditions import Axis, varied
+from fabbbr_analysis.figures.events import something_changes
 from fabbbr_analysis.figures.measures import BY_COLUMN, OF_GROUPS, Measure, in_a_sentence
 from fabbbr_analysis.figures.sampling import POINTS_PER_TRACE
 from fabbbr_analysis.figures.style import Palette
@@ -221,7 +233,28 @@ def drawings(run_set: RunSet, limit: int = POINTS_PER_TRACE) -> dict[str, Drawin
             draw=partial(sweep.draw, run_set, entry.sweep, palette=palette, published=entry.published),
             means=partial(sweep.means, run_set, entry.sweep),
         )
-    return found | _over_time(run_set, palette, limit)
+    return found | _maps(run_set) | _over_time(run_set, palette, limit)
+
+
+def _maps(run_set: RunSet) -> dict[str, Drawing]:
+    """Heat maps over the two axes that vary most, where there are two; the others are held."""
+    axes = varied(run_set.runs)
+    if len(axes) < 2:
+        return {}
+    across, up = axes[:2]
+    found: dict[str, Drawing] = {}
+    for measure, panel in itertools.product(_measures(run_set, across), _panels(axes[2:])):
+        by_group = measure.column in OF_GROUPS and has_groups(run_set)
+        chosen = Sweep(measure=measure, axis=across, panel=panel, by_group=by_group)
+        held = ", ".join(f"{key} {text}" for key, text in panel.items())
+        name = f"{measure.slug}_map_by_{across.slug}_and_{up.slug}"
+        over = f"{in_a_sentence(across.title)} and {in_a_sentence(up.title)}"
+        found[f"{name}[{held}]" if held else name] = Drawing(
+            title=f"{measure.title} over {over}{f', {held}' if held else ''}",
+            reading=f"{measure.explanation} {heat.CAPTION}".strip(),
+            draw=partial(heat.draw, run_set, chosen, up),
+        )
+    return found
 
 
 def _beside(beside: grid.Beside, panel: grid.Panel | None, palette: Palette) -> Drawing:
@@ -248,25 +281,47 @@ def _over_time(run_set: RunSet, palette: Palette, limit: int) -> dict[str, Drawi
         )
         for point in here
     }
-    estimates = {
+    distributions = {
+        _timed(quantity.slug, point): Drawing(
+            title=_titled(quantity.title, point),
+            reading=quantity.caption,
+            draw=partial(distribution.draw, run_set, quantity, point.cell_ids, palette=palette),
+        )
+        for quantity in distribution.QUANTITIES
+        if quantity is not distribution.COMPLETION or has_sizes(run_set)
+        for point in here
+    }
+    believed = {
         _timed("bandwidth_estimate", point): Drawing(
             title=_titled("Bandwidth estimate of BBR", point),
-            reading=distribution.CAPTION,
-            draw=partial(distribution.bandwidth_estimates, run_set, point.cell_ids, palette=palette),
+            reading=estimates.caption(run_set),
+            draw=partial(
+                estimates.bandwidth_estimates, run_set, point.cell_ids, palette=palette, limit=limit
+            ),
         )
         for point in here
     }
-    timed = distribution.timed_cells(run_set)
-    delays = {
+    timed = delays.timed_cells(run_set)
+    stood = {
         _timed("queue_delay", point): Drawing(
             title=_titled("Queueing delay of every packet", point),
-            reading=distribution.DELAYS_CAPTION,
-            draw=partial(distribution.queue_delays, run_set, point.cell_ids, palette=palette),
+            reading=delays.CAPTION,
+            draw=partial(delays.queue_delays, run_set, point.cell_ids, palette=palette),
         )
         for point in here
         if timed.intersection(point.cell_ids)
     }
-    return over_time | estimates | delays
+    return over_time | distributions | believed | stood
+
+
+def has_sizes(run_set: RunSet) -> bool:
+    """Whether some flow delivers a given number of bytes, so that its completion time is a result."""
+    return any(flow.size is not None for cell in run_set.plan.values() for flow in cell.flows)
+
+
+def changes_over_time(run_set: RunSet) -> bool:
+    """Whether some cell has steps, or groups of flows that start at different times."""
+    return any(something_changes(cell) for cell in run_set.plan.values())
 
 
 def _timed(kind: str, point: Point) -> str:
@@ -274,4 +329,4 @@ def _timed(kind: str, point: Point) -> str:
 
 
 def _titled(title: str, point: Point) -> str:
-    return f"{title}, {in_a_sentence(point.label)}" if point.label else title
+    return ", ".join([title, *(in_a_sentence(part) for part in point.label.split(", ") if part)])

@@ -15,6 +15,7 @@ from fabbbr.units import Duration, QueueSize, Rate, Ratio
 from fabbbr_analysis.figures.measures import CONDITIONS, ConditionColumn
 
 _PREFIX = "axis_"
+_TITLES = {"aqm": "AQM", "ecn": "ECN", "rtt": "RTT", "mtu": "MTU"}
 _BDP_IS_WHOLE_BYTES = 1e-3
 """A buffer asked in BDP is cut to whole bytes, so the column is a little below what was asked."""
 
@@ -63,7 +64,7 @@ def varied(runs: pd.DataFrame) -> tuple[Axis, ...]:
     """Return everything but the congestion control that differs, the most varied number first.
 
     A quantity that only follows another axis (``zip`` in the experiment file) is not one of its own; a name
-    is, since it tells apart what no line should join.
+    is, since it tells apart what no line should join, unless it is another name of the same conditions.
     """
     columns = [name for name in axis_columns(runs) if name not in cca_columns(runs)]
     axes = [_axis(runs, name) for name in columns]
@@ -76,10 +77,12 @@ def varied(runs: pd.DataFrame) -> tuple[Axis, ...]:
 
 
 def _follows(runs: pd.DataFrame, axis: Axis, leader: Axis) -> bool:
-    if not all(_is_quantity(text) for text in axis.texts):
-        return False
-    by_leader = runs.groupby(f"{_PREFIX}{leader.key}")[f"{_PREFIX}{axis.key}"]
-    return bool(by_leader.nunique().max() == 1)
+    own, its = f"{_PREFIX}{axis.key}", f"{_PREFIX}{leader.key}"
+    follows = bool(runs.groupby(its)[own].nunique().max() == 1)
+    if all(_is_quantity(text) for text in axis.texts):
+        return follows
+    # Two names for the same conditions, such as an AQM and whether it marks.
+    return follows and leader.shown is None and bool(runs.groupby(own)[its].nunique().max() == 1)
 
 
 def _is_quantity(text: str) -> bool:
@@ -104,7 +107,7 @@ def _axis(runs: pd.DataFrame, column: str) -> Axis:
             return _numeric(key, condition, values)
     return Axis(
         key=key,
-        title=key.replace("_", " ").capitalize(),
+        title=_TITLES.get(key, key.replace("_", " ").capitalize()),
         unit="",
         log=False,
         texts=tuple(sorted(texts)),

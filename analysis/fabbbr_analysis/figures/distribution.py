@@ -1,124 +1,218 @@
-"""Distributions within a run as CDFs, a curve per run: BBR's bandwidth estimate, the delay of each packet."""
+"""Distributions as CDFs, over the samples or the flows of the runs of a condition."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import plotly.graph_objects as go
 
 from fabbbr_analysis.figures import canvas
+from fabbbr_analysis.figures.conditions import axis_columns
+from fabbbr_analysis.figures.curves import told_apart
 from fabbbr_analysis.figures.sampling import compact
-from fabbbr_analysis.figures.style import Palette
+from fabbbr_analysis.figures.style import NO_CCA, Look, Palette, flow_dash
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
 
-CAPTION = "Distribution of the bandwidth estimate over the samples of each run, from warm-up on."
-DELAYS_CAPTION = (
-    "Distribution of the time from a data packet's arrival at the bottleneck to the leaving of its last bit, "
-    "of every packet that left it, over the whole of each run."
-)
 QUANTILES = np.linspace(0, 1, 201)
 """Half a percent apart: finer than the line is thick."""
+Samples: TypeAlias = Mapping[tuple[str, str], npt.NDArray[np.float64]]
+"""Series and cell → its samples in the unit drawn."""
 
 
-def bandwidth_estimates(run_set: RunSet, cell_ids: Sequence[str], *, palette: Palette) -> go.Figure:
-    """Draw the CDF of BBR's bandwidth estimate (Mbit/s) from warm-up on, over the senders' socket samples.
+@dataclass(frozen=True, kw_only=True)
+class Quantity:
+    """Something that has a value for each sample, or for each flow, of a run."""
 
-    Cells without a BBR flow add nothing: a figure without traces means that there was none.
+    slug: str
+    """The first half of a figure's name, such as ``rtt_cdf``."""
+    title: str
+    label: str
+    unit: str
+    caption: str
+    samples: Callable[[RunSet, Sequence[str]], Samples]
+    what: str
+    """What the shares are of."""
+
+
+def draw(run_set: RunSet, quantity: Quantity, cell_ids: Sequence[str], *, palette: Palette) -> go.Figure:
+    """Draw the CDF of a quantity over all samples of these cells, one curve per series.
+
+    With several runs the band is what single runs lie in, from the lowest to the highest at each share. A
+    figure without traces means that there was no sample.
     """
-    curves = [curve for cell_id in cell_ids for curve in _estimates(run_set, cell_id)]
-    figure = _drawn(run_set, curves, palette, "of the samples are below %{x:.4g} Mbit/s")
-    if curves and run_set.cells["rate_bps"].nunique() == 1:
-        _mark_rate(figure, float(run_set.cells["rate_bps"].iloc[0]) * 1e-6)
-    figure.update_xaxes(title_text="Bandwidth estimate of BBR (Mbit/s)")
-    figure.update_yaxes(title_text="Share of samples below", range=[0, 1], tickformat=".0%")
+    figure = canvas.empty(height=380)
+    found = quantity.samples(run_set, cell_ids)
+    looks = _looks(_named(run_set, cell_ids), [series for series, _ in found], palette)
+    for series in sorted({series for series, _ in found}):
+        runs = [values for (name, _), values in found.items() if name == series]
+        if len(runs) > 1:
+            figure.add_trace(_band(series, runs, looks[series]))
+        figure.add_trace(_curve(series, runs, looks[series], quantity))
+    figure.update_xaxes(title_text=f"{quantity.label} ({quantity.unit})")
+    figure.update_yaxes(title_text=f"Share of {quantity.what} below", range=[0, 1.02], tickformat=".0%")
+    canvas.make_room_for_legend(figure, len(looks))
     return figure
 
 
-def queue_delays(run_set: RunSet, cell_ids: Sequence[str], *, palette: Palette) -> go.Figure:
-    """Draw the CDF of the time (ms) that data packets stood in a bottleneck's queue, over the whole run.
-
-    Cells with several bottlenecks have a curve for each. Cells whose packets were not timed add nothing: a
-    figure without traces means that none were.
-    """
-    timed = timed_cells(run_set)
-    curves = [curve for cell_id in cell_ids if cell_id in timed for curve in _delays(run_set, cell_id)]
-    figure = _drawn(run_set, curves, palette, "of the packets left within %{x:.4g} ms")
-    figure.update_xaxes(title_text="Time in the bottleneck's queue (ms)")
-    figure.update_yaxes(title_text="Share of packets below", range=[0, 1], tickformat=".0%")
-    return figure
+def _looks(flows: pd.DataFrame, names: Sequence[str], palette: Palette) -> dict[str, Look]:
+    """Colour of the congestion control; groups that share one differ by dash. A mix has a look of its own."""
+    cca_of = dict(zip(flows["series"], flows["cca"].fillna(NO_CCA), strict=True))
+    looks: dict[str, Look] = {}
+    for name in sorted(set(names)):
+        look = palette[str(cca_of.get(name, name))]
+        place = sum(each.colour == look.colour for each in looks.values())
+        looks[name] = Look(colour=look.colour, symbol=look.symbol, dash=flow_dash(place))
+    return looks
 
 
-def timed_cells(run_set: RunSet) -> frozenset[str]:
-    """Return the ids of the cells whose packets were timed."""
-    runs = run_set.runs
-    if "queue_delay_p50_s" not in runs.columns:
-        return frozenset()
-    return frozenset(runs.loc[runs["queue_delay_p50_s"].notna(), "cell_id"])
-
-
-_Curve = tuple[str, str, npt.NDArray[np.float32]]
-"""Congestion control, cell, and the value at each of :data:`QUANTILES`."""
-
-
-def _drawn(run_set: RunSet, curves: Sequence[_Curve], palette: Palette, said: str) -> go.Figure:
-    figure = canvas.empty(height=360)
-    seeds = dict(zip(run_set.cells["cell_id"], run_set.cells["seed"], strict=True))
-    named: set[str] = set()
-    for name, cell_id, values in sorted(curves, key=lambda curve: curve[:2]):
-        figure.add_scatter(
-            x=values,
-            y=compact(QUANTILES),
-            mode="lines",
-            name=name,
-            legendgroup=name,
-            showlegend=name not in named,
-            line={"color": palette[name].colour, "width": 1.5, "shape": "hv"},
-            hovertemplate=f"<b>{cell_id}</b><br>seed {seeds[cell_id]}<br>%{{y:.1%}} {said}<extra></extra>",
-        )
-        named.add(name)
-    return figure
-
-
-def _delays(run_set: RunSet, cell_id: str) -> Iterator[_Curve]:
-    """Quantiles [ms] for each congestion control of one cell; only its packets are read."""
-    columns = ["cell_id", "link", "role", "flow", "sojourn_s"]
-    packets = run_set.packets(columns=columns, cell_ids=[cell_id])
-    packets = packets[(packets["role"] == "bottleneck") & packets["sojourn_s"].notna()]
-    packets = packets.merge(run_set.flows[["cell_id", "flow", "cca"]], on=["cell_id", "flow"])
-    for (cca, _), rows in packets.groupby(["cca", "link"], sort=True):
-        yield (
-            str(cca),
-            cell_id,
-            compact(np.quantile(rows["sojourn_s"].to_numpy(dtype=float), QUANTILES) * 1e3),
-        )
-
-
-def _estimates(run_set: RunSet, cell_id: str) -> Iterator[_Curve]:
-    """Congestion control, cell and quantiles [Mbit/s] for each BBR of one cell; only its samples are read."""
-    columns = ["cell_id", "flow", "t_s", "side", "bbr_bw_bps"]
-    sockets = run_set.sockets(columns=columns, cell_ids=[cell_id])
-    sockets = sockets[(sockets["side"] == "sender") & sockets["bbr_bw_bps"].notna()]
-    sockets = sockets.merge(run_set.cells[["cell_id", "warm_up_s"]], on="cell_id")
-    sockets = sockets[sockets["t_s"] >= sockets["warm_up_s"]]
-    # The kernel calls every BBR "bbr"; which one was asked for is in table flows.
-    sockets = sockets.merge(run_set.flows[["cell_id", "flow", "cca"]], on=["cell_id", "flow"])
-    for cca, samples in sockets.groupby("cca", sort=True):
-        estimates_bps = samples["bbr_bw_bps"].to_numpy(dtype=float)
-        yield str(cca), cell_id, compact(np.quantile(estimates_bps, QUANTILES) * 1e-6)
-
-
-def _mark_rate(figure: go.Figure, rate_mbps: float) -> None:
-    """Add the truth that the estimates are about."""
-    figure.add_scatter(
-        x=[rate_mbps, rate_mbps],
-        y=[0, 1],
+def _curve(
+    series: str, runs: Sequence[npt.NDArray[np.float64]], look: Look, quantity: Quantity
+) -> go.Scatter:
+    pooled = np.concatenate(runs)
+    values = _quantiles(pooled)
+    there = np.isfinite(values)
+    count = f"{len(pooled)} {quantity.what}, {len(runs)} run{'s' if len(runs) > 1 else ''}"
+    return go.Scatter(
+        x=compact(values[there]),
+        y=compact(QUANTILES[there]),
         mode="lines",
-        name="rate of the bottleneck",
-        line={"color": "#8A8F98", "width": 1.5, "dash": "dot"},
-        hovertemplate="rate of the bottleneck: %{x:.6g} Mbit/s<extra></extra>",
+        name=series,
+        legendgroup=series,
+        line={"color": look.colour, "width": 1.75, "dash": look.dash},
+        hovertemplate=(
+            f"<b>{series}</b><br>{count}<br>%{{y:.1%}} are below %{{x:.4g}} {quantity.unit}<extra></extra>"
+        ),
     )
+
+
+def _quantiles(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Of the empirical distribution, so that every value is a sample and the band holds the curve."""
+    # Rounded: 0.07 × 100 is a little more than 7.
+    ranks = np.ceil(np.round(QUANTILES * len(values), 9)).astype(int)
+    return np.asarray(np.sort(values)[np.maximum(ranks - 1, 0)], dtype=np.float64)
+
+
+def _band(series: str, runs: Sequence[npt.NDArray[np.float64]], look: Look) -> go.Scatter:
+    each = np.array([_quantiles(values) for values in runs])
+    there = np.isfinite(each).all(axis=0)
+    low, high, shares = each.min(axis=0)[there], each.max(axis=0)[there], QUANTILES[there]
+    return go.Scatter(
+        x=compact(np.concatenate([low, high[::-1]])),
+        y=compact(np.concatenate([shares, shares[::-1]])),
+        mode="lines",
+        name=f"{series}, single runs",
+        fill="toself",
+        fillcolor=look.colour,
+        opacity=0.2,
+        line={"width": 0},
+        showlegend=False,
+        hoverinfo="skip",
+    )
+
+
+def _rtts(run_set: RunSet, cell_ids: Sequence[str]) -> Samples:
+    named = _named(run_set, cell_ids)[["cell_id", "flow", "series"]]
+    columns = ["cell_id", "flow", "side", "rtt_s"]
+    found: Samples = {}
+    for cell_id in cell_ids:  # one at a time: samples of all runs at once are most of a report's memory
+        sockets = run_set.sockets(columns=columns, cell_ids=[cell_id])
+        sockets = sockets[(sockets["side"] == "sender") & sockets["rtt_s"].notna() & sockets["flow"].notna()]
+        sockets = sockets.merge(named, on=["cell_id", "flow"])
+        found = {**found, **_by_series(sockets.assign(value=sockets["rtt_s"] * 1e3))}
+    return found
+
+
+def _queues(run_set: RunSet, cell_ids: Sequence[str]) -> Samples:
+    columns = ["cell_id", "role", "link", "node", "t_s", "backlog_bytes"]
+    ccas = dict(zip(run_set.cells["cell_id"], run_set.cells["ccas"], strict=True))
+    ends_s = _ends_s(run_set.flows)
+    found: Samples = {}
+    for cell_id in cell_ids:
+        queues = run_set.queues(columns=columns, cell_ids=[cell_id])
+        kept = (queues["role"] == "bottleneck") & queues["backlog_bytes"].notna()
+        if cell_id in run_set.plan:
+            trunk = run_set.plan[cell_id].trunk
+            kept &= (queues["link"] == trunk.name) & (queues["node"] == trunk.a)
+        # As the metrics of the queue: while flows run.
+        end_s = ends_s.get(cell_id, np.nan)
+        kept &= (queues["t_s"] >= 0) & (queues["t_s"] <= (np.inf if np.isnan(end_s) else end_s))
+        queues = queues[kept]
+        timed = queues.assign(value=queues["backlog_bytes"] * 1e-3, series=ccas[cell_id])
+        found = {**found, **_by_series(timed)}
+    return found
+
+
+def _ends_s(flows: pd.DataFrame) -> pd.Series[float]:
+    """Cell → when its last flow stopped sending."""
+    ends = flows["receiver_zero_s"].astype("float64").fillna(flows["start_s"]) + flows["sender_s"]
+    return ends.groupby(flows["cell_id"]).max()
+
+
+def _completions(run_set: RunSet, cell_ids: Sequence[str]) -> Samples:
+    flows = _named(run_set, cell_ids)
+    sized = {
+        (cell_id, flow.index)
+        for cell_id in cell_ids
+        if cell_id in run_set.plan
+        for flow in run_set.plan[cell_id].flows
+        if flow.size is not None
+    }
+    asked = [key in sized for key in zip(flows["cell_id"], flows["flow"], strict=True)]
+    flows = flows[np.array(asked, dtype=bool)]
+    # One that never completed is among the flows that there are: its curve ends below 100 %.
+    return _by_series(flows.assign(value=flows["completion_s"].astype("float64").fillna(np.inf)))
+
+
+def _named(run_set: RunSet, cell_ids: Sequence[str]) -> pd.DataFrame:
+    """The flows of these cells with the names of their series: nothing is pooled over conditions."""
+    runs = run_set.runs[run_set.runs["cell_id"].isin(list(cell_ids))]
+    flows = run_set.flows[run_set.flows["cell_id"].isin(list(cell_ids))]
+    return flows.assign(series=told_apart(flows, runs, axis_columns(runs)))
+
+
+def _by_series(samples: pd.DataFrame) -> Samples:
+    return {
+        (str(series), str(cell_id)): rows["value"].to_numpy(dtype=np.float64)
+        for (series, cell_id), rows in samples.groupby(["series", "cell_id"], sort=True)
+    }
+
+
+_BAND = "The band is what single runs lie in."
+RTT = Quantity(
+    slug="rtt_cdf",
+    title="Distribution of the RTT",
+    label="RTT",
+    unit="ms",
+    caption=f"Smoothed RTT of the senders' sockets, all samples of all certified runs. {_BAND}",
+    samples=_rtts,
+    what="samples",
+)
+QUEUE = Quantity(
+    slug="queue_cdf",
+    title="Distribution of the queue",
+    label="Queue",
+    unit="kB",
+    caption=f"Backlog of the first bottleneck, all samples of all certified runs. {_BAND}",
+    samples=_queues,
+    what="samples",
+)
+COMPLETION = Quantity(
+    slug="completion_cdf",
+    title="Flow completion time",
+    label="Flow completion time",
+    unit="s",
+    caption=(
+        "Of the flows that deliver a given number of bytes, in all certified runs; those that did not "
+        f"complete keep the curve below 100 %. {_BAND}"
+    ),
+    samples=_completions,
+    what="flows",
+)
+QUANTITIES = (COMPLETION, RTT, QUEUE)

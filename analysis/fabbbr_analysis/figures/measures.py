@@ -94,6 +94,29 @@ MEASURES: tuple[Measure, ...] = (
         )
         for percent, name in ((50, "Median"), (95, "95th percentile"), (99, "99th percentile"))
     ),
+    *(
+        _milliseconds(
+            f"ping_{column}_s",
+            f"ping_{column}",
+            f"Ping, {name}",
+            "Round trips of echo requests beside the flows: what a small packet waits.",
+        )
+        for column, name in (
+            ("idle_median", "median before the load"),
+            ("median", "median under load"),
+            ("p95", "95th percentile under load"),
+            ("p99", "99th percentile under load"),
+        )
+    ),
+    *(
+        _rate(
+            f"goodput_{way}_bps",
+            f"goodput_{way}",
+            f"Goodput, {way}",
+            "What the receivers of that direction got, over the time in which its flows ran.",
+        )
+        for way in ("forward", "reverse")
+    ),
     Measure(
         column="queue_median_bdp",
         slug="queue",

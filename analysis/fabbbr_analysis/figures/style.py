@@ -18,6 +18,9 @@ _FLOW_DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 _RESERVED = ("cubic", "bbr1", "bbr2", "reno", "htcp", "bbr3")
 """Their looks never change, whatever else is in a report."""
 
+NO_CCA = ""
+"""Stands for the congestion control of what runs none: UDP."""
+
 PUBLISHED_READING = {
     "exact": "published, exact",
     "vector": "published, read from a figure",
@@ -52,8 +55,8 @@ class Palette:
         return cls({name: _look(place) for place, name in enumerate(known)})
 
     def __getitem__(self, name: str) -> Look:
-        """Return the look of a series that was announced to :meth:`of`."""
-        return self.looks[name]
+        """Return the look of a series that was announced to :meth:`of`; what runs no CCA is grey."""
+        return _NO_CCA_LOOK if name == NO_CCA else self.looks[name]
 
 
 def _look(place: int) -> Look:
@@ -63,6 +66,9 @@ def _look(place: int) -> Look:
         symbol=_SYMBOLS[place % len(_SYMBOLS)],
         dash=_DASHES[place // len(_COLOURS) % len(_DASHES)],
     )
+
+
+_NO_CCA_LOOK = Look(colour="#8A8F98", symbol="cross", dash="solid")
 
 
 def flow_dash(place: int) -> str:

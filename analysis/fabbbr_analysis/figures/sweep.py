@@ -10,7 +10,8 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from fabbbr_analysis.figures import canvas
-from fabbbr_analysis.figures.conditions import Axis
+from fabbbr_analysis.figures.conditions import Axis, cca_columns
+from fabbbr_analysis.figures.curves import told_apart
 from fabbbr_analysis.figures.measures import Measure
 from fabbbr_analysis.figures.published import Published
 from fabbbr_analysis.figures.style import PUBLISHED_READING, Look, Palette, flow_dash
@@ -59,10 +60,9 @@ def _per_group(flows: pd.DataFrame, runs: pd.DataFrame, column: str) -> pd.DataF
     ]
     found = pd.DataFrame(rows, columns=[*keys, column]).astype({column: "float64"})
     frame: pd.DataFrame = runs.drop(columns=[column]).merge(found, on="cell_id")
-    same = frame["group"] == frame["cca"]
     return frame.assign(
         condition=frame["condition"] + " " + frame["group"],
-        series=frame["cca"].where(same, frame["cca"] + " (" + frame["group"] + ")"),
+        series=told_apart(frame, runs, cca_columns(runs)),
     )
 
 
@@ -94,7 +94,11 @@ def draw(run_set: RunSet, sweep: Sweep, *, palette: Palette, published: Publishe
         _add_means(figure, sweep, certified, looks[str(series)])
     if published is not None:
         _add_published(figure, sweep, published, looks)
-    _add_excluded(figure, sweep, frame[frame["status"] != "certified"])
+    excluded = frame[frame["status"] != "certified"]
+    _add_excluded(figure, sweep, excluded)
+    if sweep.axis is None and excluded.empty:
+        # The names of the series stand on the axis.
+        figure.update_layout(showlegend=False)
     return figure
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,10 +11,13 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from fabbbr.model import Cell
 from fabbbr_analysis.arrivals import zeros_s
-from fabbbr_analysis.figures import canvas
+from fabbbr_analysis.figures import canvas, curves
+from fabbbr_analysis.figures.curves import Curve
+from fabbbr_analysis.figures.events import events, rates
 from fabbbr_analysis.figures.sampling import POINTS_PER_TRACE, FloatArray, compact, keep_extremes
-from fabbbr_analysis.figures.style import Look, Palette, flow_dash, shade
+from fabbbr_analysis.figures.style import Palette
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
@@ -35,8 +38,6 @@ class _Panel:
 _GOODPUT = _Panel(row=1, title="Goodput", unit="Mbit/s")
 _RTT = _Panel(row=2, title="RTT", unit="ms")
 _QUEUE = _Panel(row=3, title="Queue", unit="kB")
-_MANY_FLOWS = 12
-"""Beyond this a legend of flows is longer than the figure."""
 
 
 def representative_cells(runs: pd.DataFrame) -> pd.DataFrame:
@@ -66,51 +67,43 @@ def over_time(
 
     Three rows share the clock of the experiment (s from the start of the first flow): goodput of each flow
     (Mbit/s, iperf3 intervals at the receiver), RTT of each flow (ms, smoothed, at the sender), backlog of the
-    bottleneck (kB). A row without samples stays empty.
+    bottleneck (kB). A row without samples stays empty. Dotted lines mark steps and starts; where the rate of
+    the bottleneck changes, it is drawn with the goodput.
     """
     figure = make_subplots(
         rows=3, cols=1, shared_xaxes=True, vertical_spacing=0.04, figure=canvas.empty(height=640)
     )
-    flows = run_set.flows[run_set.flows["cell_id"].isin(list(cell_ids))]
+    looks = curves.of_cells(run_set, cell_ids, palette)
     shown: set[str] = set()
+    flows = run_set.flows[run_set.flows["cell_id"].isin(list(cell_ids))]
     for panel, samples in ((_GOODPUT, _goodput(run_set, flows)), (_RTT, _rtt(run_set, cell_ids))):
-        for (cell_id, flow), curve in _curves(flows, palette).items():
+        for (cell_id, flow), curve in looks.flows.items():
             own = samples[(samples["cell_id"] == cell_id) & (samples["flow"] == flow)]
             if not own.empty:
                 _add(figure, panel, own, curve, legend=curve.name not in shown, limit=limit)
                 shown.add(curve.name)
-    _add_queues(figure, run_set, cell_ids, palette, limit=limit)
-    figure.update_layout(showlegend=len(shown) <= _MANY_FLOWS)
+    for cell_id, samples in _queues(run_set, cell_ids):
+        curve = looks.queues[cell_id]
+        _add(figure, _QUEUE, samples, curve, legend=curve.name not in shown, limit=limit)
+        shown.add(curve.name)
     for panel in (_GOODPUT, _RTT, _QUEUE):
         # From zero, a propagation delay would flatten what the queue adds to it.
         mode = "normal" if panel is _RTT else "tozero"
         figure.update_yaxes(title_text=f"{panel.title} ({panel.unit})", rangemode=mode, row=panel.row, col=1)
     figure.update_xaxes(title_text="Time since the first flow started (s)", row=_QUEUE.row, col=1)
+    _mark_changes(figure, [run_set.plan[cell_id] for cell_id in cell_ids if cell_id in run_set.plan])
+    canvas.make_room_for_legend(figure, len(shown))
     return figure
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Curve:
-    """How one flow, or one queue, is drawn."""
-
-    name: str
-    look: Look
-
-
-def _curves(flows: pd.DataFrame, palette: Palette) -> dict[tuple[str, int], _Curve]:
-    """Look and name by cell and flow; a name is as brief as stays unique, without a flow number if it can."""
-    repeated = bool(flows["cca"].duplicated().any())
-    curves: dict[tuple[str, int], _Curve] = {}
-    for (cell_id, cca), rows in flows.groupby(["cell_id", "cca"], sort=True):
-        look = palette[str(cca)]
-        for place, flow in enumerate(sorted(int(number) for number in rows["flow"])):
-            curves[str(cell_id), flow] = _Curve(
-                name=f"{cca}, flow {flow}" if repeated else str(cca),
-                look=Look(
-                    colour=shade(look.colour, place, len(rows)), symbol=look.symbol, dash=flow_dash(place)
-                ),
-            )
-    return curves
+def _mark_changes(figure: go.Figure, cells: Sequence[Cell]) -> None:
+    """Draw the rate where it changes, and mark what happens when."""
+    ends_s = [float(trace.x[-1]) for trace in figure.data]
+    end_s = max(ends_s, default=0.0)
+    for steps in dict.fromkeys(rates(cell) for cell in cells):
+        if len(steps) > 1:
+            figure.add_trace(canvas.rate_line(steps, end_s), row=_GOODPUT.row, col=1)
+    canvas.mark(figure, [event for event in events(cells) if event.at_s < end_s], span_s=end_s)
 
 
 def _goodput(run_set: RunSet, flows: pd.DataFrame) -> pd.DataFrame:
@@ -138,22 +131,18 @@ def _rtt(run_set: RunSet, cell_ids: Sequence[str]) -> pd.DataFrame:
     return mean.assign(y=mean["rtt_s"] * 1e3)
 
 
-def _add_queues(
-    figure: go.Figure, run_set: RunSet, cell_ids: Sequence[str], palette: Palette, *, limit: int
-) -> None:
-    columns = ["cell_id", "role", "link", "t_s", "backlog_bytes"]
+def _queues(run_set: RunSet, cell_ids: Sequence[str]) -> Iterator[tuple[str, pd.DataFrame]]:
+    """The backlog of each bottleneck queue of each cell."""
+    columns = ["cell_id", "role", "link", "node", "t_s", "backlog_bytes"]
     queues = run_set.queues(columns=columns, cell_ids=list(cell_ids))
     queues = queues[queues["role"] == "bottleneck"]
-    ccas = dict(zip(run_set.cells["cell_id"], run_set.cells["ccas"], strict=True))
-    for (cell_id, link), samples in queues.groupby(["cell_id", "link"], sort=True):
-        ccas_there = str(ccas[cell_id])
-        timed = samples.assign(y=samples["backlog_bytes"] * 1e-3)
-        curve = _Curve(name=f"{ccas_there}, queue of {link}", look=palette[ccas_there])
-        _add(figure, _QUEUE, timed, curve, legend=False, limit=limit)
+    queues = queues.assign(y=queues["backlog_bytes"] * 1e-3)
+    for (cell_id, _, _), samples in queues.groupby(["cell_id", "link", "node"], sort=True):
+        yield str(cell_id), samples
 
 
 def _add(
-    figure: go.Figure, panel: _Panel, samples: pd.DataFrame, curve: _Curve, *, legend: bool, limit: int
+    figure: go.Figure, panel: _Panel, samples: pd.DataFrame, curve: Curve, *, legend: bool, limit: int
 ) -> None:
     ordered = samples.sort_values("t_s")
     x: FloatArray = ordered["t_s"].to_numpy(dtype=np.float64)
@@ -166,6 +155,7 @@ def _add(
         mode="lines",
         name=curve.name,
         legendgroup=curve.name,
+        opacity=curve.opacity,
         showlegend=legend,
         line={"color": curve.look.colour, "width": 1.5, "dash": curve.look.dash},
         hovertemplate=(

@@ -7,15 +7,23 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from fabbbr.model import RunManifest
 from fabbbr_analysis.figures.catalogue import Drawing
-from fabbbr_analysis.report.provenance import gist
-from fabbbr_analysis.wording import counted, distinct, listing
+from fabbbr_analysis.figures.measures import in_a_sentence
+from fabbbr_analysis.report.provenance import conditions
+from fabbbr_analysis.wording import counted, distinct, listing, tie
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
 
 SHORT_DIGEST = 16
 """Hex digits of a digest that a caption gives; ``fabbbr cite`` gives all."""
+_TOLD = (
+    "Congestion control", "Flows in a cell", "Bottleneck", "Propagation RTT", "Buffer", "Queue discipline",
+    "Injected loss", "Duration", "ECN", "Link trace", "ACK aggregation", "Segmentation offloads",
+    "Limit of a connection", "Changes while flows run", "Repetitions",
+)  # fmt: skip
+"""What a caption tells of the conditions."""
 _METHODS = {
     "t": "Student's t",
     "expanded percentile": "the bootstrap (expanded percentiles)",
@@ -47,7 +55,8 @@ def counts(summary: pd.DataFrame) -> str:
     intervals = f", intervals over runs by {methods}" if most > 1 else ", so there are no intervals"
     excluded = int(there.drop_duplicates("condition")["excluded"].sum())
     left_out = f" {counted(excluded, 'run')} not certified and not averaged." if excluded else ""
-    return f"A mean is of {over}{intervals}.{left_out}"
+    once = " Repetitions in which nothing differed are one run." if least == 1 < most else ""
+    return f"A mean is of {over}{intervals}.{once}{left_out}"
 
 
 def _from(run_set: RunSet) -> Iterator[str]:
@@ -55,9 +64,16 @@ def _from(run_set: RunSet) -> Iterator[str]:
     shown = frozenset(run_set.cells["cell_id"])
     manifest = run_set.manifest
     cells = tuple(cell for cell in manifest.cells if cell.id in shown)
-    yield f"Conditions: {gist(manifest.model_copy(update={'cells': cells}))}."
+    yield f"Conditions: {asked(manifest.model_copy(update={'cells': cells}))}."
     yield f"{made_by(run_set)}."
     yield f"Run {manifest.experiment.get('id', manifest.source_name)}, {identity(run_set)}."
+
+
+def asked(manifest: RunManifest) -> str:
+    """What a reader must know of the network and its flows; what is not there is not said."""
+    said = {fact.name: fact.value for fact in conditions(manifest)}
+    told = [(name, said[name]) for name in _TOLD if said.get(name, "none") != "none"]
+    return tie("; ".join(f"{in_a_sentence(name)} {value}" for name, value in told))
 
 
 def made_by(run_set: RunSet) -> str:

@@ -60,6 +60,8 @@ class Trace:
     line: bool
     marks: bool
     stepped: bool
+    filled: bool
+    """An area within its points, without an outline."""
     colour: str
     symbol: str
     """As plotly names it, without ``-open``."""
@@ -232,7 +234,8 @@ def _trace(trace: Any, across: tuple[str, ...], up: tuple[str, ...], *, alone: b
         line="lines" in mode,
         marks="markers" in mode,
         stepped=trace.line.shape in ("hv", "vh"),
-        colour=str(trace.line.color or trace.marker.color or _GREY),
+        filled=trace.fill == "toself",
+        colour=str(trace.line.color or trace.marker.color or trace.fillcolor or _GREY),
         symbol=symbol.removesuffix("-open"),
         hollow=symbol.endswith("-open"),
         dash=str(trace.line.dash or "solid"),

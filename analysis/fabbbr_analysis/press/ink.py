@@ -53,7 +53,7 @@ SETTINGS: Mapping[str, object] = {
     "ytick.labelsize": 7.0,
     "legend.fontsize": 7.0,
     "figure.titlesize": 9.0,
-    "text.parse_math": False,
+    "text.parse_math": True,  # powers of ten on axes; what comes from a run has no mathematics
     "text.usetex": False,
     "pdf.fonttype": 42,
     "ps.fonttype": 42,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 Format: TypeAlias = Literal["pdf", "svg", "png"]
 COLUMN_IN = 3.3
@@ -28,6 +30,8 @@ _NO_DATE: dict[str, dict[str, Any]] = {
     "svg": {"Date": None, "Creator": "fabbbr"},
     "png": {},
 }
+_LETTER_IN, _LABEL_SHARE = 0.052, 0.72
+"""Width of a letter of a label, roughly; share of a row's height that its panel has."""
 _CHARACTER_IN = 0.055
 """Width of a digit of a label, roughly, and a gap of one more."""
 
@@ -48,17 +52,17 @@ def printed(chart: Chart, sheet: Sheet, kind: Format) -> bytes:
 
     settings: dict[Any, Any] = {**mpl.rcParamsDefault, **ink.SETTINGS}
     with mpl.rc_context({key: value for key, value in settings.items() if "backend" not in key}):
-        return _bytes(drawn(chart, sheet), kind)
+        return _bytes(chart, sheet, kind)
 
 
-def _bytes(figure: Figure, kind: Format) -> bytes:
+def _bytes(chart: Chart, sheet: Sheet, kind: Format) -> bytes:
     out = io.BytesIO()
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        figure.savefig(out, format=kind, metadata=_NO_DATE[kind])
+        drawn(chart, sheet).savefig(out, format=kind, metadata=_NO_DATE[kind])
     missing = [str(each.message) for each in said if "missing from" in str(each.message)]
     if missing:
-        message = f"{missing[0]}: a letter of a title or name has no form in print; use another"
+        message = f"{missing[0].rstrip('.')}: a letter of a title or name has no form in print; use another"
         raise AnalysisError(message)
     return out.getvalue()
 
@@ -74,13 +78,33 @@ def drawn(chart: Chart, sheet: Sheet) -> Figure:
         chart.rows, chart.columns, squeeze=False, sharex="col" if chart.rows > 1 else False
     )
     dashes = ink.dashes(chart)
+    legend: dict[str, Line2D] = {}
     for panel in chart.panels:
-        _draw_panel(axes[panel.row, panel.column], panel, dashes, sheet.width_in / chart.columns)
-    if sheet.title:
-        figure.suptitle(sheet.title)
-    if chart.legend:
-        _add_legend(figure, sheet.width_in)
+        lines = _draw_panel(axes[panel.row, panel.column], panel, dashes, sheet.width_in / chart.columns)
+        for trace, line in zip(panel.traces, lines, strict=True):
+            if trace.in_legend:
+                legend.setdefault(_plain(trace.name), line)
+    _wrap_labels(axes, figure.get_figheight() / chart.rows)
+    if chart.legend and legend:
+        _add_legend(figure, legend, sheet)
+    elif sheet.title:
+        figure.suptitle(_plain(sheet.title))
     return figure
+
+
+def _plain(text: str) -> str:
+    """A text of the run as it stands: matplotlib would set what is between dollars as a formula."""
+    return text.replace("$", r"\$")
+
+
+def _wrap_labels(axes: Any, height_in: float) -> None:  # noqa: ANN401 - an array of axes
+    """Break labels of vertical axes that are longer than their row is high."""
+    for each in axes.flat:
+        label = each.yaxis.get_label_text()
+        most = max(10, int(height_in * _LABEL_SHARE / _LETTER_IN))
+        each.yaxis.set_label_text("\n".join(textwrap.wrap(label, most, break_long_words=False)))
+        each.yaxis.label.set_linespacing(1.0)
+    axes[0, 0].figure.align_ylabels()
 
 
 def _height(chart: Chart, sheet: Sheet) -> float:
@@ -89,12 +113,14 @@ def _height(chart: Chart, sheet: Sheet) -> float:
     return (_ONE_ROW if chart.rows == 1 else _MANY_ROWS * chart.rows) * sheet.width_in
 
 
-def _draw_panel(axes: Axes, panel: Panel, dashes: dict[str, str], width_in: float) -> None:
+def _draw_panel(axes: Axes, panel: Panel, dashes: dict[str, str], width_in: float) -> list[Line2D]:
+    """Draw a panel; return the line of each trace."""
     if panel.title:
-        axes.set_title(panel.title)
-    for trace in panel.traces:
-        clipped = panel.across.limits is not None or panel.up.limits is not None
-        _draw_trace(axes, trace, dashes.get(trace.colour, trace.dash), clipped=clipped)
+        axes.set_title(_plain(panel.title))
+    clipped = panel.across.limits is not None or panel.up.limits is not None
+    lines = [
+        _draw_trace(axes, each, dashes.get(each.colour, each.dash), clipped=clipped) for each in panel.traces
+    ]
     for place, dash in panel.marked:
         axes.axvline(place, color=ink.printed("#8A8F98"), linewidth=0.6, dashes=ink.DASHES[dash] or (1, 0))
     if panel.map is not None:
@@ -104,10 +130,16 @@ def _draw_panel(axes: Axes, panel: Panel, dashes: dict[str, str], width_in: floa
         axes.set_axisbelow(True)
     _set_scale(axes, "x", panel.across, width_in)
     _set_scale(axes, "y", panel.up, width_in)
+    return lines
 
 
-def _draw_trace(axes: Axes, trace: Trace, dash: str, *, clipped: bool) -> None:
+def _draw_trace(axes: Axes, trace: Trace, dash: str, *, clipped: bool) -> Line2D:
+    import matplotlib.lines as mlines
+
     colour = ink.printed(trace.colour)
+    if trace.filled:
+        axes.fill(trace.x, trace.y, color=colour, alpha=trace.opacity, linewidth=0, label=f"_{trace.name}")
+        return mlines.Line2D([], [])  # a band has no place in the legend
     width = max(0.5, trace.width * ink.POINT_PER_PIXEL)
     bars = {"x": _lengths(trace.x_bars, trace.x), "y": _lengths(trace.y_bars, trace.y)}
     (line,) = axes.plot(
@@ -122,7 +154,7 @@ def _draw_trace(axes: Axes, trace: Trace, dash: str, *, clipped: bool) -> None:
         markerfacecolor="white" if trace.hollow else colour,
         markeredgewidth=0.7 if trace.hollow or trace.symbol == "x-thin" else 0.0,
         drawstyle="steps-post" if trace.stepped else "default",
-        label=trace.name if trace.in_legend else f"_{trace.name}",
+        label=f"_{trace.name}",  # hidden from matplotlib's own legend: ours is made of the chart's
         zorder=2.5 if trace.opacity < 1 else 3,
         clip_on=clipped or not trace.marks,  # a mark at zero is drawn whole
     )
@@ -133,6 +165,7 @@ def _draw_trace(axes: Axes, trace: Trace, dash: str, *, clipped: bool) -> None:
             trace.x, trace.y, xerr=bars["x"], yerr=bars["y"], fmt="none",
             ecolor=colour, elinewidth=0.7, capsize=1.6, capthick=0.7, zorder=3,
         )  # fmt: skip
+    return line
 
 
 def _lengths(bars: tuple[Numbers, Numbers] | None, middle: Numbers) -> Numbers | None:
@@ -163,7 +196,7 @@ def _draw_map(axes: Axes, cells: Map) -> None:
 
 def _set_scale(axes: Axes, which: Literal["x", "y"], scale: Scale, width_in: float) -> None:
     axis = axes.xaxis if which == "x" else axes.yaxis
-    axis.set_label_text(scale.title)
+    axis.set_label_text(_plain(scale.title))
     if scale.log:
         getattr(axes, f"set_{which}scale")("log")
     _limit(axes, which, scale)
@@ -190,12 +223,12 @@ def _tick(axes: Axes, axis: Axis, which: str, scale: Scale, width_in: float) -> 
     from matplotlib.ticker import NullLocator, PercentFormatter
 
     if scale.names:
-        axis.set_ticks(range(len(scale.names)), list(scale.names))
+        axis.set_ticks(range(len(scale.names)), list(map(_plain, scale.names)))
         if which == "x" and sum(map(len, scale.names)) * _CHARACTER_IN > 0.8 * width_in:
             axes.tick_params(axis="x", rotation=30)
     elif scale.ticks:
         labelled = _thinned(axes, scale, width_in) if which == "x" else list(scale.ticks)
-        axis.set_ticks([place for place, _ in labelled], [text for _, text in labelled])
+        axis.set_ticks([place for place, _ in labelled], [_plain(text) for _, text in labelled])
         axis.set_minor_locator(NullLocator())
         axis.set_ticks([place for place, _ in scale.ticks if (place, _) not in labelled], minor=True)
     elif scale.percent:
@@ -218,14 +251,13 @@ def _thinned(axes: Axes, scale: Scale, width_in: float) -> list[tuple[float, str
     return kept
 
 
-def _add_legend(figure: Figure, width_in: float) -> None:
-    """Above everything, in as many columns as there is room for."""
-    named: dict[str, Any] = {}
-    for axes in figure.axes:
-        for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
-            named.setdefault(name, handle)
+def _add_legend(figure: Figure, named: dict[str, Line2D], sheet: Sheet) -> None:
+    """Above everything, in as many columns as there is room for, and with the title above it."""
+    how: dict[str, Any] = {"loc": "outside upper center"}
+    if sheet.title:
+        how |= {"title": _plain(sheet.title), "title_fontsize": ink.SETTINGS["figure.titlesize"]}
     for columns in range(len(named), 0, -1):
-        legend = figure.legend(named.values(), named.keys(), ncols=columns, loc="outside upper center")
-        if columns == 1 or legend.get_window_extent().width <= 0.97 * width_in * figure.dpi:
+        legend = figure.legend(named.values(), named.keys(), ncols=columns, **how)
+        if columns == 1 or legend.get_window_extent().width <= 0.97 * sheet.width_in * figure.dpi:
             break
         legend.remove()

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import pandas as pd
 
 from fabbbr.errors import AnalysisError, UsageError
 from fabbbr.suggest import did_you_mean
+from fabbbr_analysis.answers import answer
 from fabbbr_analysis.figures.measures import BY_COLUMN, MEASURES, Measure
 from fabbbr_analysis.press import latex
 from fabbbr_analysis.press.caption import of_table
 from fabbbr_analysis.report import render
-from fabbbr_analysis.report.tables import Result, ResultTable, result_table
+from fabbbr_analysis.report.tables import Result, ResultTable, asked_table, result_table
 from fabbbr_analysis.report.write import as_csv
 from fabbbr_analysis.summary import summarise
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 Format: TypeAlias = Literal["latex", "markdown", "csv"]
 DEFAULT = ("goodput_bps", "rtt_median_s", "retransmit_ratio", "jain_flows", "completion_mean_s")
 """Few enough for a page; what no run has, and fairness among one flow, is left out."""
+USUAL_OF_GROUPS = ("goodput_per_flow", "share", "completion", "rtt", "retransmit_ratio")
+"""The same of groups of flows, of what there is."""
 _HEAD_CHARACTERS = 14
 """Of a line of a head, which is broken into several."""
 _COLUMN_CHARACTERS = 58
@@ -70,6 +73,45 @@ def tabulate(run_set: RunSet, metrics: Sequence[str] = (), *, title: str = "") -
         caption=of_table(run_set, name.rstrip("."), summary),
         summary=summary,
         shown=result_table(run_set.runs, summary, columns),
+    )
+
+
+def tabulate_groups(run_set: RunSet, metrics: Sequence[str] = (), *, title: str = "") -> Table:
+    """Tabulate every group of flows in every phase; arguments and errors as of :func:`tabulate`."""
+    found = answer(run_set)
+    known = {name: each for each in found.measures for name in (each.column, each.slug)}
+    for name in metrics:
+        if name not in known:
+            slugs = [each.slug for each in found.measures]
+            message = f"no metric {name!r} of groups{did_you_mean(name, slugs)} (metrics: {', '.join(slugs)})"
+            raise UsageError(message)
+    chosen = [known[name] for name in metrics] or [
+        each for each in found.measures if each.slug in USUAL_OF_GROUPS
+    ]
+    whole = asked_table(replace(found, measures=tuple(chosen)))
+    summary = pd.DataFrame(
+        [
+            {
+                "experiment": run_set.experiment, "condition": row.condition, "phase": row.phase,
+                "group": row.group, "cca": row.cca, "flows": row.n_flows, "metric": each.column,
+                "n": value.n if value else 0, "mean": value.value if value else None,
+                "low": value.low if value else None, "high": value.high if value else None,
+                "method": value.method if value else None, "excluded": row.excluded,
+            }
+            for row in found.rows for each in chosen for value in [row.values.get(each.column)]
+        ]
+    )  # fmt: skip
+    name = title or str(run_set.manifest.experiment.get("title") or run_set.experiment)
+    return Table(
+        experiment=run_set.experiment,
+        caption=of_table(run_set, f"{name.rstrip('.')}, by group of flows", summary),
+        summary=summary,
+        # Who leads is the report's to say: a table of a paper has numbers.
+        shown=replace(
+            whole,
+            values=whole.values[:-1],
+            rows=tuple(replace(row, values=row.values[:-1]) for row in whole.rows),
+        ),
     )
 
 
@@ -140,7 +182,8 @@ def _lines(head: str) -> list[str]:
 
 
 def _head(head: str, side: str) -> str:
-    return rf"\shortstack[{side}]{{" + r"\\".join(map(latex.escaped, _lines(head))) + "}"
+    lines = [rf"\strut {latex.escaped(line)}" for line in _lines(head)]
+    return rf"\shortstack[{side}]{{" + r"\\".join(lines) + "}"
 
 
 def _value(result: Result) -> str:

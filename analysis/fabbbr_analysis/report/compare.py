@@ -102,6 +102,11 @@ def write_comparison(a: RunSet, b: RunSet, folder: Path) -> Path:
     return folder / COMPARISON
 
 
+def asked_differently(a: RunSet, b: RunSet) -> tuple[str, ...]:
+    """What of set-up and provenance is not the same, each in a phrase."""
+    return tuple(f"{one.name}: {one.a} in A, {one.b} in B" for one in _differences(a, b))
+
+
 def in_words(table: pd.DataFrame) -> pd.DataFrame:
     """Set a table of ``compare`` or ``compare_along`` as text: means in units, ratios with intervals.
 

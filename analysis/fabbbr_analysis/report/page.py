@@ -18,11 +18,11 @@ from fabbbr_analysis.claims import side_by_side
 from fabbbr_analysis.figures.style import Palette
 from fabbbr_analysis.report import bands, diagram, provenance
 from fabbbr_analysis.report.added import Added, what_is_added
+from fabbbr_analysis.report.arrangement import Figures, arranged, ordered
 from fabbbr_analysis.report.certificates import Certificates, collect
 from fabbbr_analysis.report.fidelity import Gate, gate
 from fabbbr_analysis.report.findings import findings
 from fabbbr_analysis.report.provenance import Fact
-from fabbbr_analysis.report.slots import Slot, grid_slots, metric_slots, overview_slots, time_slots
 from fabbbr_analysis.report.tables import ResultTable, asked_table, result_table
 from fabbbr_analysis.wording import counted, distinct, interval, listing
 
@@ -77,7 +77,7 @@ class ExperimentSection:
     findings: tuple[str, ...]
     conditions: tuple[Fact, ...]
     path: Markup
-    figures: tuple[Slot, ...]
+    figures: Figures
     asked: ResultTable
     """What was asked and what came of it: a row per condition, phase and group."""
     warnings: tuple[str, ...]
@@ -178,9 +178,13 @@ def page(
     folder: Path,
 ) -> Page:
     """Assemble the report of ``run_sets`` for ``folder``; one summary per run set, in the same order."""
+    slugs = [f"e{place}-{run_set.experiment}" for place, run_set in enumerate(run_sets, start=1)]
+    figures = arranged(
+        [ordered(run_set, palette, slug) for run_set, slug in zip(run_sets, slugs, strict=True)]
+    )
     experiments = tuple(
-        _experiment(place, run_set, summary, palette, folder)
-        for place, (run_set, summary) in enumerate(zip(run_sets, summaries, strict=True), start=1)
+        _experiment(slug, run_set, summary, shown, folder)
+        for slug, run_set, summary, shown in zip(slugs, run_sets, summaries, figures, strict=True)
     )
     asked = {name for run_set in run_sets for name in run_set.manifest.claims}
     rows = [claim_row(row) for row in side_by_side(verdicts)]
@@ -211,11 +215,10 @@ def _title(experiments: Sequence[ExperimentSection]) -> str:
 
 
 def _experiment(
-    place: int, run_set: RunSet, summary: pd.DataFrame, palette: Palette, folder: Path
+    slug: str, run_set: RunSet, summary: pd.DataFrame, figures: Figures, folder: Path
 ) -> ExperimentSection:
     manifest: RunManifest = run_set.manifest
     origins = run_set.origins()
-    slug = f"e{place}-{run_set.experiment}"
     answered = answer(run_set)
     return ExperimentSection(
         slug=slug,
@@ -224,15 +227,10 @@ def _experiment(
         source=str(manifest.experiment.get("source") or ""),
         created=manifest.created,
         gist=provenance.gist(manifest),
-        findings=tuple(_found(manifest, run_set.runs, summary, answered)),
+        findings=tuple(said_of(manifest, run_set.runs, summary, answered)),
         conditions=provenance.conditions(manifest),
         path=diagram.drawing(manifest.cells),
-        figures=(
-            *grid_slots(run_set, palette, slug),
-            *overview_slots(run_set, palette, slug),
-            *metric_slots(run_set, palette, slug),
-            *time_slots(run_set, palette, slug),
-        ),
+        figures=figures,
         asked=asked_table(answered),
         warnings=answered.warnings,
         table=result_table(run_set.runs, summary),
@@ -251,7 +249,7 @@ def _experiment(
     )
 
 
-def _found(
+def said_of(
     manifest: RunManifest, runs: pd.DataFrame, summary: pd.DataFrame, answered: Answer
 ) -> Iterator[str]:
     """What came out; two sections of one experiment may differ in what was lost at once.
@@ -265,15 +263,19 @@ def _found(
 def _said(
     manifest: RunManifest, runs: pd.DataFrame, summary: pd.DataFrame, answered: Answer
 ) -> tuple[str, ...]:
-    alone = all(
+    several = len({row.place for row in answered.rows}) > 1
+    whole = findings(runs, summary) if (are_wholes(manifest) and several) or not answered.headline else []
+    return (*whole, *answered.headline)
+
+
+def are_wholes(manifest: RunManifest) -> bool:
+    """Whether every cell is one group of flows under one condition: a metric of the cell is then theirs."""
+    return all(
         len({flow.group for flow in cell.flows}) == 1
         and all(flow.size is None for flow in cell.flows)
         and not cell.steps
         for cell in manifest.cells
     )
-    several = len({row.place for row in answered.rows}) > 1
-    whole = findings(runs, summary) if (alone and several) or not answered.headline else []
-    return (*whole, *answered.headline)
 
 
 def _clock(origins: Sequence[Provenance]) -> str:

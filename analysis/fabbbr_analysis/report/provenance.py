@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fabbbr.model import Bottleneck, Cell, CongestionControl, Flow, Provenance, RunManifest
+from fabbbr.units import Duration
+from fabbbr_analysis.figures.events import MOST_MARKS, step_in_words
 from fabbbr_analysis.report.diagram import buffers, spread
 from fabbbr_analysis.wording import counted, distinct, listing, tie
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
 
 _SHORT_HASH = 16
+_MOST_WAYS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +42,6 @@ def digest(run_set: RunSet) -> tuple[Fact, ...]:
 def conditions(manifest: RunManifest) -> tuple[Fact, ...]:
     """Return the conditions as asked; what was varied shows its values."""
     cells = manifest.cells
-    first = cells[0]
     rows = [
         Fact(
             name="Congestion control",
@@ -53,8 +55,9 @@ def conditions(manifest: RunManifest) -> tuple[Fact, ...]:
         Fact(name="Propagation RTT", value=spread(_rtts(cells))),
         Fact(name="Buffer", value=spread(buffers([cell.bottleneck for cell in cells]))),
         Fact(name="Queue discipline", value=spread([cell.bottleneck.aqm for cell in cells])),
+        Fact(name="ECN", value=spread(distinct(_ecn(cell) for cell in cells))),
         Fact(name="Injected loss", value=_losses(cells)),
-        Fact(name="Duration", value=spread(_flows(cells, _length))),
+        Fact(name="Duration", value=spread(distinct(_durations(cells)))),
         Fact(name="Left out of steady state", value=spread(_sorted(cells, lambda cell: cell.warm_up))),
         Fact(name="MTU", value=f"{spread(_mtus(cells))} bytes"),
         Fact(name="Sampled every", value=spread(_sorted(cells, lambda cell: cell.sample_period))),
@@ -63,8 +66,6 @@ def conditions(manifest: RunManifest) -> tuple[Fact, ...]:
     ]
     if limits := _limits(cells):
         rows.append(Fact(name="Limit of a connection", value=listing(limits)))
-    if any(cell.ecn for cell in cells):
-        rows.append(Fact(name="ECN", value=spread(distinct(_ecn(cell) for cell in cells))))
     if traces := distinct(queue.trace.name for queue in _bottlenecks(cells) if queue.trace is not None):
         rows.append(
             Fact(name="Link trace", value=f"{spread(traces)}, packet by packet; the rate is its mean")
@@ -76,8 +77,8 @@ def conditions(manifest: RunManifest) -> tuple[Fact, ...]:
         both = f"{on}; and off: packet by packet"
         value = on if all(cell.offloads for cell in cells) else both
         rows.append(Fact(name="Segmentation offloads", value=value))
-    if steps := first.steps:
-        rows.append(Fact(name="Changes while flows run", value=counted(len(steps), "step")))
+    told = (("Flow sizes", _sizes), ("Starts", _starts), ("Changes while flows run", _steps))
+    rows += [Fact(name=name, value=said) for name, say in told if (said := _of_each(cells, say))]
     return tuple(rows)
 
 
@@ -141,10 +142,54 @@ def _aggregations(cells: Sequence[Cell]) -> list[str]:
     return [str(most) if least == most else f"{least} to {most}" for least, most in ranges]
 
 
-def _length(flow: Flow) -> str:
-    if flow.at_random:
-        return "until what each came with is sent"
-    return str(flow.duration) if flow.duration is not None else f"until {flow.size} are sent"
+def _durations(cells: Sequence[Cell]) -> Iterator[str]:
+    """Of flows that have one; the others run until their bytes have arrived."""
+    flows = [flow for cell in cells for flow in cell.flows]
+    yield from (str(flow.duration) for flow in flows if flow.duration is not None)
+    if any(flow.size is not None and not flow.at_random for flow in flows):
+        yield "until the bytes asked for have arrived"
+    if any(flow.at_random for flow in flows):
+        yield "until what each came with is sent"
+
+
+def _of_each(cells: Sequence[Cell], say: Callable[[Cell], str]) -> str:
+    """What is said of the cells, each thing once; nothing when there is nothing to say of any."""
+    said = distinct(say(cell) or "none" for cell in cells)
+    return (
+        "" if said == ["none"] else " · ".join(said[:_MOST_WAYS]) + (" …" if len(said) > _MOST_WAYS else "")
+    )
+
+
+def _sizes(cell: Cell) -> str:
+    sizes: dict[str, list[str]] = {}
+    for flow in cell.flows:
+        if flow.size is not None and not flow.at_random:
+            sizes.setdefault(flow.group, []).append(str(flow.size))
+    several = len({flow.group for flow in cell.flows}) > 1
+    said = {group: f"{len(each)} × {each[0]}" for group, each in sizes.items()}
+    said |= {each.group: each.sizes for each in cell.arrivals}
+    return "; ".join(f"{group}: {text}" if several else text for group, text in said.items())
+
+
+def _starts(cell: Cell) -> str:
+    """When the flows of each group start, where they do not all start at once."""
+    starts: dict[str, list[Duration]] = {}
+    for flow in cell.flows:
+        starts.setdefault(flow.group, []).append(flow.start)
+    if len({flow.start for flow in cell.flows}) == 1:
+        return ""
+    return "; ".join(
+        f"{group} at {spread([f'{at.seconds:g} s' for at in sorted(each)])}" for group, each in starts.items()
+    )
+
+
+def _steps(cell: Cell) -> str:
+    """Each step as it was asked; a trace that became very many is only counted."""
+    if len(cell.steps) > MOST_MARKS:
+        return counted(len(cell.steps), "step")
+    return "; ".join(
+        f"at {step.at} {step_in_words(cell, step)}" for step in sorted(cell.steps, key=lambda step: step.at)
+    )
 
 
 def facts(manifest: RunManifest, origins: Sequence[Provenance]) -> tuple[Fact, ...]:

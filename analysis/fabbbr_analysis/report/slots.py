@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -12,19 +12,14 @@ import plotly.graph_objects as go
 from markupsafe import Markup
 
 from fabbbr.errors import AnalysisError
-from fabbbr_analysis.figures import distribution, grid, overview, sweep, timeline
-from fabbbr_analysis.figures.catalogue import Entry, Point, entries, points
+from fabbbr_analysis.figures import grid, overview, sweep
+from fabbbr_analysis.figures.catalogue import Entry, entries
 from fabbbr_analysis.figures.measures import in_a_sentence
-from fabbbr_analysis.figures.sampling import POINTS_PER_TRACE
 from fabbbr_analysis.figures.style import Palette
 from fabbbr_analysis.report.render import bundled_plotly
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
-
-_POINT_BUDGET = 150_000
-"""Samples of time series in one experiment's section: about 1.6 MB of page."""
-_FEWEST_POINTS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +45,7 @@ class Slot:
     scale_toggle: bool
     """Whether the reader may switch the vertical axis between linear and logarithmic."""
     wide: bool
+    """Whether it has the width of the page; others stand in pairs."""
 
 
 def embed(figure: go.Figure) -> Markup:
@@ -74,10 +70,8 @@ def embed(figure: go.Figure) -> Markup:
 def metric_slots(run_set: RunSet, palette: Palette, prefix: str) -> list[Slot]:
     """Return the figures of metrics over conditions; entries that differ by panel share a slot."""
     groups = [list(group) for _, group in groupby(entries(run_set), key=lambda entry: entry.title)]
-    # The first figure has the width of the page, the others stand in pairs; one left over is wide again.
-    wide = {0, len(groups) - 1} if len(groups) % 2 == 0 else {0}
     return [
-        _metric_slot(run_set, group, palette, f"{prefix}-metric-{place}", wide=place in wide)
+        _metric_slot(run_set, group, palette, f"{prefix}-metric-{place}", wide=False)
         for place, group in enumerate(groups)
     ]
 
@@ -174,67 +168,3 @@ def _metric_slot(
 def _caption(group: Sequence[Entry]) -> str:
     """The caption of the first that lies beside published values, where one does."""
     return next((entry for entry in group if entry.published is not None), group[0]).caption
-
-
-def time_slots(run_set: RunSet, palette: Palette, prefix: str) -> list[Slot]:
-    """Return the figures within runs: over time, BBR's bandwidth estimates, delays of packets."""
-    here = points(run_set)
-    limit = _limit(run_set, here)
-    over_time = [
-        (point.label, timeline.over_time(run_set, point.representatives, palette=palette, limit=limit))
-        for point in here
-    ]
-    estimates = [
-        (point.label, distribution.bandwidth_estimates(run_set, point.cell_ids, palette=palette))
-        for point in here
-    ]
-    delays = [
-        (point.label, distribution.queue_delays(run_set, point.cell_ids, palette=palette)) for point in here
-    ]
-    slots = [
-        _time_slot(
-            over_time,
-            slot_id=f"{prefix}-over-time",
-            title="Inside a run",
-            caption=timeline.CAPTION,
-        ),
-        _time_slot(
-            estimates,
-            slot_id=f"{prefix}-estimates",
-            title="What BBR believes the bottleneck's rate to be",
-            caption=distribution.CAPTION,
-        ),
-        _time_slot(
-            delays,
-            slot_id=f"{prefix}-queue-delays",
-            title="How long packets stand in the queue",
-            caption=distribution.DELAYS_CAPTION,
-        ),
-    ]
-    return [slot for slot in slots if slot is not None]
-
-
-def _limit(run_set: RunSet, here: Iterable[Point]) -> int:
-    cells = [cell_id for point in here for cell_id in point.representatives]
-    flows = int(run_set.flows["cell_id"].isin(cells).sum())
-    traces = 2 * flows + len(cells)
-    return max(_FEWEST_POINTS, min(POINTS_PER_TRACE, _POINT_BUDGET // max(1, traces)))
-
-
-def _time_slot(
-    figures: Sequence[tuple[str, go.Figure]], *, slot_id: str, title: str, caption: str
-) -> Slot | None:
-    drawn = [(label, figure) for label, figure in figures if figure.data]
-    if not drawn:
-        return None
-    return Slot(
-        id=slot_id,
-        title=title,
-        caption=caption,
-        alt=f"Chart: {title.lower()}. {caption}",
-        height=int(drawn[0][1].layout.height),
-        options=tuple(Option(label=label, data=embed(figure)) for label, figure in drawn),
-        selector="At",
-        scale_toggle=False,
-        wide=True,
-    )

@@ -11,6 +11,7 @@ import pandas as pd
 from fabbbr.errors import AnalysisError, StoreError
 from fabbbr.files import write_atomically
 from fabbbr.inspection import summary_of
+from fabbbr_analysis.answers import answer, as_frame
 from fabbbr_analysis.claims import judge
 from fabbbr_analysis.figures.catalogue import palette_of
 from fabbbr_analysis.figures.measures import MEASURES
@@ -28,9 +29,10 @@ TESTBED_ADDS = "testbed_adds.csv"
 
 
 def write_report(run_sets: Sequence[RunSet], folder: Path) -> Path:
-    """Write ``report.html``, ``report.md``, ``summary.csv`` and ``claims.csv``; return the path of the first.
+    """Write ``report.html``, ``report.md`` and the tables behind them; return the path of the first.
 
-    Where a run has its cells in the guest too, ``testbed_adds.csv`` has every column of that comparison.
+    ``answers.csv`` has who wins, by how much and how sure, ``summary.csv`` every mean and ``claims.csv`` each
+    verdict. Where a run has its cells in the guest too, ``testbed_adds.csv`` has every column of that comparison.
 
     The same run sets in the same place give the same bytes: all times come from the manifests. Raises
     AnalysisError when there is no run set or one has no cells, StoreError when all of its cells are damaged
@@ -51,6 +53,7 @@ def write_report(run_sets: Sequence[RunSet], folder: Path) -> Path:
     whole = page(run_sets, verdicts, summaries, palette_of(*run_sets), folder)
     make(folder)
     write_atomically(folder / "summary.csv", as_csv(pd.concat(summaries, ignore_index=True)))
+    write_atomically(folder / "answers.csv", as_csv(_answers(run_sets)))
     write_atomically(
         folder / "claims.csv", as_csv(pd.DataFrame(map(claim_as_row, verdicts), columns=CLAIM_COLUMNS))
     )
@@ -60,6 +63,11 @@ def write_report(run_sets: Sequence[RunSet], folder: Path) -> Path:
     write_atomically(folder / "report.md", render.markdown("report.md.j2", page=whole))
     write_atomically(folder / REPORT, render.html("report.html.j2", page=whole))
     return folder / REPORT
+
+
+def _answers(run_sets: Sequence[RunSet]) -> pd.DataFrame:
+    frames = [as_frame(answer(run_set)).assign(experiment=run_set.experiment) for run_set in run_sets]
+    return pd.concat([frame for frame in frames if not frame.empty] or frames[:1], ignore_index=True)
 
 
 def make(folder: Path) -> None:

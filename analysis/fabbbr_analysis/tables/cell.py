@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 from fabbbr.model import Cell
+from fabbbr.physics import going_back
 from fabbbr.store import StoredCell
 from fabbbr_analysis.arrivals import Arrival, arrivals
 from fabbbr_analysis.metrics import steady_goodput_bps
@@ -33,6 +34,7 @@ class CellTables:
     queues: pd.DataFrame
     packets: pd.DataFrame
     pings: pd.DataFrame
+    chunks: pd.DataFrame
 
 
 def read_cell(stored: StoredCell) -> dict[str, pa.Table]:
@@ -82,7 +84,7 @@ def _cell_row(stored: StoredCell) -> dict[str, Any]:
         "offloads": cell.offloads,
         "ecn": cell.ecn,
         "mtu_bytes": cell.mtu_bytes,
-        "ccas": ",".join(sorted({flow.cca for flow in cell.flows if flow.cca is not None})),
+        "ccas": ",".join(sorted({flow.cca for flow in cell.flows if flow.cca is not None})) or "udp",
         "bbr2_variant": _bbr2_variant(cell),
         "n_flows": len(cell.flows),
         "duration_s": max(durations, default=None),
@@ -169,7 +171,7 @@ def _flow_row(cell: Cell, ends: FlowEnds, zero_s: float | None) -> dict[str, Any
         "rtt_max_s": client.rtt_max_s,
         "max_cwnd_bytes": client.max_cwnd_bytes,
         "completion_s": ends.completion_s,
-        "direction": flow.direction,
+        "direction": "reverse" if flow.index in going_back(cell) else "forward",
         **_datagram_columns(ends),
         **_video_columns(ends),
         "iperf3_version": client.version or ends.server.version,

@@ -105,6 +105,7 @@ GROUPS = pa.schema(
         ("profile", pa.string()),
         ("n_flows", pa.int64()),
         ("sized", pa.bool_()),
+        ("self_limited", pa.bool_()),
         ("received_bytes", pa.int64()),
         ("active_s", pa.float64()),
         ("goodput_bps", pa.float64()),

@@ -10,6 +10,9 @@
     toImageButtonOptions: { format: "svg" },
   };
   const A4_WIDTH = 680;
+  // Of a figure's height: two, or one over time and a table, fit on a page.
+  const ON_PAPER = 0.72;
+  const LEGEND_LINE = 15;
 
   const token = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -38,7 +41,19 @@
     return { ...layout, ...out };
   };
 
-  const narrow = (layout, width) => (width < 480 ? { ...layout, margin: { ...layout.margin, l: 52, r: 8 } } : layout);
+  // On a phone the words at marks would lie over one another; the caption has them all.
+  const narrow = (layout, width, names) =>
+    width < 480
+      ? {
+          ...layout,
+          height: layout.height + LEGEND_LINE * names,
+          margin: { ...layout.margin, l: 52, r: 8 },
+          annotations: unmarked(layout),
+        }
+      : layout;
+  const unmarked = (layout) => layout.annotations?.filter((each) => each.xref !== "x");
+
+  const named = (traces) => traces.filter((trace) => trace.showlegend !== false).length;
 
   class Slot {
     constructor(element) {
@@ -47,6 +62,7 @@
       this.data = [...element.querySelectorAll('script[type="application/json"]')];
       this.select = element.querySelector("select");
       this.toggle = element.querySelector("button[data-scale]");
+      this.folded = element.closest("details");
       this.logarithmic = false;
       this.select?.addEventListener("change", () => this.draw());
       this.toggle?.addEventListener("click", () => {
@@ -59,29 +75,37 @@
     draw(width) {
       const chosen = this.data[this.select ? this.select.selectedIndex : 0];
       const figure = JSON.parse(chosen.textContent);
-      let layout = narrow(themed(figure.layout), width ?? this.plot.clientWidth);
+      let layout = narrow(themed(figure.layout), width ?? this.plot.clientWidth, named(figure.data));
       if (this.logarithmic) layout = { ...layout, yaxis: { ...layout.yaxis, type: "log", rangemode: "normal" } };
-      if (width !== undefined) layout = { ...layout, width, autosize: false };
+      if (width !== undefined) layout = { ...layout, width, height: layout.height * ON_PAPER, autosize: false };
       return Plotly.react(this.plot, figure.data, layout, { ...config, toImageButtonOptions: { format: "svg", filename: this.element.id } });
     }
   }
 
   const slots = [...document.querySelectorAll("figure[data-figure]")].map((element) => new Slot(element));
-  const drawAll = (width) => Promise.all(slots.map((slot) => slot.draw(width)));
+  const visible = () => slots.filter((slot) => !slot.folded || slot.folded.open);
+  const drawAll = (width) => Promise.all(visible().map((slot) => slot.draw(width)));
 
   // One figure a turn, so that the page can be read and scrolled while the rest is drawn.
-  const drawInTurn = async () => {
-    for (const slot of slots) {
+  const drawInTurn = async (which) => {
+    for (const slot of which) {
       await slot.draw();
       await new Promise((resolve) => setTimeout(resolve));
     }
-    document.documentElement.dataset.figures = "drawn";
   };
+
+  for (const details of document.querySelectorAll("details.more")) {
+    details.addEventListener("toggle", () => {
+      delete details.dataset.figures;
+      const own = slots.filter((slot) => slot.folded === details);
+      if (details.open) drawInTurn(own).then(() => (details.dataset.figures = "drawn"));
+    });
+  }
 
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawAll());
 
   addEventListener("beforeprint", () => drawAll(A4_WIDTH));
   addEventListener("afterprint", () => drawAll());
 
-  drawInTurn();
+  drawInTurn(visible()).then(() => (document.documentElement.dataset.figures = "drawn"));
 })();

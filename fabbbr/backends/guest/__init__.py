@@ -29,6 +29,9 @@ _MODULES = "modules"
 _MEMORY_BYTES = 2 << 30
 _MEMORY_SHARE = 6
 """Guest memory per byte of socket window: a byte in flight stands in several buffers at once."""
+_STEP_BYTES = 64 << 20
+_BYTES_PER_CONNECTION_SLOT = 128 << 10
+_FREE_AT_BOOT = 0.97
 _STALL_LIMIT_S = 120.0
 _SPIN_LIMIT_S = 9.0
 _START_S = 0.05
@@ -38,8 +41,31 @@ _SET_UP_S = 120
 
 def memory_bytes(job: Job) -> int:
     """What the guest gets; reports count in 64 MiB steps, for the kernel sizes its limits by its memory."""
-    least = max(_MEMORY_BYTES, _MEMORY_SHARE * job.window_bytes >> 20 << 20)
-    return least + (job.reports_bytes >> 26 << 26) + (job.ring_bytes >> 26 << 26)
+    more = max(job.ring_bytes - _free_bytes(job), 0)
+    return _memory_without_rings(job) + -(-more // _STEP_BYTES) * _STEP_BYTES
+
+
+def _memory_without_rings(job: Job) -> int:
+    return max(_MEMORY_BYTES, _MEMORY_SHARE * job.window_bytes >> 20 << 20) + (job.reports_bytes >> 26 << 26)
+
+
+def _free_bytes(job: Job) -> int:
+    """Half of the least memory is for programs; of the other half, what windows leave is for rings."""
+    return max(_MEMORY_BYTES // 2 - _MEMORY_SHARE * job.window_bytes, 0)
+
+
+def connection_slots(job: Job) -> int | None:
+    """Of the kernel's table of connections where rings add memory; None for as many as it makes of itself.
+
+    ss prints in the order of that table: with a capture and without it must be the same.
+    """
+    least = _memory_without_rings(job)
+    return slots_by_memory(least) if memory_bytes(job) > least else None
+
+
+def slots_by_memory(memory: int) -> int:
+    """What the kernel makes: one for each 128 KiB that it does not need itself, to the next power of two."""
+    return 1 << (round(memory * _FREE_AT_BOOT) // _BYTES_PER_CONNECTION_SLOT - 1).bit_length()
 
 
 class GuestBackend:
@@ -110,6 +136,7 @@ class GuestBackend:
             root=root,
             seed=task.seed,
             memory_bytes=memory_bytes(job),
+            connection_slots=connection_slots(job),
             cpu=cpu_for_slot(task.slot),
             clock_limit_s=((job.flows_at_ns or 0) + job.end_ns) * 1e-9 + _SET_UP_S,
             virtual=self._virtual,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -14,16 +16,21 @@ from pathlib import Path
 
 from fabbbr.backends.base import CancelledError, heartbeat_s
 from fabbbr.backends.guest.clock import read_clock
+from fabbbr.backends.guest.denied import Denied
 from fabbbr.backends.guest.memory import memory_folder
 from fabbbr.backends.guest.runtime import runtime_folder
 from fabbbr.backends.keeper import Keeper, die_with_runner, kill_group
 from fabbbr.backends.tools import NODE_PYTHON
 from fabbbr.errors import EnvironmentUnfitError, GuestError
+from fabbbr.foreign import shown
 
 _HERE = Path(__file__).parent
 _AGENT = _HERE.parent.parent / "agent"
 _EPOCH_NS = 1_700_000_000_000_000_000
 _POLL_S = 0.02
+_LOOK_AT_CPU_S = 0.5
+"""Between two looks at how long the guest had to wait for its CPU, which costs a millisecond."""
+_WORTH_A_WORD_S = 30.0
 _LEAST_OPEN_FILES, _OPEN_FILES = 256, 65_536
 _INIT = _HERE / "init.sh"
 _ROOT = "root"
@@ -52,6 +59,8 @@ class Machine:
     seccomp: bool
     seed: int
     memory_bytes: int
+    connection_slots: int | None = None
+    """Of the kernel's table of connections; None: by its memory."""
     cpu: int
     clock_limit_s: float
     """Seconds on the guest's clock after which the guest ends itself."""
@@ -73,13 +82,16 @@ class Machine:
 
 @dataclass(frozen=True, kw_only=True)
 class Watch:
-    """When to give up on a guest, and whom to tell how far it is."""
+    """When to give up on a guest, and whom to tell how far it is.
+
+    Limits are wall seconds without those for which other processes had the guest's CPU.
+    """
 
     wall_limit_s: float
     stall_limit_s: float
-    """Wall seconds without a new heartbeat."""
+    """Without a new heartbeat."""
     spin_limit_s: float | None = None
-    """Wall seconds for which the virtual clock may stand once there is a heartbeat; where it can be read."""
+    """For which the virtual clock may stand once there is a heartbeat; where it can be read."""
     progress: Callable[[float], None]
     cancelled: threading.Event
     where: Callable[[int], str] = lambda _: ""
@@ -187,6 +199,7 @@ def _argv(machine: Machine, runtime: Path) -> tuple[str, ...]:
         str(machine.kernel),
         *(("seccomp=on",) if machine.seccomp else ()),
         f"mem={machine.memory_bytes >> 20}M",
+        *((f"thash_entries={machine.connection_slots}",) if machine.connection_slots else ()),
         *clock,
         *_root_words(machine, runtime),
         "uml_dir=./", "umid=guest", "con0=null,fd:1", "con=null",
@@ -209,12 +222,12 @@ def _root_words(machine: Machine, runtime: Path) -> tuple[str, ...]:
 
 
 def _watch(process: subprocess.Popen[bytes], clock_address: int | None, work: Path, watch: Watch) -> None:
-    started = time.monotonic()
-    beats, ticks = _LastChange(started), _LastChange(started)
+    own_time = _OwnTime(process.pid)
+    beats, ticks = _LastChange(), _LastChange()
     while process.poll() is None:
         if watch.cancelled.wait(_POLL_S):
             raise CancelledError
-        now, beat = time.monotonic(), heartbeat_s(work)
+        now, beat = own_time.seconds(), heartbeat_s(work)
         if beats.note(beat, now) and beat is not None:
             watch.progress(beat)
         # Boot and set-up may compute for long at one instant: what spins is looked for after them.
@@ -223,10 +236,11 @@ def _watch(process: subprocess.Popen[bytes], clock_address: int | None, work: Pa
             clock_ns = read_clock(process.pid, clock_address)
         ticks.note(clock_ns, now)
         clock_stands_s = 0.0 if clock_ns is None else ticks.stands_s(now)
-        why = _hopeless(watch, now - started, clock_stands_s, beats.stands_s(now))
+        why = _hopeless(watch, now, clock_stands_s, beats.stands_s(now))
         if why is not None:
             place = f"at {_seconds(beats.value)} of its own clock"
-            message = f"the guest was ended {place}: {why}{watch.where(process.pid)} (see raw/console.log)"
+            aside = f"{own_time.aside()}{watch.where(process.pid)}"
+            message = f"the guest was ended {place}: {why}{aside} (see raw/console.log)"
             raise GuestError(message)
 
 
@@ -244,12 +258,33 @@ def _hopeless(watch: Watch, spent_s: float, clock_stands_s: float, silent_s: flo
     return None
 
 
+class _OwnTime:
+    """Wall seconds since the guest was started, without those for which others had its CPU."""
+
+    def __init__(self, pid: int) -> None:
+        self._denied = Denied(pid)
+        self._started = time.monotonic()
+        self._looked_s = self._denied_s = 0.0
+
+    def seconds(self) -> float:
+        wall_s = time.monotonic() - self._started
+        if wall_s - self._looked_s >= _LOOK_AT_CPU_S:
+            self._denied_s, self._looked_s = self._denied.seconds(), wall_s
+        return max(wall_s - self._denied_s, 0.0)
+
+    def aside(self) -> str:
+        """What is not counted, where it is worth a word."""
+        if self._denied_s < _WORTH_A_WORD_S:
+            return ""
+        return f"; {self._denied_s:.0f} s for which others had its CPU are not counted"
+
+
 class _LastChange:
     """Since when a number that is looked at again and again has been what it is."""
 
-    def __init__(self, started: float) -> None:
+    def __init__(self) -> None:
         self.value: float | None = None
-        self._since = started
+        self._since = 0.0
 
     def note(self, value: float | None, now: float) -> bool:
         """Whether it is another than before; None is no news."""
@@ -272,10 +307,7 @@ def _require_orderly_end(work: Path, returncode: int) -> None:
     except (FileNotFoundError, UnicodeDecodeError):
         status = ""
     if status == "":
-        tail = " | ".join(filter(None, map(_read_tail, (work / "raw" / "console.log", work / _OF_HOST))))
-        how = f"signal {-returncode}" if returncode < 0 else f"status {returncode}"
-        message = f"the guest died ({how}) before it finished; its console ends with: {tail or '(nothing)'}"
-        raise GuestError(message)
+        raise GuestError(_last_words(work, returncode))
     if status == "124":
         message = "the guest's clock ran past its limit: something inside waits for what never comes"
         raise GuestError(message)
@@ -283,12 +315,43 @@ def _require_orderly_end(work: Path, returncode: int) -> None:
         (work / name).unlink(missing_ok=True)
 
 
-def _read_tail(path: Path, lines: int = 5) -> str:
+def _last_words(work: Path, returncode: int) -> str:
+    """How a guest died, in a sentence; at length it stands in its console."""
+    console, of_host = _lines(work / "raw" / "console.log"), _lines(work / _OF_HOST)
+    said = next((line for line in (*console, *of_host) if _TELLING.search(line)), None)
+    for pattern, cause in _CAUSES:
+        if any(pattern.search(line) for line in (*console, *of_host)):
+            return f"the guest died: {cause} (see raw/console.log)"
+    if returncode == -signal.SIGKILL and said is None:
+        return (
+            "the guest was killed from outside (signal 9): mostly by a system that is out of memory; "
+            "lower --jobs, or look into the system's log"
+        )
+    how = f"signal {-returncode}" if returncode < 0 else f"status {returncode}"
+    last = said or next(reversed(console or of_host), "nothing")
+    return f"the guest died ({how}) before it finished, and said {shown(last.strip())} (see raw/console.log)"
+
+
+_TELLING = re.compile(r"Kernel panic|[Oo]ut of memory|oom-kill|No space left|[Ee]rror|[Ff]ailed|Cannot|BUG:")
+_CAUSES = (
+    (
+        re.compile(r"[Oo]ut of memory|oom-kill|System is deadlocked on memory|page allocation failure"),
+        "its memory was too small for what was asked of it; use fewer flows, or a smaller rate or RTT",
+    ),
+    (
+        re.compile(r"No space left on device|[Bb]us error"),
+        "this machine has no room for its memory; lower --jobs, or make room in /dev/shm",
+    ),
+)
+"""What a console may say → what that means to people."""
+
+
+def _lines(path: Path) -> list[str]:
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return ""
-    return " | ".join(line for line in text.splitlines()[-lines:] if line.strip())
+        return []
+    return [line for line in text.splitlines() if line.strip()]
 
 
 def cpu_for_slot(slot: int) -> int:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
@@ -42,8 +43,7 @@ _CHANGED = (1, 8, 10, 11)
 _PORTS_AT = _ETHERNET_BYTES + 20
 _DATA_BIT = 0x8000
 """The top bit of its source port tells data from a control connection."""
-_WORDS = [f"word{number}" for number in range(_IDENTITY_BYTES // 8)]
-_LOOK = [*_WORDS, "occurrence"]
+_SAME = ["look", "occurrence"]
 
 
 def read(stored: StoredCell) -> pa.Table:
@@ -85,7 +85,7 @@ def matched(packets: Packets, *, source: str) -> pd.DataFrame:
     """
     looks = _looks(packets)
     came, left = looks[~packets.outgoing], looks[packets.outgoing]
-    both = came.merge(left, how="outer", on=_LOOK, suffixes=("", "_left"), indicator=True)
+    both = came.merge(left, how="outer", on=_SAME, suffixes=("", "_left"), indicator=True)
     if (both["_merge"] == "right_only").any():
         number = int((both["_merge"] == "right_only").sum())
         message = f"{source}: {number} packets left the queue that never came to it; run the cell again"
@@ -100,21 +100,30 @@ def matched(packets: Packets, *, source: str) -> pd.DataFrame:
 
 
 def _looks(packets: Packets) -> pd.DataFrame:
-    """How each packet looks in words of 8 bytes, how many before it did, its place in the file, and when."""
+    """A number for how each packet looks, how many before it did, its place in the file, and when."""
     told = packets.bytes_at(_ETHERNET_BYTES, _IDENTITY_BYTES)
     told[:, list(_CHANGED)] = 0
-    frame = pd.DataFrame(told.view("<u8"), columns=_WORDS)
-    frame["occurrence"] = frame.assign(way=packets.outgoing).groupby([*_WORDS, "way"], sort=False).cumcount()
+    frame = pd.DataFrame({"look": _numbered(told.view("<u8")), "way": packets.outgoing})
+    frame["occurrence"] = frame.groupby(["look", "way"], sort=False).cumcount()
     frame["number"] = np.arange(len(frame))
     frame["time_ns"] = pd.array(packets.time_ns, dtype="Int64")
-    return frame
+    return frame.drop(columns="way")
+
+
+def _numbered(rows: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    """The same number for rows that are the same, and for no others."""
+    order = np.lexsort(rows.T)
+    differs = (rows[order][1:] != rows[order][:-1]).any(axis=1)
+    numbers = np.zeros(len(rows), dtype=np.int64)
+    numbers[order[1:]] = np.cumsum(differs)
+    return numbers
 
 
 def _untold(both: pd.DataFrame, dropped: pd.Series[bool]) -> pd.Series[bool]:
     """Packets that look alike, of which some left and some did not: which of them nobody knows."""
     if not both["occurrence"].any():
         return pd.Series(data=False, index=both.index)
-    alike = dropped.groupby([both[word] for word in _WORDS])
+    alike = dropped.groupby(both["look"])
     return alike.transform("any") & ~alike.transform("all")
 
 

@@ -48,7 +48,8 @@ _HANDED_ON = ("HOME", "LD_LIBRARY_PATH", "PATH", "TMPDIR")
 _PROCESSORS = ("x86_64", "AMD64")
 _EXPECTED_LINES = 712
 """Of make's output, for the progress bar only."""
-_SPACE_BYTES = 3_000_000_000
+SPACE_BYTES = 3_000_000_000
+"""That a build needs while it goes on."""
 _FETCH_S, _COMPILE_CPU_S = 40, 420
 """On a server's cores of 2022: fetching and unpacking, and the compiler's time on all cores together."""
 _NO_PATH_FOR_MAKE = re.compile(r"[\s:]")
@@ -331,9 +332,9 @@ def foreign_processor() -> str | None:
 
 def _require_space(root: Path) -> None:
     free = shutil.disk_usage(root).free
-    if free < _SPACE_BYTES:
+    if free < SPACE_BYTES:
         message = (
-            f"building the guest kernel needs {_SPACE_BYTES / 1e9:.0f} GB below {root}, and "
+            f"building the guest kernel needs {SPACE_BYTES / 1e9:.0f} GB below {root}, and "
             f"{free / 1e9:.1f} GB are free; set XDG_CACHE_HOME (or TMPDIR) to a roomier place"
         )
         raise KernelBuildError(message)

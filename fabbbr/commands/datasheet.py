@@ -1,0 +1,129 @@
+"""``fabbbr datasheet``: a congestion control beside its rivals, on one page."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fabbbr import bundled
+from fabbbr.backends.base import usable_cpus
+from fabbbr.backends.registry import DEFAULT, described
+from fabbbr.commands.display import minutes
+from fabbbr.commands.question import attended
+from fabbbr.commands.results import report_on
+from fabbbr.commands.run import offer_image, run_with_progress
+from fabbbr.commands.terminal import Terminal
+from fabbbr.errors import CellsFailedError, UsageError
+from fabbbr.execute import Summary
+from fabbbr.laboratory import Request, open_runs, planned
+from fabbbr.plan.estimate import estimate
+from fabbbr.version import __version__
+
+if TYPE_CHECKING:
+    from fabbbr_analysis.datasheet import Sheet
+
+RIVALS = "cubic,bbr3"
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Run what is missing of each experiment; the page is written anew after each."""
+    console = Terminal(stderr=arguments.json)
+    made = _Datasheet(arguments, console)
+    if attended(arguments):
+        offer_image(made.request(made.experiments[0]))
+    found = made.fill()
+    page = made.folder / "datasheet.html"
+    if arguments.json:
+        print(json.dumps({"page": str(page), "headline": found.headline}))
+    else:
+        console.say((found.headline, "bold"))
+        for contest in found.worst:
+            own, rival = contest.panel.in_words(contest.own), contest.panel.in_words(contest.rival)
+            console.say(f"behind: {contest.where}: {own}; {contest.rival.cca}: {rival}")
+        console.say("datasheet: ", (str(page), "bold"), " (and .pdf, .md, .json)")
+    made.raise_for_cells()
+    return 0
+
+
+@dataclass
+class _Datasheet:
+    """The experiments of one page."""
+
+    arguments: argparse.Namespace
+    console: Terminal
+    _failed: Summary = field(default_factory=Summary)
+
+    def __post_init__(self) -> None:
+        from fabbbr_analysis.datasheet import EXPERIMENTS
+
+        self.experiments: tuple[str, ...] = EXPERIMENTS
+        self.cca: str = self.arguments.cca
+        self.rivals = tuple(dict.fromkeys(_names(self.arguments.against, without=self.cca)))
+        self.folder: Path = self.arguments.out or Path("runs") / f"datasheet-{self.cca}"
+
+    def request(self, name: str) -> Request:
+        """One of the datasheet's experiments with these congestion controls."""
+        return Request(
+            experiment=str(bundled.folder("experiments") / "datasheet" / f"{name}.yaml"),
+            profile=self.arguments.profile,
+            seed=self.arguments.seed,
+            repeat=self.arguments.repeat,
+            overrides=(f"cca={','.join((self.cca, *self.rivals))}",),
+            jobs=self.arguments.jobs,
+            out=self.folder / name,
+        )
+
+    def fill(self) -> Sheet:
+        """Run everything; what is there already is only read."""
+        plans = {name: planned(self.request(name)) for name in self.experiments}
+        costs = {
+            name: estimate(plan.cells, described(DEFAULT, None)).computing_s for name, plan in plans.items()
+        }
+        found = None
+        for number, name in enumerate(self.experiments):
+            left_s = sum(costs[each] for each in self.experiments[number:]) / self._jobs
+            self.console.say(
+                f"{name}: {number + 1} of {len(self.experiments)}, about {minutes(left_s)} left in all"
+            )
+            folder, summary = run_with_progress(self.console, self.request(name))
+            self._failed.add(summary)
+            with contextlib.ExitStack() as opening:
+                report_on(self.console, folder, opening)
+            found = self._write(self.experiments[: number + 1])
+        assert found is not None
+        return found
+
+    @property
+    def _jobs(self) -> int:
+        return int(self.arguments.jobs or len(usable_cpus()))
+
+    def _write(self, done: Sequence[str]) -> Sheet:
+        from fabbbr_analysis.datasheet import write_datasheet
+
+        with self.console.status("writing the page"):
+            run_sets = dict(zip(done, open_runs([self.folder / name for name in done]), strict=True))
+            return write_datasheet(self.cca, self.rivals, run_sets, self.folder, facts=self._facts())
+
+    def _facts(self) -> dict[str, str]:
+        return {"fabbbr": __version__, "profile": self.arguments.profile, "seed": str(self.arguments.seed)}
+
+    def raise_for_cells(self) -> None:
+        """Raise CellsFailedError when there are cells that the page could not use."""
+        unusable = self._failed.failed | self._failed.uncertified
+        if unusable:
+            cell, reason = next(iter(unusable.items()))
+            message = f"{len(unusable)} cells failed or are not certified, the first: {cell}: {reason}"
+            raise CellsFailedError(message)
+
+
+def _names(text: str, *, without: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        message = f"--against {text!r} names no congestion control; write it as --against {RIVALS}"
+        raise UsageError(message)
+    return [name for name in names if name != without]
