@@ -21,7 +21,7 @@ def picture(found: Sheet) -> Chart:
     panels = tuple(
         _axes(panel, found, palette, divmod(number, COLUMNS)) for number, panel in enumerate(found.panels)
     )
-    return Chart(panels=panels, legend=True)
+    return Chart(panels=panels, legend=True, shared=False)
 
 
 def height_in(chart: Chart) -> float:

@@ -108,6 +108,8 @@ class Chart:
 
     panels: tuple[Panel, ...]
     legend: bool
+    shared: bool = True
+    """Whether panels above one another have one horizontal axis."""
 
     @property
     def rows(self) -> int:
