@@ -130,21 +130,22 @@ class Tap:
             self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, protocol)
             self._socket.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V2)
             self._attach(filter_of(tap, index))
-            self._ring = self._made_ring(blocks)
+            self._ring_bytes = self._made_ring(blocks)
             if not at_every:
                 self._socket.bind((tap["interface"], _ETH_P_ALL))
 
-    def _made_ring(self, blocks: int) -> mmap.mmap:
+    def _made_ring(self, blocks: int) -> int:
+        """Have the kernel make it; return its size. It is not mapped yet: a fork could not take it along."""
         size = blocks * _BLOCK_BYTES
         request = _REQUEST.pack(_BLOCK_BYTES, blocks, self._slot_bytes, blocks * self._in_a_block)
         try:
             self._socket.setsockopt(_SOL_PACKET, _PACKET_RX_RING, request)
-            return mmap.mmap(self._socket.fileno(), size)
         except OSError as error:
             said = "no %d MB of memory for the packets of %s (%s): capture fewer links, or headers alone" % (
                 size >> 20, self.told["interface"], error.strerror,
             )  # fmt: skip
             raise OSError(error.errno, said) from None
+        return size
 
     def _attach(self, instructions: _Filter) -> None:
         packed = b"".join(_INSTRUCTION.pack(*one) for one in instructions)
@@ -153,31 +154,31 @@ class Tap:
 
     def close(self) -> None:
         """Give the memory back."""
-        self._ring.close()
         self._socket.close()
 
     def packets(self, numbers: Dict[int, int]) -> Iterator[_Packet]:
         """What was kept, in the order in which it was seen; ``numbers`` are those of the interfaces in the file."""
         self.lost += _STATISTICS.unpack(self._socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8))[1]
-        ring, outgoing_kind = self._ring, socket.PACKET_OUTGOING
-        for offset in self._offsets():
-            status, length, kept, start, _, seconds, nanoseconds = _SLOT.unpack_from(ring, offset)
-            if not status & 1:
-                return
-            index, _, kind = _ADDRESS.unpack_from(ring, offset + _ADDRESS_AT)
-            outgoing = kind == outgoing_kind
-            (self.seen.sent if outgoing else self.seen.received)(length)
-            begin = offset + start
-            yield _Packet(
-                seconds * 1000000000 + nanoseconds,
-                numbers[index],
-                outgoing,
-                length,
-                ring[begin : begin + kept],
-            )
+        outgoing_kind = socket.PACKET_OUTGOING
+        with contextlib.closing(mmap.mmap(self._socket.fileno(), self._ring_bytes)) as ring:
+            for offset in self._offsets():
+                status, length, kept, start, _, seconds, nanoseconds = _SLOT.unpack_from(ring, offset)
+                if not status & 1:
+                    return
+                index, _, kind = _ADDRESS.unpack_from(ring, offset + _ADDRESS_AT)
+                outgoing = kind == outgoing_kind
+                (self.seen.sent if outgoing else self.seen.received)(length)
+                begin = offset + start
+                yield _Packet(
+                    seconds * 1000000000 + nanoseconds,
+                    numbers[index],
+                    outgoing,
+                    length,
+                    ring[begin : begin + kept],
+                )
 
     def _offsets(self) -> Iterator[int]:
-        for block in range(0, len(self._ring), _BLOCK_BYTES):
+        for block in range(0, self._ring_bytes, _BLOCK_BYTES):
             for slot in range(self._in_a_block):
                 yield block + slot * self._slot_bytes
 

@@ -13,11 +13,12 @@ pytestmark = [pytest.mark.guest, pytest.mark.xdist_group("guest-1")]
 MICROSECOND_NS = 1000
 ETHERNET_BYTES = 14
 PLACES = {
-    "loss and three flows": (
+    "loss, three flows, and forks of the agent that holds the rings": (
         {
             "path": "rate: 10 Mbit/s, rtt: 20 ms, loss: 0.5 %",
             "flows": "{cca: bbr1, duration: 3 s}, {cca: cubic, duration: 3 s}, "
-            "{cca: cubic, size: 200 kB, streams: 2}",
+            "{cca: cubic, size: 200 kB, streams: 2}, "
+            "{arrivals: {rate: 4 /s, size: 20 kB}, cca: cubic, duration: 2 s}",
         },
         "capture: [access, trunk]\nqueue_delay: packets",
     ),
