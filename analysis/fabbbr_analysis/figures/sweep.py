@@ -99,6 +99,8 @@ def draw(run_set: RunSet, sweep: Sweep, *, palette: Palette, published: Publishe
     if sweep.axis is None and excluded.empty:
         # The names of the series stand on the axis.
         figure.update_layout(showlegend=False)
+    else:
+        canvas.make_room_for_legend(figure, sum(trace.showlegend is not False for trace in figure.data))
     return figure
 
 
