@@ -375,17 +375,25 @@ def _recovery(ground: _Ground, phase: Phase) -> Row:
 def _filled_after_s(ground: _Ground, phase: Phase, starts: Array) -> float | None:
     link = ground.cell.trunk
     through = [flow for flow in ground.cell.flows if link.name in ground.ways[flow.index]]
-    own = known(ground.arrived, [flow.index for flow in through])
-    if not own or link.bottleneck is None or link.bottleneck.trace is not None:
+    queue = link.bottleneck
+    if queue is None or queue.trace is not None or queue.both_directions or not through:
         return None
-    if link.bottleneck.both_directions:
+    own, behind_s = _curves(ground, phase, through)
+    if own is None:
         return None
-    ceiling_bps = ground.rate_of[link.name].at(phase.start_s) * goodput_ceiling(ground.cell.mtu_bytes)
-    # What was on its way when the step came arrives at the old rate.
-    behind_s = ground.came(phase, through[0])[0] - phase.start_s
+    shares = [payload_share(flow, ground.cell.mtu_bytes) for flow in through]
+    ceiling_bps = ground.rate_of[link.name].at(phase.start_s) * min(shares)
     begins = starts + behind_s
     came = np.array([sum(each.between(begin, begin + WINDOW_S) for each in own) for begin in begins])
     return _first(8 * came / WINDOW_S >= FILLED * ceiling_bps, starts, phase)
+
+
+def _curves(ground: _Ground, phase: Phase, flows: Sequence[Flow]) -> tuple[Sequence[Arrival] | None, float]:
+    """What passed the bottleneck when; else what arrived, and how much later that is [s]."""
+    if all(flow.index in ground.passed for flow in flows):
+        return [ground.passed[flow.index] for flow in flows], 0.0
+    behind_s = ground.came(phase, flows[0])[0] - phase.start_s
+    return known(ground.arrived, [flow.index for flow in flows]), behind_s
 
 
 def _settled_after_s(ground: _Ground, phase: Phase, starts: Array) -> float | None:
