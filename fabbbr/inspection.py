@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from fabbbr.errors import StoreError
 from fabbbr.files import LARGEST_RECORD_BYTES, sha256_of_own
-from fabbbr.store import CELLS, EXPERIMENT, MANIFEST, RUN, RunFolder, Stored
+from fabbbr.sources import Sources
+from fabbbr.store import CELLS, EXPERIMENT, MANIFEST, MODULES, RUN, RunFolder, Stored
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,11 +101,21 @@ def summary_of(problems: tuple[str, ...]) -> str:
 
 
 def _around(folder: RunFolder) -> list[str]:
-    """What is wrong with the copy of the experiment file."""
+    """What is wrong with the copies of the experiment file and of modules."""
     known = folder.manifest.experiment_sha256
     try:
         if known and sha256_of_own(folder.path / EXPERIMENT, limit=LARGEST_RECORD_BYTES) not in known:
             return [f"{EXPERIMENT} is not the file that was run: its sha256 is not in {RUN}"]
+        return list(_modules(folder))
     except StoreError as error:
         return [str(error)]
-    return []
+
+
+def _modules(folder: RunFolder) -> Iterator[str]:
+    """Kept sources that are not those of the module that ran."""
+    ran = {flow.module.sha256 for cell in folder.planned.values() for flow in cell.flows if flow.module}
+    for sha256 in sorted(ran):
+        contents = folder.kept_module(sha256)
+        place = f"{MODULES}/{sha256[:16]}"
+        if contents is not None and Sources(place=Path(place), contents=contents).sha256 != sha256:
+            yield f"{place} is not the module that was run: its sha256 is not {sha256[:16]}…"

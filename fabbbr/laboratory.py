@@ -133,6 +133,8 @@ def carry_out(
         _take_in(request, plan, [cell for cell in cells if not holds(out, cell.id)], backend)
         with only_writer(out):
             folder = open_or_create(request, plan)
+            for sha256, sources in plan.modules.items():
+                folder.keep_module(sha256, sources.contents)
             announce(folder, cells, jobs, backend.testbed)
             return folder, execute(folder, cells, backend, jobs=jobs, listen=listen)
 

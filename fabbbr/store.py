@@ -13,7 +13,7 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -40,9 +40,11 @@ from fabbbr.older import in_todays_shape
 
 RUN, EXPERIMENT, MANIFEST = "run.json", "experiment.yaml", "manifest.json"
 CELLS, RAW = "cells", "raw"
+MODULES = "modules"
+"""Below it, by the first 16 digits of their digest, the sources of the congestion controls that ran."""
 BESIDE = "guest"
 """Below a run from elsewhere: the run folder of the same cells in the guest."""
-_WRITTEN = (".lock", ".partial", "failed", CELLS, "tables", BESIDE, RUN, EXPERIMENT)
+_WRITTEN = (".lock", ".partial", "failed", CELLS, "tables", MODULES, BESIDE, RUN, EXPERIMENT)
 """What a run writes in its folder."""
 _SEALED_FROM = 2
 """Format in which manifests began to carry a digest of themselves."""
@@ -243,6 +245,39 @@ class RunFolder:
             message = f"cannot create {work}: {error.strerror}; free some space or choose another --out"
             raise StoreError(message) from error
         return work
+
+    def keep_module(self, sha256: str, contents: Mapping[str, bytes]) -> None:
+        """Keep the sources of a congestion control that cells run, unless they are there."""
+        final = self.path / MODULES / sha256[:16]
+        if os.path.lexists(final):
+            return
+        staged = self.partial / f"module-{sha256[:16]}"
+        require_folder(self.partial)
+        shutil.rmtree(staged, ignore_errors=True)
+        try:
+            for name, content in contents.items():
+                (staged / name).parent.mkdir(parents=True, exist_ok=True)
+                (staged / name).write_bytes(content)
+            require_folder(final.parent)
+            final.parent.mkdir(exist_ok=True)
+            staged.rename(final)
+        except OSError as error:
+            message = f"cannot write {final}: {error.strerror}; free some space or choose another --out"
+            raise StoreError(message) from error
+
+    def kept_module(self, sha256: str) -> dict[str, bytes] | None:
+        """The sources that are kept of a module, by name and in order; None where there are none.
+
+        Raises StoreError for what cannot be read, or is a link.
+        """
+        folder = self.path / MODULES / sha256[:16]
+        if not os.path.lexists(folder):
+            return None
+        require_folder(folder.parent)
+        require_folder(folder)
+        files = [Path(place) / name for place, _, names in os.walk(folder) for name in names]
+        named = {file.relative_to(folder).as_posix(): file for file in files}
+        return {name: read_own(named[name], limit=LARGEST_RECORD_BYTES) for name in sorted(named)}
 
     def discard(self, cell_id: str) -> None:
         """Drop the work folder of a cell that will not be finished."""

@@ -1,5 +1,7 @@
 """A congestion control of one's own, from file to job, and what is told of one that will not do."""
 
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -8,8 +10,9 @@ from fabbbr.backends.guest.kernel.build import KernelBuildError
 from fabbbr.backends.guest.module import elf
 from fabbbr.backends.guest.module.build import BuiltModule, require_parameters
 from fabbbr.backends.guest.module.complaints import Against, before_building, of_output, warnings
-from fabbbr.backends.guest.module.places import oops_in
+from fabbbr.backends.guest.module.places import Places, oops_in
 from fabbbr.errors import ModuleUnfitError, PlanError, SpecError, StoreError, UntrustedError, UsageError
+from fabbbr.inspection import inspect
 from fabbbr.job.congestion import controls, module_commands, requirements
 from fabbbr.laboratory import Request, open_or_create, planned
 from fabbbr.plan.opening import open_plan
@@ -193,6 +196,24 @@ def test_a_run_folder_does_not_mix_two_states_of_a_module(folder):
         open_or_create(request, planned(request))
 
 
+def test_a_run_folder_keeps_the_sources_and_notices_an_edit_of_them(folder):
+    request = Request(experiment=str(folder / "own.yaml"), out=folder / "run")
+    ((sha256, kept),) = plan(folder, **INLINE).modules.items()
+    made = open_or_create(request, planned(request))
+    for _ in range(2):
+        made.keep_module(sha256, kept.contents)
+    copy = folder / "run" / "modules" / sha256[:16] / "tcp_mine.c"
+    assert copy.read_text() == MODULE
+    assert inspect(made, raw_files=True).problems == ()
+    copy.write_text(MODULE + " ")
+    (problem,) = inspect(made, raw_files=True).problems
+    assert f"modules/{sha256[:16]} is not the module that was run" in problem
+    copy.unlink()
+    copy.symlink_to(folder / "tcp_mine" / "tcp_mine.c")
+    (problem,) = inspect(made, raw_files=True).problems
+    assert "symbolic link" in problem
+
+
 def test_a_module_of_a_file_is_asked_about_in_its_own_words(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     with pytest.raises(UntrustedError, match="a module's Makefile runs with all your rights"):
@@ -326,6 +347,48 @@ def test_an_oops_is_read_from_a_console():
     oops = oops_in("quiet\nKernel panic - not syncing: Kernel mode fault at addr 0x56c, ip 0xe082f004\n")
     assert oops.instruction == 0xE082F004
     assert oops_in("all is well") is None
+
+
+CODE = """\
+int first(int x)
+{
+	return x + 1;
+}
+__attribute__((section(".text.unlikely"))) int second(int x)
+{
+	return x + 2;
+}
+__attribute__((section(".init.text"))) int third(int x)
+{
+	return x + 3;
+}
+"""
+
+
+@pytest.fixture
+def compiled(tmp_path):
+    if shutil.which("gcc") is None or shutil.which("addr2line") is None:
+        pytest.skip("there is no compiler")
+    (tmp_path / "code.c").write_text(CODE)
+    argv = ("gcc", "-g", "-O0", "-fcf-protection=none", "-c", "code.c", "-o", "code.o")
+    subprocess.run(argv, cwd=tmp_path, check=True)
+    return tmp_path / "code.o"
+
+
+def test_an_address_in_a_loaded_module_is_a_function_with_its_line(compiled):
+    parts = elf.sections(compiled.read_bytes())
+    unlikely = -(-len(parts[".text"].content) // parts[".text.unlikely"].alignment)
+    at = {"first": 0, "second": unlikely * parts[".text.unlikely"].alignment}
+    base = 0x60000000
+    for function, line in (("first", 2), ("second", 6)):
+        place = Places(compiled).place(base + at[function], base)
+        assert (place.function, place.line[1]) == (function, line)
+        assert sources(CODE, "code.c").place_of(*place.line) == f"tcp_mine/code.c:{line}"
+
+
+@pytest.mark.parametrize("off", [-1, 4096])
+def test_an_address_outside_of_a_module_is_no_place_in_it(compiled, off):
+    assert Places(compiled).place(0x60000000 + off, 0x60000000) is None
 
 
 def test_what_is_no_elf_file_is_refused():

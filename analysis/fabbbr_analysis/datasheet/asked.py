@@ -89,13 +89,13 @@ PANELS = (
         column="slowdown_median", group="short", unit="times the ideal", factor=1, better="less",
     ),
     Asked(
-        title="Rate falls: queue gone", experiment="change", axis="",
-        column="queue_settled_s", group="it", phase="first step", unit="s after the step",
-        factor=1, better="less",
+        title="After the rate fell", experiment="change", axis="",
+        column="rtt_p95_s", group="it", phase="first step", unit="ms, 95th percentile of RTT", factor=1e3,
+        better="less",
     ),
     Asked(
-        title="Rate rises: link full", experiment="change", axis="",
-        column="recovery_s", group="it", phase="last step", unit="s after the step", factor=1, better="less",
+        title="Rate rises: link full after", experiment="change", axis="",
+        column="recovery_s", group="it", phase="last step", unit="s", factor=1, better="less",
     ),
     Asked(
         title="Behind managed queues", experiment="aqm", axis="aqm",

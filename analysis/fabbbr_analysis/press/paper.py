@@ -75,8 +75,9 @@ def drawn(chart: Chart, sheet: Sheet) -> Figure:
     figure = Figure(figsize=(sheet.width_in, sheet.height_in or _height(chart, sheet)), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(
-        chart.rows, chart.columns, squeeze=False, sharex="col" if chart.rows > 1 else False
+        chart.rows, chart.columns, squeeze=False, sharex="col" if chart.shared and chart.rows > 1 else False
     )
+    _take_empty_away(axes, chart)
     dashes = ink.dashes(chart)
     legend: dict[str, Line2D] = {}
     for panel in chart.panels:
@@ -92,6 +93,14 @@ def drawn(chart: Chart, sheet: Sheet) -> Figure:
     return figure
 
 
+def _take_empty_away(axes: Any, chart: Chart) -> None:  # noqa: ANN401 - an array of axes
+    """Places of the grid without a panel have no axes either."""
+    used = {(panel.row, panel.column) for panel in chart.panels}
+    for place, each in np.ndenumerate(axes):
+        if place not in used:
+            each.remove()
+
+
 def _plain(text: str) -> str:
     """A text of the run as it stands: matplotlib would set what is between dollars as a formula."""
     return text.replace("$", r"\$")
@@ -99,12 +108,13 @@ def _plain(text: str) -> str:
 
 def _wrap_labels(axes: Any, height_in: float) -> None:  # noqa: ANN401 - an array of axes
     """Break labels of vertical axes that are longer than their row is high."""
-    for each in axes.flat:
+    there = [each for each in axes.flat if each.figure is not None]
+    for each in there:
         label = each.yaxis.get_label_text()
         most = max(10, int(height_in * _LABEL_SHARE / _LETTER_IN))
         each.yaxis.set_label_text("\n".join(textwrap.wrap(label, most, break_long_words=False)))
         each.yaxis.label.set_linespacing(1.0)
-    axes[0, 0].figure.align_ylabels()
+    there[0].figure.align_ylabels()
 
 
 def _height(chart: Chart, sheet: Sheet) -> float:
@@ -123,6 +133,12 @@ def _draw_panel(axes: Axes, panel: Panel, dashes: dict[str, str], width_in: floa
     ]
     for place, dash in panel.marked:
         axes.axvline(place, color=ink.printed("#8A8F98"), linewidth=0.6, dashes=ink.DASHES[dash] or (1, 0))
+    for note in panel.notes:
+        axes.annotate(
+            _plain(note.text), (note.x, 1), xycoords=("data", "axes fraction"), fontsize=6,
+            xytext=(0, 1 + note.up * ink.POINT_PER_PIXEL), textcoords="offset points",
+            ha="right" if note.ends else "left",
+        )  # fmt: skip
     if panel.map is not None:
         _draw_map(axes, panel.map)
     else:
@@ -156,7 +172,8 @@ def _draw_trace(axes: Axes, trace: Trace, dash: str, *, clipped: bool) -> Line2D
         drawstyle="steps-post" if trace.stepped else "default",
         label=f"_{trace.name}",  # hidden from matplotlib's own legend: ours is made of the chart's
         zorder=2.5 if trace.opacity < 1 else 3,
-        clip_on=clipped or not trace.marks,  # a mark at zero is drawn whole
+        # A mark at zero is drawn whole; a line without a point that is not clipped has no extent to lay out.
+        clip_on=clipped or not trace.marks or not len(trace.x),
     )
     if trace.line and ink.DASHES.get(dash):
         line.set_dashes(ink.DASHES[dash])

@@ -184,7 +184,8 @@ def _made(work: Path, tree: Path, sources: Sources, against: Against) -> str:
         done = subprocess.run(
             argv,
             cwd=work,
-            env=kernel_build.environment(),
+            # As when make is called in the module's folder: some Makefiles find their headers by it.
+            env=kernel_build.environment() | {"PWD": str(work)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -61,7 +61,15 @@ def kernel_tree(kernel: GuestKernel, progress: Progress, *, jobs: int | None = N
 def _made(kernel: GuestKernel, work: Path, progress: Progress, jobs: int) -> Path:
     started = time.monotonic()
     progress("looking for the kernel's source", 0.0)
-    package = newest_source(work)
+    try:
+        package = newest_source(work)
+    except KernelBuildError as error:
+        message = (
+            f"modules need the headers of the guest's kernel, of {kernel.package} {kernel.package_version}, "
+            f"which this machine's package sources do not offer; copy {_folder(kernel)} from a machine that "
+            "has it, or run on Debian or Ubuntu, where a container will do"
+        )
+        raise KernelBuildError(message) from error
     if (package.name, package.version) != (kernel.package, kernel.package_version):
         message = (
             f"the guest's kernel was made of {kernel.package} {kernel.package_version}, and this machine's "
