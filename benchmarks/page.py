@@ -30,7 +30,8 @@ for (const svg of document.querySelectorAll("figure .main-svg")) {
   const frame = svg.getBoundingClientRect();
   for (const text of svg.querySelectorAll("text")) {
     const box = text.getBoundingClientRect();
-    const inside = box.left > frame.left - 1 && box.right < frame.right + 1 && box.bottom < frame.bottom + 1;
+    const across = box.left > frame.left - 1 && box.right < frame.right + 1;
+    const inside = across && box.top > frame.top - 1 && box.bottom < frame.bottom + 1;
     if (box.width && !inside)
       out.push(`${svg.closest("figure").id}: ${text.textContent}`);
   }

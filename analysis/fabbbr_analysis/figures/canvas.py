@@ -33,7 +33,7 @@ REFERENCE_LINE = {"color": "#8A8F98", "width": 1.5, "dash": "dot"}
 _MARGIN = {"l": 64, "r": 16, "t": 24, "b": 52}
 
 
-def empty(*, height: int = 440) -> go.Figure:
+def empty(*, height: int = 400) -> go.Figure:
     """Return a figure without data; ``height`` in pixels."""
     return go.Figure(
         layout={
