@@ -262,7 +262,8 @@ def _status(certificate: Certificate) -> tuple[CellStatus, str | None]:
 def wall_limit_s(prepared: Prepared) -> float:
     """Wall seconds after which a cell counts as hung: twenty times the estimate, 180 s at least.
 
-    Captures are written afterwards. On a real clock its own time comes on top: until the last of its flows is ended, whatever became of it.
+    What was captured is written afterwards. On a real clock its own time comes on top: until the last of its
+    flows is ended, whatever became of it.
     """
     computing_s = max(_LEAST_WALL_S, _WALL_FACTOR * estimate([prepared.cell], prepared.testbed).computing_s)
     computing_s += _WALL_S_PER_SLOT * sum(tap.slots for task in prepared.job.captures for tap in task.taps)
