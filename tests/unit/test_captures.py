@@ -13,6 +13,7 @@ from fabbbr.capturing import room_of
 from fabbbr.certify import captured
 from fabbbr.certify.evidence import CapturesTold, Evidence, TapTold
 from fabbbr.errors import BackendError, PlanError, SpecError
+from fabbbr.execute import wall_limit_s
 from fabbbr.job.build import prepare
 from fabbbr.job.captures import misfit
 from fabbbr.job.parts import split
@@ -120,6 +121,13 @@ def test_rings_that_do_not_fit_beside_the_programs_get_memory_and_connections_st
     assert added >= made.ring_bytes - (1 << 30)
     assert added % (64 << 20) == 0, "the kernel sizes its limits by its memory: few sizes"
     assert connection_slots(made) == (16_384 if added else None)
+
+
+def test_writing_what_was_captured_has_wall_time_of_its_own():
+    plain, captured_too = (prepare(cells(more)[0], GUEST) for more in ("", "capture: [trunk]"))
+    (task,) = captured_too.job.captures
+    packets = sum(tap.slots for tap in task.taps)
+    assert wall_limit_s(captured_too) == pytest.approx(wall_limit_s(plain) + 100e-6 * packets)
 
 
 @pytest.mark.parametrize(
