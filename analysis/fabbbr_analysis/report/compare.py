@@ -103,8 +103,9 @@ def write_comparison(a: RunSet, b: RunSet, folder: Path) -> Path:
 
 
 def asked_differently(a: RunSet, b: RunSet) -> tuple[str, ...]:
-    """What of set-up and provenance is not the same, each in a phrase."""
-    return tuple(f"{one.name}: {one.a} in A, {one.b} in B" for one in _differences(a, b))
+    """What of set-up and provenance is not the same, each in a phrase; when they were begun is no cause."""
+    different = (one for one in _differences(a, b) if one.name != "Started")
+    return tuple(f"{one.name}: {one.a} in A, {one.b} in B" for one in different)
 
 
 def in_words(table: pd.DataFrame) -> pd.DataFrame:
