@@ -25,6 +25,8 @@ COLUMN_IN = 3.3
 """Width of a column of a two-column page."""
 _ONE_ROW, _MANY_ROWS, _MAP_ROW = 0.66, 0.42, 0.62
 """Height of a row over the width of the figure (of a column of panels, for maps)."""
+_WIDEST_IN = 4.5
+"""A figure that is wider is no higher: across a page it would take half of it."""
 _NO_DATE: dict[str, dict[str, Any]] = {
     "pdf": {"CreationDate": None, "Creator": "fabbbr"},
     "svg": {"Date": None, "Creator": "fabbbr"},
@@ -120,7 +122,7 @@ def _wrap_labels(axes: Any, height_in: float) -> None:  # noqa: ANN401 - an arra
 def _height(chart: Chart, sheet: Sheet) -> float:
     if any(panel.map is not None for panel in chart.panels):
         return (0.25 + chart.rows * _MAP_ROW / chart.columns) * sheet.width_in
-    return (_ONE_ROW if chart.rows == 1 else _MANY_ROWS * chart.rows) * sheet.width_in
+    return (_ONE_ROW if chart.rows == 1 else _MANY_ROWS * chart.rows) * min(sheet.width_in, _WIDEST_IN)
 
 
 def _draw_panel(axes: Axes, panel: Panel, dashes: dict[str, str], width_in: float) -> list[Line2D]:
