@@ -130,11 +130,21 @@ class Tap:
             self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, protocol)
             self._socket.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V2)
             self._attach(filter_of(tap, index))
-            request = _REQUEST.pack(_BLOCK_BYTES, blocks, self._slot_bytes, blocks * self._in_a_block)
-            self._socket.setsockopt(_SOL_PACKET, _PACKET_RX_RING, request)
-            self._ring = mmap.mmap(self._socket.fileno(), blocks * _BLOCK_BYTES)
+            self._ring = self._made_ring(blocks)
             if not at_every:
                 self._socket.bind((tap["interface"], _ETH_P_ALL))
+
+    def _made_ring(self, blocks: int) -> mmap.mmap:
+        size = blocks * _BLOCK_BYTES
+        request = _REQUEST.pack(_BLOCK_BYTES, blocks, self._slot_bytes, blocks * self._in_a_block)
+        try:
+            self._socket.setsockopt(_SOL_PACKET, _PACKET_RX_RING, request)
+            return mmap.mmap(self._socket.fileno(), size)
+        except OSError as error:
+            said = "no %d MB of memory for the packets of %s (%s): capture fewer links, or headers alone" % (
+                size >> 20, self.told["interface"], error.strerror,
+            )  # fmt: skip
+            raise OSError(error.errno, said) from None
 
     def _attach(self, instructions: _Filter) -> None:
         packed = b"".join(_INSTRUCTION.pack(*one) for one in instructions)
@@ -177,7 +187,7 @@ class Captures:
 
     def __init__(self, files: "List[Tuple[str, List[Tap]]]") -> None:
         self._files = files
-        self._offset_before_s = _offset_s()
+        self._offset_before_s = _offset_s() if files else 0.0
 
     def write(self, folder: str, breathe: Callable[[], None]) -> None:
         """Write the files, and ``captures.json`` with what was counted; ``breathe`` is called now and then."""

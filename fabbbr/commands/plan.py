@@ -131,7 +131,7 @@ def row_of(cell: Cell) -> dict[str, str]:
 def cost_in_words(cost: Estimate, testbed: Testbed) -> str:
     """What a plan will take, in one line."""
     return (
-        f"{cost.cells} cells, {cost.clock_s:.0f} s of {testbed.clock} time, "
+        f"{cost.cells} cell{'s' * (cost.cells != 1)}, {cost.clock_s:.0f} s of {testbed.clock} time, "
         f"{cost.bottleneck_bytes / 1e9:.2f} GB through the bottleneck, about {cost.wall_s / 60:.1f} min on "
         f"one core"
     )

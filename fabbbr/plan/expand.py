@@ -103,10 +103,14 @@ def misfits(
 
     Neither is a slice looked at that may not run.
     """
-    unreadable, modules = _modules(setup, module_of)
-    if unreadable is not None:
-        yield unreadable
-        return
+    modules: dict[str, Sources] = {}
+    for index, group in enumerate(setup.flows):
+        choice = setup.module_of(group)
+        try:
+            modules |= {} if choice is None else {choice.module: module_of(choice.module)}
+        except SpecError as error:
+            yield Misfit(loc=("flows", index, "cca"), message=str(error), of_the_file=True)
+            setup = _with_another_cca(setup, index)
     yield from _misfits(setup, topology_of, trace_of, modules)
 
 
@@ -136,16 +140,11 @@ def _misfits(
         yield Misfit(loc=("slice",), message=str(error).removeprefix("slice: "), of_the_file=True)
 
 
-def _modules(setup: Setup, module_of: Callable[[str], Sources]) -> tuple[Misfit | None, dict[str, Sources]]:
-    """The first module that cannot be read, and the sources of those before it."""
-    found: dict[str, Sources] = {}
-    for index, group in enumerate(setup.flows):
-        choice = setup.module_of(group)
-        try:
-            found |= {} if choice is None else {choice.module: module_of(choice.module)}
-        except SpecError as error:
-            return Misfit(loc=("flows", index, "cca"), message=str(error), of_the_file=True), found
-    return None, found
+def _with_another_cca(setup: Setup, index: int) -> Setup:
+    """The same setup with a congestion control that there is: what runs has no say in what fits the slice."""
+    flows = list(setup.flows)
+    flows[index] = flows[index].model_copy(update={"control": "cubic"})
+    return setup.model_copy(update={"flows": tuple(flows)})
 
 
 def _without_trace(setup: Setup) -> Setup:

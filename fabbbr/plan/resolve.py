@@ -226,7 +226,10 @@ def _wired(
         _check_queue_delay(ground, trace),
     ):
         complaints.found.extend(check)
-    flows = tuple(_flow(ground, index, flow, delays) for index, flow in enumerate(ground.assigned))
+    flows: list[Flow] = []
+    for index, flow in enumerate(ground.assigned):
+        with complaints.noted():
+            flows.append(_flow(ground, index, flow, delays))
     steps = tuple(_steps(ground, dict(delays), dict(rates), trace, complaints))
     links = tuple(_links(ground, delays, rates, trace, complaints))
     complaints.refuse()
@@ -236,7 +239,7 @@ def _wired(
         for index, one in enumerate(ground.assigned)
         if one.group.arrivals is not None and one.group.duration is not None
     }
-    return Wiring(links=links, flows=flows, pings=pings, steps=steps, arrivals=arrivals)
+    return Wiring(links=links, flows=tuple(flows), pings=pings, steps=steps, arrivals=arrivals)
 
 
 def _check_link_names(setup: Setup, topology: Topology, complaints: _Complaints) -> None:

@@ -238,7 +238,7 @@ _OF_KIND: dict[Kind, frozenset[str]] = {
 
 def _kind(loc: Loc, group: FlowGroup) -> Iterator[Mistake]:
     """What a group of its kind must say, and what it must not."""
-    if group.cca is None and "cca" in _OF_KIND[group.kind]:
+    if group.control is None and "control" in _OF_KIND[group.kind]:
         yield (*loc, "cca"), "is missing; add e.g. cca: cubic"
     for name in sorted(group.model_fields_set - _OF_KIND[group.kind]):
         key = FlowGroup.model_fields[name].alias or name

@@ -7,7 +7,7 @@ wrong with both readings, in the same words, does not come from the replacements
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, get_args, get_origin
 
@@ -55,8 +55,13 @@ class Guess(Generic[_Model]):
         )
 
 
-def guess(written: object, error: ValidationError, kind: type[_Model]) -> Guess[_Model] | None:
-    """Readings of ``written``, of which ``error`` says what cannot be read; None where there are none."""
+def guess(
+    written: object, error: ValidationError, kind: type[_Model], context: Mapping[str, object] | None = None
+) -> Guess[_Model] | None:
+    """Readings of ``written``, of which ``error`` says what cannot be read; None where there are none.
+
+    ``context`` is what ``kind`` was validated with.
+    """
     details = error.errors(include_url=False)
     readings, replaced = [], []
     for other in (False, True):
@@ -65,7 +70,7 @@ def guess(written: object, error: ValidationError, kind: type[_Model]) -> Guess[
         if None in replaced:
             return None
         try:
-            readings.append(kind.model_validate(tree))
+            readings.append(kind.model_validate(tree, context=context))
         except ValidationError:
             return None
     removed = tuple(detail["loc"] for detail in details if detail["type"] == _UNKNOWN)
@@ -125,7 +130,7 @@ def _of_annotation(parts: Sequence[object], default: object) -> Iterator[object]
             yield "false" if default else "true"
         elif part is int and isinstance(default, int):
             yield str(default + 1)
-        else:
+        elif get_origin(part) not in (tuple, list, dict):  # what fits an item is no list
             yield from _of_annotation(get_args(part), default)
 
 

@@ -347,7 +347,7 @@ class _Resolving:
             for loc, message in islice(messages(error, kind), limits.MISTAKES_LOOKED_FOR):
                 self.wrong(loc, message, root=table)
             self.guesses += 1
-            return guess(written, error, kind) if self.guesses <= limits.GUESSES else None
+            return guess(written, error, kind, context) if self.guesses <= limits.GUESSES else None
 
     def references(self, setup: Table) -> None:
         nodes = dict(axis_nodes(self.table.entries.get("vary")))

@@ -66,7 +66,7 @@ def shares(run, group):
 
 
 def test_every_question_has_a_file_an_answer_and_a_figure():
-    assert list(QUESTIONS) == ["shallow", "falling", "short", "near_far", "queues"]
+    assert list(QUESTIONS) == ["shallow", "drop", "short", "near_far", "queues"]
     assert {tuple(kind for kind, _ in blocks) for blocks in QUESTIONS.values()} == {
         ("yaml", "python", "python figure")
     }
@@ -89,7 +89,7 @@ def test_bbr1_starves_cubic_in_a_shallow_buffer_and_bbr3_does_not(answered):
 @pytest.mark.guest
 @pytest.mark.xdist_group("guest-1")
 def test_after_a_fall_of_the_rate_bbr_drains_its_queue_and_cubic_keeps_it(answered):
-    run, table = answered("falling")
+    run, table = answered("drop")
     slow_s = intervals(table)
     assert slow_s["bbr1"][1] < slow_s["bbr3"][0]
     # In CUBIC's runs nothing is random: they count as one, which has no interval.

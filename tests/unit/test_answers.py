@@ -46,7 +46,8 @@ class Told:
         sized = values.get("sized", False)
         row = dict.fromkeys(GROUPS.names) | {
             "cell_id": cell, "phase": 0 if sized else 2, "phase_name": "whole run" if sized else phase,
-            "begins_with": "warm-up", "cca": values["group"], "n_flows": 1,
+            "begins_with": "warm-up", "phase_start_s": 5.0, "phase_end_s": 15.0, "active_s": 10.0,
+            "cca": values["group"], "n_flows": 1,
             "sized": False, "self_limited": False,
         }  # fmt: skip
         self.groups.append(row | values)
@@ -117,11 +118,11 @@ def test_transfers_have_median_95th_percentile_and_times_the_ideal():
         )
 
     told = Told()
-    for cca, seconds in (("bbr1", 2.0), ("cubic", 0.5)):
+    for cca, seconds, goodput in (("bbr1", 2.0, 4e7), ("cubic", 0.5, 3e7)):
         told.condition(
             f"cca={cca}",
             short(seconds),
-            group("long", [4e7, 4.1e7, 4.2e7], cca=cca),
+            group("long", [goodput, goodput + 1e6, goodput - 1e6], cca=cca),
             ccas=",".join(sorted({cca, "cubic"})),
             axes={"cca": cca},
         )
@@ -131,6 +132,7 @@ def test_transfers_have_median_95th_percentile_and_times_the_ideal():
         "With bbr1, 10 transfers of short (cubic) took 2.00 [1.50, 2.50] s in the median, 8.0"
     )
     assert any(each.startswith("Transfers are faster beside cubic (0.50 [") for each in sentences)
+    assert sentences[-1].startswith("In the group long, bbr1 wins: 40.0 [37.5, 42.5] Mbit/s, cubic 30.0")
     assert {measure.column for measure in found.measures} >= {
         "completion_median_s",
         "completion_p95_s",
@@ -178,12 +180,27 @@ def test_repetitions_that_are_the_same_in_all_are_one_run_without_an_interval():
     assert any("same in every number" in each for each in told.warnings)
 
 
+def test_a_group_that_has_left_is_no_rival_of_those_that_stay():
+    gone = group("bbr3", 1e5, active_s=0.2)
+    found = Told().condition("x", gone, group("cubic", [4e7, 4.1e7, 4.2e7])).answer()
+    assert [row.name for row in found.rows] == ["cubic"]
+    assert not found.leads
+
+
 def test_what_limits_itself_is_shown_and_wins_nothing():
     udp = group("background", 5e6, self_limited=True, cca=None)
     found = Told().condition("x", udp, group("cubic", [4e7, 4.1e7, 4.2e7])).answer()
     assert not found.leads
     assert not found.headline
     assert [row.name for row in found.rows] == ["background", "cubic"]
+
+
+def test_a_phase_that_is_the_same_in_all_runs_is_one_run():
+    """Before anything random happens, however much the runs differ later."""
+    early, later = group("cubic", 10e6, rtt_median_s=0.05), group("bbr3", [9e6, 8e6, 7e6], rtt_median_s=0.05)
+    first, second = Told().condition("x", early, later).answer().rows
+    assert (first.values["goodput_bps"].n, first.values["goodput_bps"].low) == (1, None)
+    assert second.values["rtt_median_s"].n == 3
 
 
 @pytest.mark.parametrize(
@@ -214,8 +231,9 @@ counts = st.lists(st.integers(0, 10**6), min_size=6, max_size=6)
 @given(shares, counts)
 def test_intervals_of_shares_and_counts_stay_within_what_these_can_be(share, marks):
     runs = len(share)
-    one = group("a", 1e6, share=share, queue_marks=[float(each) for each in marks[:runs]])
-    two = group("b", 1e6, share=[1 - each for each in share])
+    goodput = [1e6 + number for number in range(runs)]
+    one = group("a", goodput, share=share, queue_marks=[float(each) for each in marks[:runs]])
+    two = group("b", goodput, share=[1 - each for each in share])
     for row in Told().condition("x", one, two, repeat=runs).answer().rows:
         found = row.values["share"]
         assert 0 <= found.low <= found.value + 1e-12

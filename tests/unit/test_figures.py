@@ -711,6 +711,23 @@ def test_the_means_of_a_group_are_not_mixed_over_its_rivals(f10):
     both, _ = rivals(f10)
     names = {trace.name for trace in draw(both, by_group=True).data if trace.showlegend is not False}
     assert names == {"cubic (old) [joins=bbr1]", "cubic (old) [joins=bbr2]", "bbr1 (new)", "bbr2 (new)"}
+    marks = [trace.marker for trace in draw(both, by_group=True).data if trace.name in names]
+    assert len({(mark.color, mark.symbol) for mark in marks}) == 4
+
+
+def test_what_runs_no_congestion_control_is_drawn_in_grey_by_the_name_of_its_group(f10):
+    cell_id = "cca=bbr1,loss=15%,r1"
+    own = f10.intervals[f10.intervals["cell_id"] == cell_id]
+    flows = f10.flows[f10.flows["cell_id"] == cell_id]
+    udp = flows.assign(flow=1, group="video", cca=None)
+    both = synthetic.changed(
+        f10, flows=pd.concat([flows, udp]), intervals=pd.concat([own, own.assign(flow=1)])
+    )
+    over_time = timeline.over_time(both, [cell_id], palette=catalogue.palette_of(both))
+    (curve,) = [trace for trace in traces(over_time, "video") if trace.yaxis == "y"]
+    (mean,) = traces(draw(both, by_group=True), "video")
+    assert curve.line.color == mean.marker.color == "#8A8F98"
+    assert figures.figure(both, "rtt_cdf[loss=15%]").data
 
 
 # Distributions

@@ -157,6 +157,16 @@ def test_what_some_conditions_cannot_have_is_said_with_one_of_them(tmp_path):
     assert second.endswith("(with rate=20Mbit,rtt=1ms)")
 
 
+def test_a_module_that_is_not_there_does_not_hide_what_does_not_fit_the_slice(tmp_path):
+    flows = "{cca: {module: ./none}, duration: 1.5 s}, {cca: reno, from: h9, duration: 3 s}"
+    text = MINE.replace("./lot.py", "two_site").replace("trace: lte.up", "rate: 10 Mbit/s")
+    text = text.replace("{cca: cubic, duration: 1 s}", flows) + "links: {trunc: {rtt: 2 ms}}\n"
+    (tmp_path / "f.yaml").write_text(text)
+    lines = str(refusal(tmp_path / "f.yaml")).splitlines()
+    for key in ("flows[0].cca: ", "flows[0].duration: ", "flows[1].from: ", "links.trunc: "):
+        assert any(f": {key}" in line for line in lines), lines
+
+
 @pytest.mark.parametrize(
     ("slice_", "said"),
     [

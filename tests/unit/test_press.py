@@ -16,6 +16,7 @@ import plotly.graph_objects as go
 import pytest
 import synthetic
 from matplotlib.container import ErrorbarContainer
+from plotly.subplots import make_subplots
 
 from fabbbr.commands.figure import length_in
 from fabbbr.errors import AnalysisError, StoreError, UsageError
@@ -159,9 +160,29 @@ def test_a_heat_map_on_paper_has_the_numbers_of_the_report_in_its_cells():
     ]
 
 
-def test_what_has_no_form_on_paper_is_refused_and_not_left_out():
-    with pytest.raises(AnalysisError, match="'pie'"):
-        read(go.Figure(go.Pie(values=[1, 2])))
+@pytest.mark.parametrize(
+    ("figure", "said"),
+    [
+        (go.Figure(go.Pie(values=[1, 2])), "'pie'"),
+        (go.Figure(layout={"shapes": [{"type": "rect", "x0": 0, "x1": 1}]}), "a rect"),
+        (go.Figure(layout={"annotations": [{"text": "here", "x": 1, "y": 1, "xref": "x"}]}), "'here'"),
+    ],
+)
+def test_what_has_no_form_on_paper_is_refused_and_not_left_out(figure, said):
+    with pytest.raises(AnalysisError, match=said):
+        read(figure)
+
+
+def test_an_instant_is_marked_in_every_row_and_named_above_the_first():
+    figure = make_subplots(rows=3, cols=1, shared_xaxes=True)
+    for row in (1, 2, 3):
+        figure.add_scatter(x=[0, 9], y=[row, row], row=row, col=1)
+    figure.add_shape(type="line", x0=3, x1=3, y0=0, y1=1, xref="x", yref="paper", line={"dash": "dot"})
+    figure.add_annotation(x=3, y=1, xref="x", yref="paper", text="rate 20 Mbit/s", showarrow=False)
+    drawn = on_paper(figure)
+    for axes in drawn.axes:
+        assert [3, 3] in [list(line.get_xdata()) for line in axes.get_lines()]
+    assert [[text.get_text() for text in axes.texts] for axes in drawn.axes] == [["rate 20 Mbit/s"], [], []]
 
 
 # The same bytes

@@ -321,7 +321,14 @@ def test_what_cannot_be_meant_is_refused_where_it_stands(old, new, line, said):
     ],
 )
 @pytest.mark.parametrize(
-    "other", ["sample_period: soon\n", "warmup: 3 s\n", "links: {out: {rtt: soon}}\n", "slice: [two_site]\n"]
+    "other",
+    [
+        "sample_period: soon\n",
+        "warmup: 3 s\n",
+        "links: {out: {rtt: soon}}\n",
+        "capture: yes\n",
+        "slice: [two_site]\n",
+    ],
 )
 def test_what_cannot_be_read_does_not_hide_what_cannot_be_meant(old, new, said, other):
     if other.startswith("links") and "links" in new:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 GOODPUT = "goodput_per_flow_bps"
 COMPLETION = "completion_median_s"
 _START_UP = 1
+_RAN = 0.5
+"""A group counts in a phase when it ran for this part of it."""
 _SHARES = frozenset({"share", "retransmit_ratio"})
 
 MEASURES: tuple[Measure, ...] = (
@@ -74,14 +76,18 @@ def _order(row: AnswerRow, axes: Sequence[Axis]) -> tuple[int, ...]:
 def _shown(groups: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """The rows of each phase and group that count.
 
-    Of flows with a duration, the phases after start-up; of flows with a size the whole run, in which all of
-    them start. A run that is over before its start-up has only that.
+    Of flows with a duration, the phases after start-up through which the group ran for half of the time; of
+    flows with a size the whole run, in which all of them start. A run that is over before its start-up has
+    only that.
     """
     later = groups["phase"] > _START_UP
     if not later.any():
         later = groups["phase"] == WHOLE_RUN
     sized = groups["sized"].astype(bool)
-    chosen = groups[(later & ~sized & (groups["n_flows"] > 0)) | ((groups["phase"] == WHOLE_RUN) & sized)]
+    lasts_s = groups["phase_end_s"].astype("float64") - groups["phase_start_s"].astype("float64")
+    # Of a group that left before, the last bytes may still come: it is no rival any more.
+    ran = ~(groups["active_s"].astype("float64") < _RAN * lasts_s)
+    chosen = groups[(later & ~sized & ran) | ((groups["phase"] == WHOLE_RUN) & sized)]
     for _, rows in chosen.groupby(["phase", "group"], sort=False):
         yield rows
 
@@ -91,6 +97,9 @@ def _row(rows: pd.DataFrame, facts: Mapping[str, Any]) -> AnswerRow:
     said = f"{facts['condition']}\0{first['phase']}\0{first['group']}"
     by_run = {measure.column: _by_run(rows, measure.column) for measure in MEASURES}
     present = {column: values for column, values in by_run.items() if values}
+    if all(len(set(values.values())) == 1 for values in present.values()):
+        # Nothing random has happened yet: in this phase the runs are one.
+        present = {column: dict([next(iter(values.items()))]) for column, values in present.items()}
     return AnswerRow(
         phase=str(first["phase_name"]),
         number=int(first["phase"]),
@@ -121,5 +130,5 @@ def _mean(values: Mapping[str, float], column: str, said: str) -> Interval:
     sample = list(values.values())
     if column in _SHARES:
         return stats.bootstrap_interval(sample, generator=generator, within=(0.0, 1.0))
-    least = -math.inf if column == "queue_delay_median_s" else 0.0
-    return stats.mean_within(sample, within=(least, math.inf), generator=generator)
+    # A delay may come out some µs below 0, because ss rounds.
+    return stats.mean_within(sample, within=(min(0.0, *sample), math.inf), generator=generator)

@@ -32,7 +32,7 @@ def headline(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequenc
 
 def _begun(sentence: str) -> str:
     """With a capital letter, unless it begins with a name."""
-    own = ("nobody", "transfers")
+    own = ("nobody", "transfers", "in the group")
     return sentence[0].upper() + sentence[1:] if sentence.startswith(own) else sentence
 
 
@@ -113,12 +113,12 @@ def _outcome(last: AnswerRow, lead: Lead) -> str:
     if column == COMPLETION:
         each = [f"{name} ({_amount(row, column)})" for name, row in zip(names, (best, last), strict=True)]
     apart = f"difference {_size(lead)} ({_sureness(lead)})"
-    beside = "beside " if column == COMPLETION and not lead.paired else ""
+    beside = "with" if lead.paired or last.cca == last.variant else "beside"
     if lead.verdict == "unclear" and lead.difference.low is not None:
         return f"nobody wins clearly: {each[0]}, {each[1]}; the {apart} may as well be 0."
     if column == COMPLETION:
         return (
-            f"transfers are faster {beside}{each[0]} than {beside}{each[1]}: {_times(last, lead)}, {apart}."
+            f"transfers are faster {beside} {each[0]} than {beside} {each[1]}: {_times(last, lead)}, {apart}."
         )
     wins = "wins" if lead.verdict == "behind" else "is ahead"
     return f"{names[0]} {wins}: {_amount(best, column)}, {each[1]}: {_times(last, lead)}, {apart}."
@@ -132,7 +132,7 @@ def _times(last: AnswerRow, lead: Lead) -> str:
     """Say by which factor, or by how many percent where it is near 1."""
     ratio, word = _ratio(last, lead), "long" if lead.lower_wins else "much"
     if ratio < _NEARLY:
-        return f"{number((ratio - 1) * 100, significant=2)} % {'less' if lead.lower_wins else 'more'}"
+        return f"{number((ratio - 1) * 100, significant=2)} % {'longer' if lead.lower_wins else 'more'}"
     return f"{number(ratio, significant=2)} times as {word}"
 
 
@@ -236,6 +236,9 @@ def _sweep(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[
     lasts = _lasts(rows, alone)
     if len(lasts) == 1:
         phased = len({row.phase for row in rows if not row.sized}) > 1
-        yield f"{_where(lasts[0][0], axes, phased=phased)}{_outcome(*lasts[0])}"
+        last, lead = lasts[0]
+        shared = last.group == lead.over.group != last.rival
+        group = f"in the group {last.group}, " if shared else ""
+        yield f"{_where(last, axes, phased=phased)}{group}{_outcome(last, lead)}"
     elif lasts:
         yield _tally(lasts)

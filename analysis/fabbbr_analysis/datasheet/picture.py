@@ -32,7 +32,9 @@ def height_in(chart: Chart) -> float:
 def _axes(panel: Panel, found: Sheet, palette: Palette, at: tuple[int, int]) -> Axes:
     fair = () if isinstance(panel.asked.better, str) else (_fair(panel),)
     traces = tuple(
-        _trace(panel, cca, palette[cca], place, len(found.ccas)) for place, cca in enumerate(found.ccas)
+        _trace(panel, cca, palette[cca], place, len(found.ccas))
+        for place, cca in enumerate(found.ccas)
+        if any(cell.cca == cca for cell in panel.cells)
     )
     return Axes(
         row=at[0],

@@ -45,9 +45,11 @@ def series_of(flows: pd.DataFrame) -> pd.Series[str]:
 
     What runs none (UDP) has the name of its group.
     """
-    same = (flows["group"] == flows["cca"]) | flows["cca"].isna()
-    named: pd.Series[str] = flows["group"].where(same, flows["cca"] + " (" + flows["group"] + ")")
-    return named
+    names = [
+        str(group) if pd.isna(cca) or group == cca else f"{cca} ({group})"
+        for group, cca in zip(flows["group"], flows["cca"], strict=True)
+    ]
+    return pd.Series(names, flows.index, dtype=str)
 
 
 def told_apart(flows: pd.DataFrame, runs: pd.DataFrame, axes: Sequence[str]) -> pd.Series[str]:
@@ -55,12 +57,16 @@ def told_apart(flows: pd.DataFrame, runs: pd.DataFrame, axes: Sequence[str]) -> 
 
     ``axes`` are columns of ``runs``; the CUBIC beside BBRv1 is then called ``cubic [cca=bbr1]``.
     """
-    names = series_of(flows)
     of_cell = _where(runs, axes)
-    where = pd.Series([of_cell.get(cell_id, "") for cell_id in flows["cell_id"]], flows.index, dtype=str)
-    several = names.map(where.groupby(names).nunique() > 1)
-    told: pd.Series[str] = names.where(~several | (where == ""), names + " " + where)
-    return told
+    names = [str(name) for name in series_of(flows)]
+    where = [of_cell.get(str(cell_id), "") for cell_id in flows["cell_id"]]
+    found: dict[str, set[str]] = {}
+    for name, here in zip(names, where, strict=True):
+        found.setdefault(name, set()).add(here)
+    told = [
+        f"{name} {here}" if len(found[name]) > 1 else name for name, here in zip(names, where, strict=True)
+    ]
+    return pd.Series(told, flows.index, dtype=str)
 
 
 def _where(runs: pd.DataFrame, axes: Sequence[str]) -> dict[str, str]:

@@ -68,12 +68,22 @@ def _look(place: int) -> Look:
     )
 
 
-_NO_CCA_LOOK = Look(colour="#8A8F98", symbol="cross", dash="solid")
+_NO_CCA_LOOK = Look(colour="#8A8F98", symbol="star", dash="solid")
 
 
 def flow_dash(place: int) -> str:
     """Return the dash of the n-th flow among those that share a colour."""
     return _FLOW_DASHES[place % len(_FLOW_DASHES)]
+
+
+def among(look: Look, place: int, count: int) -> Look:
+    """Return the look of the n-th of ``count`` series that share a congestion control; the first keeps it."""
+    first = _SYMBOLS.index(look.symbol)
+    return Look(
+        colour=shade(look.colour, place, count),
+        symbol=_SYMBOLS[(first + place) % len(_SYMBOLS)],
+        dash=flow_dash(place),
+    )
 
 
 def shade(colour: str, place: int, count: int) -> str:

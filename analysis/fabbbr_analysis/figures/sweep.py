@@ -14,7 +14,7 @@ from fabbbr_analysis.figures.conditions import Axis, cca_columns
 from fabbbr_analysis.figures.curves import told_apart
 from fabbbr_analysis.figures.measures import Measure
 from fabbbr_analysis.figures.published import Published
-from fabbbr_analysis.figures.style import PUBLISHED_READING, Look, Palette, flow_dash
+from fabbbr_analysis.figures.style import NO_CCA, PUBLISHED_READING, Look, Palette, among
 from fabbbr_analysis.metrics import together_bps
 from fabbbr_analysis.summary import summarise
 
@@ -99,18 +99,19 @@ def draw(run_set: RunSet, sweep: Sweep, *, palette: Palette, published: Publishe
     if sweep.axis is None and excluded.empty:
         # The names of the series stand on the axis.
         figure.update_layout(showlegend=False)
+    else:
+        canvas.make_room_for_legend(figure, sum(trace.showlegend is not False for trace in figure.data))
     return figure
 
 
 def _looks(frame: pd.DataFrame, palette: Palette) -> dict[str, Look]:
-    """Colour by congestion control; series that share one differ by dash."""
+    """Colour by congestion control; series that share one differ by lightness, marker and dash."""
     looks: dict[str, Look] = {}
-    for cca, rows in frame.groupby("cca", sort=True):
+    for cca, rows in frame.groupby(frame["cca"].fillna(NO_CCA), sort=True):
         look = palette[str(cca)]
         names = sorted(rows["series"].unique())
         for place, name in enumerate(names):
-            dash = look.dash if len(names) == 1 else flow_dash(place)
-            looks[str(name)] = Look(colour=look.colour, symbol=look.symbol, dash=dash)
+            looks[str(name)] = look if len(names) == 1 else among(look, place, len(names))
     return looks
 
 
@@ -197,7 +198,8 @@ def _range(row: Mapping[Hashable, Any], factor: float) -> str:
 
 
 def _add_published(figure: go.Figure, sweep: Sweep, published: Published, looks: Mapping[str, Look]) -> None:
-    by_cca = {name.split(" ")[0]: look for name, look in looks.items()}
+    # Of several series of one, the first has the look of the congestion control itself.
+    by_cca = {name.split(" ")[0]: looks[name] for name in sorted(looks, reverse=True)}
     drawn = published.series[published.series["cca"].isin(list(by_cca))]
     for (cca, label, reading), rows in drawn.groupby(["cca", "label", "reading"], sort=True):
         ordered = rows.sort_values("x")

@@ -88,6 +88,17 @@ class Map:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Note:
+    """Words above a panel, which begin or end at ``x`` of its horizontal axis."""
+
+    x: float
+    text: str
+    up: float
+    """How far above the panel, in pixels of the report: notes that are near one another stand in steps."""
+    ends: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class Panel:
     """One pair of axes; rows and columns count from 0 at the top left."""
 
@@ -100,6 +111,8 @@ class Panel:
     map: Map | None
     marked: tuple[tuple[float, str], ...]
     """Vertical lines: where, and their dash."""
+    notes: tuple[Note, ...] = ()
+    """What is written above the panel."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,6 +149,7 @@ def read(figure: go.Figure) -> Chart:
                 f"and in notebooks"
             )
             raise AnalysisError(message)
+    _require_known_marks(figure)
     pairs = _pairs(figure)
     return Chart(
         panels=tuple(_panel(figure, pair, place) for pair, place in pairs.items()),
@@ -182,6 +196,7 @@ def _panel(figure: go.Figure, pair: tuple[str, str], place: tuple[int, int]) -> 
         traces=tuple(_trace(each, names[0], names[1], alone=alone) for each in points),
         map=_map(figure, maps[0]) if maps else None,
         marked=_marked(figure, pair),
+        notes=_notes(figure, pair) if place[0] == 0 else (),
     )
 
 
@@ -273,12 +288,33 @@ def _bars(bars: Any, middle: Numbers) -> tuple[Numbers, Numbers] | None:  # noqa
 
 
 def _marked(figure: go.Figure, pair: tuple[str, str]) -> tuple[tuple[float, str], ...]:
-    """Vertical lines that go through a panel from bottom to top."""
+    """Vertical lines that go through a panel from bottom to top, and through those above and below it."""
     return tuple(
         (float(shape.x0), str(shape.line.dash or "solid"))
         for shape in figure.layout.shapes
-        if shape.type == "line" and shape.x0 == shape.x1 and (shape.xref or "x") == pair[0]
+        if _start(figure, shape.xref or "x") == _start(figure, pair[0])
     )
+
+
+def _notes(figure: go.Figure, pair: tuple[str, str]) -> tuple[Note, ...]:
+    """Annotations that stand at a place of the horizontal axis, above all panels of its column."""
+    return tuple(
+        Note(x=float(each.x), text=str(each.text), up=float(each.yshift or 0), ends=each.xanchor == "right")
+        for each in figure.layout.annotations
+        if each.xref != "paper" and _start(figure, each.xref) == _start(figure, pair[0])
+    )
+
+
+def _require_known_marks(figure: go.Figure) -> None:
+    """Raise AnalysisError for shapes and annotations of other kinds: what cannot be drawn is not left out."""
+    for shape in figure.layout.shapes:
+        if shape.type != "line" or shape.x0 != shape.x1 or shape.yref != "paper":
+            message = f"a {shape.type} across a figure cannot be drawn on paper, only a vertical line"
+            raise AnalysisError(message)
+    for each in figure.layout.annotations:
+        if each.yref != "paper" or each.showarrow:
+            message = f"the note {each.text!r} cannot be drawn on paper, only one above a panel"
+            raise AnalysisError(message)
 
 
 def _map(figure: go.Figure, trace: Any) -> Map:  # noqa: ANN401 - plotly's own

@@ -133,6 +133,12 @@ def _draw_panel(axes: Axes, panel: Panel, dashes: dict[str, str], width_in: floa
     ]
     for place, dash in panel.marked:
         axes.axvline(place, color=ink.printed("#8A8F98"), linewidth=0.6, dashes=ink.DASHES[dash] or (1, 0))
+    for note in panel.notes:
+        axes.annotate(
+            _plain(note.text), (note.x, 1), xycoords=("data", "axes fraction"), fontsize=6,
+            xytext=(0, 1 + note.up * ink.POINT_PER_PIXEL), textcoords="offset points",
+            ha="right" if note.ends else "left",
+        )  # fmt: skip
     if panel.map is not None:
         _draw_map(axes, panel.map)
     else:
@@ -166,7 +172,8 @@ def _draw_trace(axes: Axes, trace: Trace, dash: str, *, clipped: bool) -> Line2D
         drawstyle="steps-post" if trace.stepped else "default",
         label=f"_{trace.name}",  # hidden from matplotlib's own legend: ours is made of the chart's
         zorder=2.5 if trace.opacity < 1 else 3,
-        clip_on=clipped or not trace.marks,  # a mark at zero is drawn whole
+        # A mark at zero is drawn whole; a line without a point that is not clipped has no extent to lay out.
+        clip_on=clipped or not trace.marks or not len(trace.x),
     )
     if trace.line and ink.DASHES.get(dash):
         line.set_dashes(ink.DASHES[dash])

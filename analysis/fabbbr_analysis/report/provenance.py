@@ -70,6 +70,8 @@ def conditions(manifest: RunManifest) -> tuple[Fact, ...]:
         rows.append(
             Fact(name="Link trace", value=f"{spread(traces)}, packet by packet; the rate is its mean")
         )
+    if others := distinct(told for cell in cells for told in _other_traffic(cell)):
+        rows.append(Fact(name="Traffic", value=listing(others)))
     if held := _aggregations(cells):
         rows.append(Fact(name="ACK aggregation", value=spread(held)))
     if any(cell.offloads for cell in cells):
@@ -132,6 +134,22 @@ def _ecn(cell: Cell) -> str:
         return "off"
     marks = cell.bottleneck.ce_threshold
     return "on" if marks is None else f"on, marking what has waited {marks}"
+
+
+def _other_traffic(cell: Cell) -> Iterator[str]:
+    """What is no plain flow of TCP."""
+    for process in cell.arrivals:
+        yield f"{process.group}: {process.rate} at random"
+    for flow in cell.flows:
+        if flow.udp is not None:
+            yield f"{flow.group}: UDP at {flow.udp.rate} in packets of {flow.udp.packet_bytes} bytes"
+        if flow.video is not None:
+            yield (
+                f"{flow.group}: video of {flow.video.bitrate} in chunks of {flow.video.chunk}, "
+                f"buffer {flow.video.buffer}"
+            )
+    for ping in cell.pings:
+        yield f"{ping.group}: every {ping.interval} from {ping.sender} to {ping.receiver}"
 
 
 def _aggregations(cells: Sequence[Cell]) -> list[str]:

@@ -32,7 +32,8 @@ def write_report(run_sets: Sequence[RunSet], folder: Path) -> Path:
     """Write ``report.html``, ``report.md`` and the tables behind them; return the path of the first.
 
     ``answers.csv`` has who wins, by how much and how sure, ``summary.csv`` every mean and ``claims.csv`` each
-    verdict. Where a run has its cells in the guest too, ``testbed_adds.csv`` has all of that comparison.
+    verdict. Where a run has its cells in the guest too, ``testbed_adds.csv`` has every column of that
+    comparison.
 
     The same run sets in the same place give the same bytes: all times come from the manifests. Raises
     AnalysisError when there is no run set or one has no cells, StoreError when all of its cells are damaged

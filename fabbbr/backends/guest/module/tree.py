@@ -65,9 +65,9 @@ def _made(kernel: GuestKernel, work: Path, progress: Progress, jobs: int) -> Pat
         package = newest_source(work)
     except KernelBuildError as error:
         message = (
-            f"modules need the headers of the guest's kernel, {kernel.package} {kernel.package_version}, and "
-            f"the package sources here offer none; copy {_folder(kernel)} from a machine that has it, "
-            "or run on Debian or Ubuntu, where a container will do"
+            f"modules need the headers of the guest's kernel, of {kernel.package} {kernel.package_version}, "
+            f"which this machine's package sources do not offer; copy {_folder(kernel)} from a machine that "
+            "has it, or run on Debian or Ubuntu, where a container will do"
         )
         raise KernelBuildError(message) from error
     if (package.name, package.version) != (kernel.package, kernel.package_version):
