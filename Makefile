@@ -58,7 +58,7 @@ $(BIN)/.runs: pyproject.toml | $(BIN)/.begun
 $(BIN)/.installed: pyproject.toml | $(BIN)/.begun
 	@echo "what tests and checks need is installed into .venv: about 300 MB more"
 	@$(PIP) install --quiet --upgrade 'pip>=25.1'
-	@$(PIP) install $(QUIET) --editable . --group test --group lint
+	@$(PIP) install --quiet --editable . --group test --group lint
 	@touch $@ $(BIN)/.runs
 
 image: | $(BIN)/.begun
