@@ -45,7 +45,7 @@ SAY_WHERE = echo 'fabbbr is .venv/bin/fabbbr; to call it by its name in this she
 # What `fabbbr guest build` imports comes first, so that the image is compiled while pip fetches all the rest.
 $(BIN)/.begun: scripts/install-packages
 	@scripts/install-packages $(PACKAGES)
-	@echo "fabbbr is installed into .venv: about 600 MB, a minute or two with a fast network"
+	@echo "fabbbr is installed into .venv: about 700 MB, a minute or two with a fast network"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(PIP) install --quiet pydantic rich
 	@touch $@
