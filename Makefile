@@ -45,7 +45,7 @@ SAY_WHERE = echo 'fabbbr is .venv/bin/fabbbr; to call it by its name in this she
 # What `fabbbr guest build` imports comes first, so that the image is compiled while pip fetches all the rest.
 $(BIN)/.begun: scripts/install-packages
 	@scripts/install-packages $(PACKAGES)
-	@echo "fabbbr is installed into .venv: about 600 MB, a minute or two with a fast network"
+	@echo "fabbbr is installed into .venv: about 700 MB, a minute or two with a fast network"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(PIP) install --quiet pydantic rich
 	@touch $@
@@ -58,7 +58,7 @@ $(BIN)/.runs: pyproject.toml | $(BIN)/.begun
 $(BIN)/.installed: pyproject.toml | $(BIN)/.begun
 	@echo "what tests and checks need is installed into .venv: about 300 MB more"
 	@$(PIP) install --quiet --upgrade 'pip>=25.1'
-	@$(PIP) install $(QUIET) --editable . --group test --group lint
+	@$(PIP) install --quiet --editable . --group test --group lint
 	@touch $@ $(BIN)/.runs
 
 image: | $(BIN)/.begun
