@@ -25,7 +25,7 @@ from fabbbr.plan.estimate import estimate
 from fabbbr.version import __version__
 
 if TYPE_CHECKING:
-    from fabbbr_analysis.datasheet import Sheet
+    from fabbbr_analysis.datasheet import Datasheet
 
 RIVALS = "cubic,bbr3"
 
@@ -78,7 +78,7 @@ class _Datasheet:
             out=self.folder / name,
         )
 
-    def fill(self) -> Sheet:
+    def fill(self) -> Datasheet:
         """Run everything; what is there already is only read."""
         plans = {name: planned(self.request(name)) for name in self.experiments}
         costs = {
@@ -102,7 +102,7 @@ class _Datasheet:
     def _jobs(self) -> int:
         return int(self.arguments.jobs or len(usable_cpus()))
 
-    def _write(self, done: Sequence[str]) -> Sheet:
+    def _write(self, done: Sequence[str]) -> Datasheet:
         from fabbbr_analysis.datasheet import write_datasheet
 
         with self.console.status("writing the page"):

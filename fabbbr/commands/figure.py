@@ -14,7 +14,7 @@ from fabbbr.errors import UsageError
 from fabbbr.plan.selector import select
 
 if TYPE_CHECKING:
-    from fabbbr_analysis.press.paper import Sheet
+    from fabbbr_analysis.press.paper import Framing
     from fabbbr_analysis.runset import RunSet
 
 _LENGTH = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(in|cm|mm|pt)")
@@ -62,11 +62,11 @@ def _require_what_fits(arguments: argparse.Namespace) -> None:
         raise UsageError(message)
 
 
-def _sheet(arguments: argparse.Namespace) -> Sheet:
-    from fabbbr_analysis.press.paper import Sheet
+def _sheet(arguments: argparse.Namespace) -> Framing:
+    from fabbbr_analysis.press.paper import Framing
 
     height = None if arguments.height is None else length_in(arguments.height)
-    return Sheet(width_in=length_in(arguments.width), height_in=height, title=arguments.title or "")
+    return Framing(width_in=length_in(arguments.width), height_in=height, title=arguments.title or "")
 
 
 def length_in(text: str) -> float:
@@ -98,7 +98,7 @@ def _list(run_set: RunSet, *, as_json: bool) -> None:
         console.say((name, "bold"), "  ", (one.title, "dim"))
 
 
-def _write_one(run_set: RunSet, sheet: Sheet, arguments: argparse.Namespace) -> None:
+def _write_one(run_set: RunSet, sheet: Framing, arguments: argparse.Namespace) -> None:
     from fabbbr_analysis.press.caption import of_figure
     from fabbbr_analysis.press.write import charted, file_names, write_figure
 
@@ -117,7 +117,7 @@ def _write_one(run_set: RunSet, sheet: Sheet, arguments: argparse.Namespace) -> 
         tell(each)
 
 
-def _write_all(run_set: RunSet, sheet: Sheet, arguments: argparse.Namespace) -> None:
+def _write_all(run_set: RunSet, sheet: Framing, arguments: argparse.Namespace) -> None:
     from fabbbr_analysis.press.write import write_all
 
     console = Terminal(stderr=True)

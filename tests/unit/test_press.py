@@ -25,7 +25,7 @@ from fabbbr_analysis.figures.style import Palette
 from fabbbr_analysis.press import ink, latex, paper
 from fabbbr_analysis.press.caption import of_figure
 from fabbbr_analysis.press.chart import read
-from fabbbr_analysis.press.paper import Sheet
+from fabbbr_analysis.press.paper import Framing
 from fabbbr_analysis.press.write import file_names, format_of, write_all, write_figure
 from fabbbr_analysis.runset import RunSet
 from fabbbr_analysis.summary import summarise
@@ -51,7 +51,7 @@ def e1(tmp_path_factory):
 
 def on_paper(figure, **sheet):
     with mpl.rc_context(ink.SETTINGS):
-        drawn = paper.drawn(read(figure), Sheet(**sheet))
+        drawn = paper.drawn(read(figure), Framing(**sheet))
         drawn.canvas.draw()
         return drawn
 
@@ -194,11 +194,11 @@ import synthetic
 from pathlib import Path
 from test_press import SMALL_E1
 from fabbbr_analysis.press.write import write_figure
-from fabbbr_analysis.press.paper import Sheet
+from fabbbr_analysis.press.paper import Framing
 folder = Path(sys.argv[1])
 run_set = synthetic.run_set(SMALL_E1, folder / "run", period_s=1.0)
 for kind in ("pdf", "svg", "png"):
-    write_figure(run_set, "overview_by_rtt", folder / f"a.{kind}", Sheet())
+    write_figure(run_set, "overview_by_rtt", folder / f"a.{kind}", Framing())
 """
 
 
@@ -228,7 +228,7 @@ def test_another_process_folder_home_zone_and_taste_give_the_same_bytes(tmp_path
 
 
 def test_fonts_are_in_the_file_as_truetype(e1, tmp_path):
-    write_figure(e1, "goodput_by_rtt", tmp_path / "a.pdf", Sheet())
+    write_figure(e1, "goodput_by_rtt", tmp_path / "a.pdf", Framing())
     content = (tmp_path / "a.pdf").read_bytes()
     assert b"/CIDFontType2" in content
     assert content.count(b"/FontFile2") == content.count(b"/FontDescriptor /") >= 1
@@ -236,7 +236,7 @@ def test_fonts_are_in_the_file_as_truetype(e1, tmp_path):
 
 
 def test_the_picture_is_as_wide_as_asked(e1, tmp_path):
-    write_figure(e1, "goodput_by_rtt", tmp_path / "a.pdf", Sheet(width_in=7.0, height_in=2.5))
+    write_figure(e1, "goodput_by_rtt", tmp_path / "a.pdf", Framing(width_in=7.0, height_in=2.5))
     content = (tmp_path / "a.pdf").read_bytes()
     assert b"/MediaBox [ 0 0 504 180 ]" in content
 
@@ -262,12 +262,12 @@ def test_bare_lines_of_several_colours_differ_by_their_dash_and_keep_it_in_every
 
 def test_a_letter_that_no_font_has_is_refused(e1, tmp_path):
     with pytest.raises(AnalysisError, match="use another"):
-        write_figure(e1, "goodput_by_rtt", tmp_path / "a.pdf", Sheet(title="\U0001f680"))
+        write_figure(e1, "goodput_by_rtt", tmp_path / "a.pdf", Framing(title="\U0001f680"))
     assert not list(tmp_path.iterdir())
 
 
 def test_a_dollar_or_a_backslash_in_a_title_is_text(e1, tmp_path):
-    write_figure(e1, "goodput_by_rtt", tmp_path / "a.svg", Sheet(title=r"$\badcommand{ costs 5 $"))
+    write_figure(e1, "goodput_by_rtt", tmp_path / "a.svg", Framing(title=r"$\badcommand{ costs 5 $"))
     drawn = on_paper(catalogue.figure(e1, "goodput_by_rtt"), title=r"$\badcommand{ costs 5 $")
     words = drawn.legends[0].get_title()
     less = drawn.text(0, 0, "badcommand{ costs 5", fontproperties=words.get_fontproperties())
@@ -279,7 +279,7 @@ def test_a_dollar_or_a_backslash_in_a_title_is_text(e1, tmp_path):
 
 
 def test_a_caption_lies_beside_the_figure_as_text_and_as_latex_that_includes_it(f10, tmp_path):
-    written = write_figure(f10, "goodput_by_loss", tmp_path / "a.pdf", Sheet(), with_caption=True)
+    written = write_figure(f10, "goodput_by_loss", tmp_path / "a.pdf", Framing(), with_caption=True)
     assert [path.name for path in written] == ["a.pdf", "a.txt", "a.tex"]
     text, source = (path.read_text() for path in written[1:])
     assert "95 % intervals" in text
@@ -292,7 +292,7 @@ def test_a_caption_lies_beside_the_figure_as_text_and_as_latex_that_includes_it(
 
 
 def test_a_wide_figure_stands_across_both_columns(f10, tmp_path):
-    write_figure(f10, "goodput_by_loss", tmp_path / "a.pdf", Sheet(width_in=7.0), with_caption=True)
+    write_figure(f10, "goodput_by_loss", tmp_path / "a.pdf", Framing(width_in=7.0), with_caption=True)
     assert r"\begin{figure*}" in (tmp_path / "a.tex").read_text()
 
 
@@ -308,7 +308,7 @@ def test_a_single_run_says_that_there_is_no_interval(f10):
 
 
 def test_all_figures_lie_beside_a_page_with_a_thumbnail_of_each(e1, tmp_path):
-    index = write_all(e1, tmp_path / "all", Sheet(), kind="svg")
+    index = write_all(e1, tmp_path / "all", Framing(), kind="svg")
     page = index.read_text()
     for source in re.findall(r'(?:src|href)="([^"]+)"', page):
         assert (tmp_path / "all" / source).is_file()
@@ -320,12 +320,12 @@ def test_all_figures_lie_beside_a_page_with_a_thumbnail_of_each(e1, tmp_path):
 
 def test_an_unknown_name_is_answered_by_the_nearest(f10, tmp_path):
     with pytest.raises(AnalysisError, match="did you mean 'goodput_by_loss'"):
-        write_figure(f10, "goodput_by_los", tmp_path / "a.pdf", Sheet())
+        write_figure(f10, "goodput_by_los", tmp_path / "a.pdf", Framing())
 
 
 def test_a_missing_folder_is_named_and_not_made(f10, tmp_path):
     with pytest.raises(StoreError, match="no folder"):
-        write_figure(f10, "goodput_by_loss", tmp_path / "not/there/a.pdf", Sheet())
+        write_figure(f10, "goodput_by_loss", tmp_path / "not/there/a.pdf", Framing())
     assert not list(tmp_path.iterdir())
 
 

@@ -20,7 +20,7 @@ from fabbbr.version import __version__
 from fabbbr_analysis.answers import answer
 from fabbbr_analysis.press import caption
 from fabbbr_analysis.press.cite import SOFTWARE_TITLE, bibtex
-from fabbbr_analysis.press.paper import Sheet
+from fabbbr_analysis.press.paper import Framing
 from fabbbr_analysis.press.table import tabulate, tabulate_groups
 from fabbbr_analysis.press.write import write_figure
 from fabbbr_analysis.references.bibliography import _SAID, cited, entries
@@ -261,7 +261,7 @@ A column.\cite{KEY}
     shutil.which("pdflatex") is None, reason="needs LaTeX: apt install texlive-latex-recommended"
 )
 def test_latex_sets_a_page_with_a_figure_a_table_and_a_reference(inspected, tmp_path):
-    write_figure(inspected, "goodput_by_loss", tmp_path / "figure.pdf", Sheet(), with_caption=True)
+    write_figure(inspected, "goodput_by_loss", tmp_path / "figure.pdf", Framing(), with_caption=True)
     (tmp_path / "table.tex").write_text(tabulate(inspected, ["goodput"]).written("latex"))
     source = bibtex(inspected)
     (tmp_path / "run.bib").write_text(source)

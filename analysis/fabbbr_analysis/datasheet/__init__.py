@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fabbbr_analysis.datasheet.asked import EXPERIMENTS
-from fabbbr_analysis.datasheet.sheet import Sheet, sheet
+from fabbbr_analysis.datasheet.sheet import Datasheet, sheet
 from fabbbr_analysis.datasheet.write import write_datasheet
 
-__all__ = ["EXPERIMENTS", "Sheet", "sheet", "write_datasheet"]
+__all__ = ["EXPERIMENTS", "Datasheet", "sheet", "write_datasheet"]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fabbbr_analysis.datasheet.sheet import Panel, Sheet
+from fabbbr_analysis.datasheet.sheet import Answered, Datasheet
 from fabbbr_analysis.figures.style import Look, Palette
-from fabbbr_analysis.press.chart import Chart, Numbers, Scale, Trace
-from fabbbr_analysis.press.chart import Panel as Axes
+from fabbbr_analysis.press.chart import Chart, Numbers, Plot, Scale, Trace
 
 COLUMNS = 3
 WIDTH_IN, ROW_IN = 7.2, 1.75
@@ -15,7 +14,7 @@ _ASIDE = 0.12
 """How far apart the marks of rivals stand at one place."""
 
 
-def picture(found: Sheet) -> Chart:
+def picture(found: Datasheet) -> Chart:
     """Lay the panels out, three in a row; the datasheet's own congestion control is drawn bold."""
     palette = Palette.of(found.ccas)
     panels = tuple(
@@ -29,14 +28,14 @@ def height_in(chart: Chart) -> float:
     return 0.4 + ROW_IN * chart.rows
 
 
-def _axes(panel: Panel, found: Sheet, palette: Palette, at: tuple[int, int]) -> Axes:
+def _axes(panel: Answered, found: Datasheet, palette: Palette, at: tuple[int, int]) -> Plot:
     fair = () if isinstance(panel.asked.better, str) else (_fair(panel),)
     traces = tuple(
         _trace(panel, cca, palette[cca], place, len(found.ccas))
         for place, cca in enumerate(found.ccas)
         if any(cell.cca == cca for cell in panel.cells)
     )
-    return Axes(
+    return Plot(
         row=at[0],
         column=at[1],
         title=panel.asked.title,
@@ -61,7 +60,7 @@ def _scale(title: str, *, names: tuple[str, ...] = (), from_zero: bool = False) 
     )
 
 
-def _fair(panel: Panel) -> Trace:
+def _fair(panel: Answered) -> Trace:
     """A line where both have half."""
     level = float(panel.asked.better) * panel.asked.factor
     ends = np.array([-0.5, len(panel.places) - 0.5])
@@ -69,7 +68,7 @@ def _fair(panel: Panel) -> Trace:
     return _line("fair", (ends, np.full(2, level)), grey, bars=None, own=False)
 
 
-def _trace(panel: Panel, cca: str, look: Look, place: int, of: int) -> Trace:
+def _trace(panel: Answered, cca: str, look: Look, place: int, of: int) -> Trace:
     cells = [(x, cell) for x, text in enumerate(panel.places) if (cell := panel.at(cca, text)) is not None]
     factor = panel.asked.factor
     x = np.array([at + (place - (of - 1) / 2) * _ASIDE for at, _ in cells], dtype=np.float64)

@@ -26,7 +26,7 @@ _WORST = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell:
+class Mark:
     """One congestion control at one place of a panel."""
 
     cca: str
@@ -37,7 +37,7 @@ class Cell:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Panel:
+class Answered:
     """What one panel shows: values in the unit of the column."""
 
     asked: Asked
@@ -45,15 +45,15 @@ class Panel:
     """From left to right."""
     axis: str
     """Title of what is varied."""
-    cells: tuple[Cell, ...]
+    cells: tuple[Mark, ...]
     uncertified: int
     """Cells that are left out."""
 
-    def at(self, cca: str, place: str) -> Cell | None:
+    def at(self, cca: str, place: str) -> Mark | None:
         """The cell of a congestion control at a place; None where no run has the quantity."""
         return next((cell for cell in self.cells if (cell.cca, cell.place) == (cca, place)), None)
 
-    def in_words(self, cell: Cell) -> str:
+    def in_words(self, cell: Mark) -> str:
         """A mean with its interval and unit."""
         ends = (
             None if end is None else end * self.asked.factor
@@ -66,9 +66,9 @@ class Panel:
 class Contest:
     """A place where both have a value: the congestion control against the best of its rivals."""
 
-    panel: Panel
-    own: Cell
-    rival: Cell
+    panel: Answered
+    own: Mark
+    rival: Mark
     verdict: str
     """``ahead``, ``behind``, or ``level`` where the interval of the difference holds 0."""
     times: float
@@ -81,12 +81,12 @@ class Contest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sheet:
+class Datasheet:
     """A whole datasheet."""
 
     cca: str
     rivals: tuple[str, ...]
-    panels: tuple[Panel, ...]
+    panels: tuple[Answered, ...]
     contests: tuple[Contest, ...]
     missing: tuple[str, ...]
     """Titles of panels whose experiment was not run."""
@@ -115,7 +115,7 @@ class Sheet:
         )
 
 
-def sheet(cca: str, rivals: Sequence[str], run_sets: Mapping[str, RunSet]) -> Sheet:
+def sheet(cca: str, rivals: Sequence[str], run_sets: Mapping[str, RunSet]) -> Datasheet:
     """Answer all that can be answered by ``run_sets``, which are named as the experiments are.
 
     Only certified runs count. Raises AnalysisError when a run set has no table ``groups``.
@@ -123,7 +123,7 @@ def sheet(cca: str, rivals: Sequence[str], run_sets: Mapping[str, RunSet]) -> Sh
     names = (cca, *(name for name in rivals if name != cca))
     there = [asked for asked in PANELS if asked.experiment in run_sets]
     panels = tuple(_panel(asked, names, run_sets[asked.experiment]) for asked in there)
-    return Sheet(
+    return Datasheet(
         cca=cca,
         rivals=names[1:],
         panels=panels,
@@ -132,7 +132,7 @@ def sheet(cca: str, rivals: Sequence[str], run_sets: Mapping[str, RunSet]) -> Sh
     )
 
 
-def _panel(asked: Asked, ccas: Sequence[str], run_set: RunSet) -> Panel:
+def _panel(asked: Asked, ccas: Sequence[str], run_set: RunSet) -> Answered:
     runs = run_set.runs
     for key, text in asked.held.items():
         runs = runs[runs[f"axis_{key}"].astype(str) == text]
@@ -140,7 +140,7 @@ def _panel(asked: Asked, ccas: Sequence[str], run_set: RunSet) -> Panel:
     places = axis.texts if axis is not None else ("",)
     certified = runs[runs["status"] == "certified"]
     values = _values(asked, certified, run_set)
-    return Panel(
+    return Answered(
         asked=asked,
         places=places,
         axis=axis.title if axis is not None else "",
@@ -174,7 +174,7 @@ def _of_phase(rows: pd.DataFrame, asked: Asked) -> pd.DataFrame:
     return steps.head(1) if asked.phase == "first step" else steps.tail(1)
 
 
-def _cells(asked: Asked, ccas: Sequence[str], places: Sequence[str], values: pd.DataFrame) -> Iterator[Cell]:
+def _cells(asked: Asked, ccas: Sequence[str], places: Sequence[str], values: pd.DataFrame) -> Iterator[Mark]:
     within = (0.0, math.inf if asked.most is None else asked.most)
     for cca in ccas:
         for place in places:
@@ -184,7 +184,7 @@ def _cells(asked: Asked, ccas: Sequence[str], places: Sequence[str], values: pd.
             said = f"{asked.title}\0{cca}\0{place}"
             generator = np.random.default_rng([1, zlib.crc32(said.encode())])
             runs = np.asarray(rows, dtype=np.float64)
-            yield Cell(
+            yield Mark(
                 cca=cca,
                 place=place,
                 runs=tuple(runs.tolist()),
@@ -192,7 +192,7 @@ def _cells(asked: Asked, ccas: Sequence[str], places: Sequence[str], values: pd.
             )
 
 
-def _contests(panel: Panel, ccas: Sequence[str]) -> Iterator[Contest]:
+def _contests(panel: Answered, ccas: Sequence[str]) -> Iterator[Contest]:
     own_name, *rivals = ccas
     for place in panel.places:
         own = panel.at(own_name, place)
@@ -225,7 +225,7 @@ def _times(own: float, theirs: float, better: Better) -> float:
     return above / below
 
 
-def _verdict(own: Cell, rival: Cell, better: Better) -> str:
+def _verdict(own: Mark, rival: Mark, better: Better) -> str:
     """Ahead or behind where the interval of the difference leaves 0 out."""
     badness = [_all_badness(cell.runs, better) for cell in (own, rival)]
     difference = stats.difference_of_means(*badness)

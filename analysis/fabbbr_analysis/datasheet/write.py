@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from fabbbr.files import write_atomically
 from fabbbr_analysis.datasheet.picture import WIDTH_IN, height_in, picture
-from fabbbr_analysis.datasheet.sheet import Contest, Sheet, sheet
+from fabbbr_analysis.datasheet.sheet import Contest, Datasheet, sheet
 from fabbbr_analysis.press import paper
 from fabbbr_analysis.report import render
 from fabbbr_analysis.report.write import make
@@ -24,7 +24,7 @@ PAGE = "datasheet.html"
 
 def write_datasheet(
     cca: str, rivals: Sequence[str], run_sets: Mapping[str, RunSet], folder: Path, *, facts: Mapping[str, str]
-) -> Sheet:
+) -> Datasheet:
     """Write ``datasheet.html``, ``.pdf``, ``.md`` and ``.json``; return what they say.
 
     ``run_sets`` are named as the datasheet's experiments are and lie in folders of these names beside the
@@ -32,8 +32,8 @@ def write_datasheet(
     """
     found = sheet(cca, rivals, run_sets)
     chart = picture(found)
-    page = paper.Sheet(width_in=WIDTH_IN, height_in=height_in(chart))
-    titled = paper.Sheet(
+    page = paper.Framing(width_in=WIDTH_IN, height_in=height_in(chart))
+    titled = paper.Framing(
         width_in=WIDTH_IN, height_in=height_in(chart) + 0.3, title=f"{cca}: {found.headline}"
     )
     make(folder)
@@ -48,7 +48,7 @@ def write_datasheet(
     return found
 
 
-def _as_json(found: Sheet, facts: Mapping[str, str]) -> dict[str, object]:
+def _as_json(found: Datasheet, facts: Mapping[str, str]) -> dict[str, object]:
     return {
         "cca": found.cca,
         "rivals": found.rivals,

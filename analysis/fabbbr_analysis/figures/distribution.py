@@ -27,7 +27,7 @@ Samples: TypeAlias = Mapping[tuple[str, str], npt.NDArray[np.float64]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quantity:
+class Distribution:
     """Something that has a value for each sample, or for each flow, of a run."""
 
     slug: str
@@ -41,7 +41,7 @@ class Quantity:
     """What the shares are of."""
 
 
-def draw(run_set: RunSet, quantity: Quantity, cell_ids: Sequence[str], *, palette: Palette) -> go.Figure:
+def draw(run_set: RunSet, quantity: Distribution, cell_ids: Sequence[str], *, palette: Palette) -> go.Figure:
     """Draw the CDF of a quantity over all samples of these cells, one curve per series.
 
     With several runs the band is what single runs lie in, from the lowest to the highest at each share. A
@@ -73,7 +73,7 @@ def _looks(flows: pd.DataFrame, names: Sequence[str], palette: Palette) -> dict[
 
 
 def _curve(
-    series: str, runs: Sequence[npt.NDArray[np.float64]], look: Look, quantity: Quantity
+    series: str, runs: Sequence[npt.NDArray[np.float64]], look: Look, quantity: Distribution
 ) -> go.Scatter:
     pooled = np.concatenate(runs)
     values = _quantiles(pooled)
@@ -185,7 +185,7 @@ def _by_series(samples: pd.DataFrame) -> Samples:
 
 
 _BAND = "The band is what single runs lie in."
-RTT = Quantity(
+RTT = Distribution(
     slug="rtt_cdf",
     title="Distribution of the RTT",
     label="RTT",
@@ -194,7 +194,7 @@ RTT = Quantity(
     samples=_rtts,
     what="samples",
 )
-QUEUE = Quantity(
+QUEUE = Distribution(
     slug="queue_cdf",
     title="Distribution of the queue",
     label="Queue",
@@ -203,7 +203,7 @@ QUEUE = Quantity(
     samples=_queues,
     what="samples",
 )
-COMPLETION = Quantity(
+COMPLETION = Distribution(
     slug="completion_cdf",
     title="Flow completion time",
     label="Flow completion time",

@@ -99,7 +99,7 @@ class Note:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Panel:
+class Plot:
     """One pair of axes; rows and columns count from 0 at the top left."""
 
     row: int
@@ -119,7 +119,7 @@ class Panel:
 class Chart:
     """A whole figure."""
 
-    panels: tuple[Panel, ...]
+    panels: tuple[Plot, ...]
     legend: bool
     shared: bool = True
     """Whether panels above one another have one horizontal axis."""
@@ -181,13 +181,13 @@ def _start(figure: go.Figure, name: str) -> float:
     return round(float(domain[0]), 6) if domain else 0.0
 
 
-def _panel(figure: go.Figure, pair: tuple[str, str], place: tuple[int, int]) -> Panel:
+def _panel(figure: go.Figure, pair: tuple[str, str], place: tuple[int, int]) -> Plot:
     here = [each for each in figure.data if (each.xaxis or "x", each.yaxis or "y") == pair]
     maps = [each for each in here if each.type == "heatmap"]
     points = [each for each in here if each.type != "heatmap"]
     names = [_names(_axis(figure, axis), here, axis[0]) for axis in pair]
     alone = len([each for each in figure.data if each.type != "heatmap"]) == 1
-    return Panel(
+    return Plot(
         row=place[0],
         column=place[1],
         title=_subtitle(figure, pair),

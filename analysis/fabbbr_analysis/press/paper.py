@@ -12,7 +12,7 @@ import numpy as np
 
 from fabbbr.errors import AnalysisError
 from fabbbr_analysis.press import ink
-from fabbbr_analysis.press.chart import Chart, Map, Numbers, Panel, Scale, Trace
+from fabbbr_analysis.press.chart import Chart, Map, Numbers, Plot, Scale, Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +39,7 @@ _CHARACTER_IN = 0.055
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sheet:
+class Framing:
     """How large a figure is, and what stands above it."""
 
     width_in: float = COLUMN_IN
@@ -48,7 +48,7 @@ class Sheet:
     title: str = ""
 
 
-def printed(chart: Chart, sheet: Sheet, kind: Format) -> bytes:
+def printed(chart: Chart, sheet: Framing, kind: Format) -> bytes:
     """Draw the chart as a file of this kind; raise AnalysisError for letters that no font of ours has."""
     import matplotlib as mpl
 
@@ -57,7 +57,7 @@ def printed(chart: Chart, sheet: Sheet, kind: Format) -> bytes:
         return _bytes(chart, sheet, kind)
 
 
-def _bytes(chart: Chart, sheet: Sheet, kind: Format) -> bytes:
+def _bytes(chart: Chart, sheet: Framing, kind: Format) -> bytes:
     out = io.BytesIO()
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
@@ -69,7 +69,7 @@ def _bytes(chart: Chart, sheet: Sheet, kind: Format) -> bytes:
     return out.getvalue()
 
 
-def drawn(chart: Chart, sheet: Sheet) -> Figure:
+def drawn(chart: Chart, sheet: Framing) -> Figure:
     """Draw the chart with the settings that are in force."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -119,13 +119,13 @@ def _wrap_labels(axes: Any, height_in: float) -> None:  # noqa: ANN401 - an arra
     there[0].figure.align_ylabels()
 
 
-def _height(chart: Chart, sheet: Sheet) -> float:
+def _height(chart: Chart, sheet: Framing) -> float:
     if any(panel.map is not None for panel in chart.panels):
         return (0.25 + chart.rows * _MAP_ROW / chart.columns) * sheet.width_in
     return (_ONE_ROW if chart.rows == 1 else _MANY_ROWS * chart.rows) * min(sheet.width_in, _WIDEST_IN)
 
 
-def _draw_panel(axes: Axes, panel: Panel, dashes: dict[str, str], width_in: float) -> list[Line2D]:
+def _draw_panel(axes: Axes, panel: Plot, dashes: dict[str, str], width_in: float) -> list[Line2D]:
     """Draw a panel; return the line of each trace."""
     if panel.title:
         axes.set_title(_plain(panel.title))
@@ -270,7 +270,7 @@ def _thinned(axes: Axes, scale: Scale, width_in: float) -> list[tuple[float, str
     return kept
 
 
-def _add_legend(figure: Figure, named: dict[str, Line2D], sheet: Sheet) -> None:
+def _add_legend(figure: Figure, named: dict[str, Line2D], sheet: Framing) -> None:
     """Above everything, in as many columns as there is room for, and with the title above it."""
     how: dict[str, Any] = {"loc": "outside upper center"}
     if sheet.title:

@@ -35,7 +35,7 @@ _COLUMN_CHARACTERS = 58
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class PrintedTable:
     """A table of one run."""
 
     experiment: str
@@ -54,7 +54,7 @@ class Table:
         return as_csv(self.summary)
 
 
-def tabulate(run_set: RunSet, metrics: Sequence[str] = (), *, title: str = "") -> Table:
+def tabulate(run_set: RunSet, metrics: Sequence[str] = (), *, title: str = "") -> PrintedTable:
     """Tabulate every condition; ``metrics`` by name, the usual ones when there are none.
 
     Raises UsageError for a metric that does not exist, AnalysisError for one that no run has.
@@ -68,7 +68,7 @@ def tabulate(run_set: RunSet, metrics: Sequence[str] = (), *, title: str = "") -
         raise AnalysisError(message)
     manifest = run_set.manifest
     name = title or str(manifest.experiment.get("title") or run_set.experiment)
-    return Table(
+    return PrintedTable(
         experiment=run_set.experiment,
         caption=of_table(run_set, name.rstrip("."), summary),
         summary=summary,
@@ -76,7 +76,7 @@ def tabulate(run_set: RunSet, metrics: Sequence[str] = (), *, title: str = "") -
     )
 
 
-def tabulate_groups(run_set: RunSet, metrics: Sequence[str] = (), *, title: str = "") -> Table:
+def tabulate_groups(run_set: RunSet, metrics: Sequence[str] = (), *, title: str = "") -> PrintedTable:
     """Tabulate every group of flows in every phase; arguments and errors as of :func:`tabulate`."""
     found = answer(run_set)
     known = {name: each for each in found.measures for name in (each.column, each.slug)}
@@ -102,7 +102,7 @@ def tabulate_groups(run_set: RunSet, metrics: Sequence[str] = (), *, title: str 
         ]
     )  # fmt: skip
     name = title or str(run_set.manifest.experiment.get("title") or run_set.experiment)
-    return Table(
+    return PrintedTable(
         experiment=run_set.experiment,
         caption=of_table(run_set, f"{name.rstrip('.')}, by group of flows", summary),
         summary=summary,
@@ -135,7 +135,7 @@ def _measure(name: str) -> Measure:
     raise UsageError(message)
 
 
-def _latex(table: Table) -> str:
+def _latex(table: PrintedTable) -> str:
     shown = table.shown
     wide = "*" if _characters(shown) > _COLUMN_CHARACTERS else ""
     counted = len({(row.runs, row.excluded) for row in shown.rows}) > 1

@@ -15,7 +15,7 @@ from fabbbr_analysis.figures.catalogue import Drawing, drawing, drawings
 from fabbbr_analysis.press import latex, paper
 from fabbbr_analysis.press.caption import identity, of_figure
 from fabbbr_analysis.press.chart import Chart, read
-from fabbbr_analysis.press.paper import Format, Sheet
+from fabbbr_analysis.press.paper import Format, Framing
 from fabbbr_analysis.report import render
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def charted(run_set: RunSet, name: str) -> tuple[Drawing, Chart]:
 
 
 def write_figure(
-    run_set: RunSet, name: str, path: Path, sheet: Sheet, *, with_caption: bool = False
+    run_set: RunSet, name: str, path: Path, sheet: Framing, *, with_caption: bool = False
 ) -> list[Path]:
     """Write a figure, and beside it its caption as ``.txt`` and as LaTeX that includes it; return the files.
 
@@ -95,7 +95,7 @@ def require_folder_of(path: Path) -> None:
         raise StoreError(message)
 
 
-def environment(file: str, caption: str, name: str, sheet: Sheet) -> str:
+def environment(file: str, caption: str, name: str, sheet: Framing) -> str:
     """LaTeX that sets a figure with its caption, in as many columns as it is wide."""
     wide = "*" if sheet.width_in > paper.COLUMN_IN * 1.1 else ""
     return "\n".join(
@@ -115,7 +115,7 @@ def environment(file: str, caption: str, name: str, sheet: Sheet) -> str:
 def write_all(
     run_set: RunSet,
     folder: Path,
-    sheet: Sheet,
+    sheet: Framing,
     *,
     kind: Format = "pdf",
     each: Callable[[str], None] = lambda _name: None,

@@ -68,7 +68,7 @@ class ComparedRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class ComparisonPage:
     """The whole page."""
 
     sides: tuple[Side, Side]
@@ -124,13 +124,13 @@ def in_words(table: pd.DataFrame) -> pd.DataFrame:
     return shown if (shown["condition"] != "").any() else shown.drop(columns="condition")
 
 
-def _comparison(a: RunSet, b: RunSet, table: pd.DataFrame) -> Comparison:
+def _comparison(a: RunSet, b: RunSet, table: pd.DataFrame) -> ComparisonPage:
     compared = table[table["verdict"].isin(VERDICTS)]
     alone = table[~table["verdict"].isin(VERDICTS)]
     tally = Counter(compared["verdict"])
     # What changed is what the reader came for; within a verdict the order of the plan stays.
     order = compared["verdict"].map(VERDICTS.index)
-    return Comparison(
+    return ComparisonPage(
         sides=(_side("A", a), _side("B", b)),
         counts={verdict: tally[verdict] for verdict in VERDICTS},
         differences=tuple(_differences(a, b)),

@@ -109,7 +109,7 @@ def distribution_slots(run_set: RunSet, palette: Palette, prefix: str) -> list[S
 
 
 def _distribution(
-    run_set: RunSet, quantity: distribution.Quantity, palette: Palette, prefix: str
+    run_set: RunSet, quantity: distribution.Distribution, palette: Palette, prefix: str
 ) -> Slot | None:
     drawn = [
         (point.label, distribution.draw(run_set, quantity, point.cell_ids, palette=palette))

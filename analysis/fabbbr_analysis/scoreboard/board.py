@@ -64,7 +64,7 @@ class Paper:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class ScoredRun:
     """An experiment of the board and what it took."""
 
     experiment: str
@@ -85,7 +85,7 @@ class Board:
     """The whole page."""
 
     papers: tuple[Paper, ...]
-    runs: tuple[Run, ...]
+    runs: tuple[ScoredRun, ...]
     facts: tuple[Fact, ...]
     """Machine, image, versions, seeds."""
     problems: tuple[str, ...]
@@ -189,10 +189,10 @@ def _standing(verdicts: Sequence[Verdict]) -> Standing:
     return Standing(row=row, finding="" if agrees else _findings().get(row.verdict.id, ""))
 
 
-def _run(run_set: RunSet) -> Run:
+def _run(run_set: RunSet) -> ScoredRun:
     status = run_set.runs["status"]
     took = [(manifest.virtual_s or 0.0, manifest.wall_s) for manifest in run_set.cell_manifests()]
-    return Run(
+    return ScoredRun(
         experiment=run_set.experiment,
         title=str(run_set.manifest.experiment.get("title") or run_set.experiment),
         cells=len(status),
