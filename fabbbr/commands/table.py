@@ -14,7 +14,7 @@ from fabbbr.files import write_atomically
 from fabbbr.foreign import visible
 
 if TYPE_CHECKING:
-    from fabbbr_analysis.press.table import Format, Table
+    from fabbbr_analysis.press.table import Format, PrintedTable
 
 _SUFFIXES: dict[str, Format] = {".tex": "latex", ".md": "markdown", ".csv": "csv"}
 
@@ -54,7 +54,7 @@ def _format(arguments: argparse.Namespace) -> Format:
     return kind
 
 
-def _as_json(table: Table) -> str:
+def _as_json(table: PrintedTable) -> str:
     rows = json.loads(table.summary.to_json(orient="records"))
     return json.dumps({"experiment": table.experiment, "caption": table.caption, "rows": rows}) + "\n"
 
