@@ -9,7 +9,7 @@ import pandas as pd
 
 from fabbbr_analysis.figures.conditions import Axis, varied
 from fabbbr_analysis.figures.measures import BY_COLUMN, in_a_sentence
-from fabbbr_analysis.wording import distinct, interval, listing, number, tie
+from fabbbr_analysis.wording import article, distinct, interval, listing, number, tie
 
 HELD_UP = 0.9
 """A congestion control holds up while its mean keeps this share of what it has at the mildest condition."""
@@ -92,7 +92,7 @@ def _widest_gap(means: Sequence[_Mean], axes: Sequence[Axis]) -> str | None:
     if ratio < _WORTH_SAYING:
         return None
     held = [f"{in_a_sentence(axis.title)} of {text}" for axis, text in zip(axes, best.place, strict=True)]
-    where = f"At a {listing(held)}, " if held else ""
+    where = f"At {article(held[0])} {listing(held)}, " if held else ""
     times = number(ratio, significant=2)
     return f"{where}{best.cca} carries {best}, {worst.cca} {worst}: {times} times as much."
 
