@@ -18,8 +18,8 @@ _MOST_DECIMALS = 6
 def article(word: str) -> str:
     """The indefinite article before a word, by its sound; letters of an abbreviation are said one by one.
 
-    >>> article("buffer"), article("AQM"), article("RTT"), article("buffer of an AQM"), article("arrival rate")
-    ('a', 'an', 'an', 'a', 'an')
+    >>> article("buffer"), article("AQM"), article("RTT"), article("arrival rate")
+    ('a', 'an', 'an', 'an')
     """
     spelt = word[:2].isupper()
     return "an" if word[:1] in ("AEFHILMNORSX" if spelt else "aeioAEIO") else "a"

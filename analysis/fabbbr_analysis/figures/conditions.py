@@ -116,15 +116,6 @@ def _axis(runs: pd.DataFrame, column: str) -> Axis:
     )
 
 
-_ABBREVIATIONS = frozenset({"aqm", "cca", "ecn", "mtu", "rtt"})
-
-
-def _titled(key: str) -> str:
-    """A key as a title; abbreviations of the field in capital letters."""
-    words = [word.upper() if word in _ABBREVIATIONS else word for word in key.split("_")]
-    return " ".join((words[0][:1].upper() + words[0][1:], *words[1:]))
-
-
 def _numeric(key: str, condition: ConditionColumn, values: Mapping[str, float]) -> Axis:
     texts = tuple(sorted(values, key=lambda text: values[text]))
     return Axis(
