@@ -43,6 +43,8 @@ class Variant:
     name: str
     edits: tuple[str, ...] = ()
     overrides: tuple[str, ...] = ()
+    without_loss: bool = False
+    """Whether it changes nothing in cells with random loss."""
 
     @property
     def changes_loss(self) -> bool:
@@ -68,10 +70,9 @@ VARIANTS = (
     Variant(name="ACKs every 5 ms", overrides=("path.ack_aggregation=5 ms",)),
     Variant(name="ACKs after 0.2 to 5 ms", overrides=("path.ack_aggregation={least: 0.2 ms, most: 5 ms}",)),
     Variant(name="super-packets and GRO", overrides=("path.offloads=true",)),
-    Variant(name="super-packets of at least 8", edits=("tso=8",), overrides=("path.offloads=true",)),
     Variant(name="netem before the queue", overrides=("path.loss.position=before_bottleneck",)),
     Variant(name="loss both ways", edits=("loss-both",)),
-    Variant(name="all delay on the way back", edits=("way-back",)),
+    Variant(name="all delay on the way back", edits=("way-back",), without_loss=True),
     Variant(name="fq at the hosts", edits=("fq",)),
     Variant(name="fq, timers 1 ms late", edits=("timer=1ms",)),
     Variant(name="fq, timers 4 ms late (250 Hz)", edits=("timer=4ms",)),
@@ -149,7 +150,7 @@ COLUMNS = (
 
 def measured(variant: Variant, column: Column, asked: argparse.Namespace) -> pd.Series[float] | None:
     """The column's value of each repetition; None where the variant changes nothing in these cells."""
-    if variant.changes_loss and not column.loses:
+    if (variant.changes_loss and not column.loses) or (variant.without_loss and column.loses):
         return None
     folder = asked.out / re.sub(r"[^a-z0-9]+", "-", variant.name.lower()).strip("-") / column.cells
     with edited([edit_of(word) for word in variant.edits]):
