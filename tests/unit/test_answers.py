@@ -100,7 +100,7 @@ def test_many_contests_are_counted_and_the_widest_is_told():
         told.condition(f"n={number}", *pair, axes={"n": str(number)})
     tally, widest = map(said, told.answer().headline)
     assert tally == "Of 4 comparisons, a is ahead in 3 and b is ahead in 1."
-    assert widest.startswith("At a N of 2, a wins: 10.0")
+    assert widest.startswith("At an N of 2, a wins: 10.0")
 
 
 def test_transfers_have_median_95th_percentile_and_times_the_ideal():

@@ -15,7 +15,7 @@ from fabbbr.plan.worth import Candidate, Pace, in_order_of_worth, that_fit
 from fabbbr_analysis.claims import all_claims, judge, observe
 from fabbbr_analysis.references import load
 from fabbbr_analysis.scoreboard import board, papers_of, write_scoreboard
-from fabbbr_analysis.scoreboard.board import DISAGREE, Board, Run, prefix_of
+from fabbbr_analysis.scoreboard.board import DISAGREE, Board, ScoredRun, prefix_of
 
 F10 = dataclasses.replace(synthetic.CARDWELL_F10, losses=("0.001 %", "0.1 %", "15 %"), repeat=3)
 E1 = dataclasses.replace(synthetic.KNIT6_E1, rtts=("6 ms", "61 ms"), ccas=("cubic", "bbr1"), repeat=2)
@@ -99,7 +99,9 @@ def test_the_same_runs_give_the_same_bytes_and_json_and_csv_agree(run_sets, tmp_
 
 def of_digests(*digests):
     runs = tuple(
-        Run(experiment="e", title="t", cells=1, certified=1, flows_s=1.0, wall_s=1.0, digest=each, command="")
+        ScoredRun(
+            experiment="e", title="t", cells=1, certified=1, flows_s=1.0, wall_s=1.0, digest=each, command=""
+        )
         for each in digests
     )
     return Board(papers=(), runs=runs, facts=(), problems=()).digest

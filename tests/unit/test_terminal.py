@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import re
+import types
 from pathlib import Path
 
 import pandas as pd
@@ -20,6 +21,7 @@ from fabbbr.commands.doctor import Finding
 from fabbbr.commands.terminal import Terminal
 from fabbbr.execute import Event, Summary
 from fabbbr.laboratory import Request, open_or_create, planned
+from fabbbr_analysis import report
 
 MARKUP = [
     "[/s]",
@@ -154,14 +156,18 @@ def test_findings_of_the_doctor_are_text(monkeypatch, fabbbr):
     assert fabbbr("doctor") == (0, "yes  [/s]: [red]\\x1b[2J\n")
 
 
-def test_verdicts_and_comparisons_are_text(capsys):
+def test_verdicts_and_comparisons_are_text(capsys, monkeypatch):
     frame = pd.DataFrame(
         [{"condition": "[/s]", "verdict": "changed", "metric": "[red]", "mean_a": 1.0, "mean_b": 2.0,
-          "difference": 1.0, "difference_low": 0.5, "difference_high": 1.5}]
+          "difference": 1.0, "difference_low": 0.5, "difference_high": 1.5, "ratio": 0.5,
+          "ratio_low": 0.4, "ratio_high": 0.6}]
     )  # fmt: skip
-    results._print_comparison(frame)
-    told = capsys.readouterr().out
-    assert told == "[/s]  1 changed\n  changed  [red]: 1 → 2, a − b 1 (0.5 to 1.5)\n"
+    monkeypatch.setattr(report, "asked_differently", lambda *_: ["[bold]seed"])
+    runs = [types.SimpleNamespace(path=Path(name)) for name in ("[a]", "[b]")]
+    results._print_comparison(*runs, frame)
+    told = capsys.readouterr().out.splitlines()
+    assert told[:4] == ["A is [a], B is [b].", "Different to begin with:", "  [bold]seed", "[/s]"]
+    assert "[red]" in told[4].lower()
 
 
 def test_a_notebook_that_forces_colours_gets_lines_and_no_animation(capsys, monkeypatch):
