@@ -130,13 +130,22 @@ def carry_out(
         jobs = _at_once(request.jobs, backend)
         cells = _to_be_had(cells, backend.testbed)
         out = run_folder_path(request, plan.experiment.id)
-        _take_in(request, plan, [cell for cell in cells if not holds(out, cell.id)], backend)
+        if plan.modules:
+            _take_in(request, plan, [cell for cell in cells if not _is_there(out, cell)], backend)
         with only_writer(out):
             folder = open_or_create(request, plan)
             for sha256, sources in plan.modules.items():
                 folder.keep_module(sha256, sources.contents)
             announce(folder, cells, jobs, backend.testbed)
             return folder, execute(folder, cells, backend, jobs=jobs, listen=listen)
+
+
+def _is_there(out: Path, cell: Cell) -> bool:
+    """Whether the cell need not run again; of a folder that is closed to us nothing is there."""
+    try:
+        return holds(out, cell.id)
+    except PermissionError:
+        return False
 
 
 def _take_in(request: Request, plan: Planned, cells: Sequence[Cell], backend: Backend) -> None:

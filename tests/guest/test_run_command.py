@@ -49,8 +49,8 @@ def test_more_repetitions_are_added_to_those_there(grown):
 @pytest.mark.parametrize(
     ("more", "what"),
     [
-        (("--seed", "2"), "another seed"),
-        (("--set", "path.rtt=20 ms"), "another cell cca="),
+        (("--seed", "2"), "another run: seed 1 there, 2 asked"),
+        (("--set", "path.rtt=20 ms"), "another run: cell cca="),
     ],
 )  # fmt: skip
 def test_a_run_folder_takes_no_cells_of_another_seed_or_another_condition(place, grown, more, what):
