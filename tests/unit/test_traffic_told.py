@@ -6,6 +6,7 @@ import struct
 from pathlib import Path
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 from golden_cell import CELL, RAW
 
@@ -14,9 +15,10 @@ from fabbbr.certify import datagrams
 from fabbbr.certify.carried import pinged
 from fabbbr.certify.evidence import Evidence, TransferReport
 from fabbbr.errors import BackendError, ParseError
-from fabbbr.model import Datagrams, Flow, Ping
+from fabbbr.model import DATA_PORT, SERVER_PORT, Datagrams, Flow, Ping
 from fabbbr.units import Duration, Rate
 from fabbbr_analysis.parse.ping import parse_ping
+from fabbbr_analysis.tables.connections import data_connections
 
 SECOND = Duration(10**9)
 PINGING = CELL.model_copy(
@@ -130,3 +132,22 @@ def test_every_datagram_was_sent_and_none_is_missing_that_nobody_dropped(sent, r
 
 def test_of_a_flow_that_failed_no_datagrams_are_compared():
     assert of_datagrams(50, 10, error="interrupted by signal 15") == []
+
+
+def test_the_control_connection_of_udp_is_no_socket_of_its_flow():
+    """Its acknowledgements are not the datagrams', nor its round trips."""
+    tcp = CELL.flows[0].model_copy(update={"index": 0, "streams": 1})
+    rate = Rate.parse("1 Mbit/s")
+    udp = tcp.model_copy(update={"index": 1, "cca": None, "udp": Datagrams(rate=rate, packet_bytes=1500)})
+    sockets = pa.table(
+        {
+            "local_port": [DATA_PORT, 40_000],
+            "peer_port": [SERVER_PORT, SERVER_PORT + 1],
+            "bytes_sent": [10**6, 200],
+            "bytes_received": [0, 4],
+        }
+    )
+
+    kept = data_connections(sockets, [tcp, udp])
+
+    assert kept["flow"].to_pylist() == [0]

@@ -31,13 +31,14 @@ def data_connections(sockets: pa.Table, flows: Sequence[Flow]) -> pa.Table:
     flow = np.where(sends, _server_index(peer, len(flows)), _server_index(local, len(flows)))
     client_port = np.where(sends, local, peer)
     stream = client_port - DATA_PORT - PORTS_PER_FLOW * flow
-    streams = np.array([*(each.streams for each in flows), 0])[flow]
-    keep = (flow >= 0) & (stream >= 0) & (stream < streams)
+    # The one connection of a flow of UDP is its control connection.
+    streams = np.array([*(0 if each.udp is not None else each.streams for each in flows), 0])
+    keep = (flow >= 0) & (stream >= 0) & (stream < streams[flow])
     side = np.where(sends, "sender", "receiver")
     sockets = sockets.append_column("flow", pa.array(flow))
     sockets = sockets.append_column("side", pa.array(side, pa.string()))
     for index in np.setdiff1d(flow[flow >= 0], flow[keep]):
-        keep |= _largest(sockets, flow == index, streams=flows[int(index)].streams)
+        keep |= _largest(sockets, flow == index, streams=int(streams[index]))
     return sockets.filter(pa.array(keep))
 
 
