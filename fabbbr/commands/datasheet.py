@@ -122,8 +122,8 @@ class _Datasheet:
 
 
 def _names(text: str, *, without: str) -> list[str]:
-    names = [name.strip() for name in text.split(",") if name.strip()]
+    names = [name.strip() for name in text.split(",") if name.strip() not in ("", without)]
     if not names:
-        message = f"--against {text!r} names no congestion control; write it as --against {RIVALS}"
+        message = f"--against {text!r} names no rival of {without}; write it as --against {RIVALS}"
         raise UsageError(message)
-    return [name for name in names if name != without]
+    return names

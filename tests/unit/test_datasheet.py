@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fabbbr import bundled
+from fabbbr import bundled, cli
 from fabbbr.plan.opening import open_plan
 from fabbbr_analysis.datasheet import EXPERIMENTS, sheet, write_datasheet
 from fabbbr_analysis.datasheet.asked import PANELS
@@ -151,3 +151,11 @@ def test_what_is_asked_is_what_the_experiments_give(name):
 
 def test_every_experiment_of_the_folder_has_a_panel():
     assert {path.stem for path in FOLDER.glob("*.yaml")} == set(EXPERIMENTS)
+
+
+@pytest.mark.parametrize("against", [",", "", "bbr3", "bbr3,bbr3"])
+def test_a_datasheet_without_a_rival_is_refused_before_anything_runs(against, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["datasheet", "bbr3", "--against", against]) == 2
+    assert "no rival of bbr3" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
