@@ -886,3 +886,17 @@ def test_every_quantity_with_a_dimension_names_its_unit():
     pure_numbers = {"jain_flows", "jain_groups", "n_flows"}
     for quantity in (*MEASURES, *CONDITIONS):
         assert bool(quantity.unit) == (quantity.column not in pure_numbers), quantity.column
+
+
+@pytest.mark.parametrize(
+    ("texts", "order"),
+    [
+        (("100 kB", "10 MB", "1 MB"), ["100 kB", "1 MB", "10 MB"]),
+        (("2 s", "500 ms"), ["500 ms", "2 s"]),
+        (("red", "cake", "10"), ["10", "cake", "red"]),
+    ],
+)
+def test_values_that_no_column_holds_stand_in_the_order_of_what_they_measure(texts, order):
+    runs = pd.DataFrame({"ccas": "cubic", "axis_size": list(texts)})
+    (axis,) = varied(runs)
+    assert list(axis.texts) == order

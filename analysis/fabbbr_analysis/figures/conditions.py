@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -110,10 +111,29 @@ def _axis(runs: pd.DataFrame, column: str) -> Axis:
         title=_TITLES.get(key, key.replace("_", " ").capitalize()),
         unit="",
         log=False,
-        texts=tuple(sorted(texts)),
+        texts=tuple(_in_order(texts)),
         shown=None,
         condition=None,
     )
+
+
+def _in_order(texts: list[str]) -> list[str]:
+    """By what they measure where all are quantities of one kind, as sizes of flows; else by name."""
+    for kind, magnitude in _MAGNITUDES:
+        with suppress(UnitError):
+            found = {text: magnitude(kind.parse(text)) for text in texts}
+            if None not in found.values():
+                return sorted(texts, key=lambda text: (found[text], text))
+    return sorted(texts)
+
+
+_MAGNITUDES: tuple[tuple[Any, Callable[[Any], float | None]], ...] = (
+    (QueueSize, lambda size: None if size.size is None else float(size.size.bytes)),
+    (Rate, lambda rate: float(rate.bps)),
+    (Duration, lambda duration: float(duration.ns)),
+    (Ratio, lambda ratio: float(ratio.value)),
+)
+"""Kind of quantity → how large one is."""
 
 
 def _numeric(key: str, condition: ConditionColumn, values: Mapping[str, float]) -> Axis:
