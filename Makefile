@@ -47,7 +47,7 @@ $(BIN)/.begun: scripts/install-packages
 	@scripts/install-packages $(PACKAGES)
 	@echo "fabbbr is installed into .venv: about 700 MB, a minute or two with a fast network"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(PIP) install --quiet pydantic rich
+	@$(PIP) install --quiet pydantic rich pyyaml
 	@touch $@
 
 # What runs experiments and reports on them; then also what tests and checks need.
