@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from fabbbr.model import Cell, LinkCapture
-from fabbbr.physics import capacity_bytes, end_of, stationary_loss
+from fabbbr.physics import RateOverTime, end_of, stationary_loss
 from fabbbr.units import ETHERNET_HEADER_BYTES, NANOSECONDS_PER_SECOND, Duration
 
 HEADERS_BYTES = ETHERNET_HEADER_BYTES + 20 + 60
@@ -95,7 +95,7 @@ def _packets_over(cell: Cell, link: str) -> float:
     end = _end(cell)
     limiting = [link] if link in cell.bottlenecks else list(cell.bottlenecks)
     total = sum(
-        (capacity_bytes(cell, name, end) + cell.bottlenecks[name].buffer_bytes)
+        (RateOverTime.of(cell, name).bits(0.0, end.seconds) / 8 + cell.bottlenecks[name].buffer_bytes)
         * (2 if cell.bottlenecks[name].both_directions else 1)
         for name in limiting
     )

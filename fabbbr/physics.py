@@ -5,10 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
 
-from fabbbr.model import Cell, CellLink, Flow, Loss, Step
+from fabbbr.model import Cell, CellLink, Flow, Loss
 from fabbbr.units import (
     ETHERNET_HEADER_BYTES,
     NANOSECONDS_PER_SECOND,
@@ -103,15 +104,6 @@ def end_of(flows: Sequence[Flow], links: Sequence[CellLink]) -> Duration:
     return Duration(max([*timed, end]))
 
 
-def capacity_bytes(cell: Cell, link: str, end: Duration) -> float:
-    """What the bottleneck of ``link`` can send until ``end``: the integral of its rate, steps included."""
-    changes = [(Duration(0), cell.bottlenecks[link].rate)]
-    changes += [(step.at, step.rate) for step in cell.steps if step.link == link and step.rate is not None]
-    until = [at for at, _ in changes[1:]] + [end]
-    bits = sum(rate.bps * max(stop.ns - at.ns, 0) for (at, rate), stop in zip(changes, until, strict=True))
-    return bits / (8 * NANOSECONDS_PER_SECOND)
-
-
 def crossed(links: Sequence[CellLink], sender: str, receiver: str) -> dict[str, bool]:
     """Name of each link between two hosts, in order → whether data crosses it from ``a`` to ``b``.
 
@@ -143,20 +135,28 @@ def payload_share(flow: Flow, mtu_bytes: int) -> float:
     return flow.udp.payload_bytes / (flow.udp.packet_bytes + ETHERNET_HEADER_BYTES)
 
 
+@dataclass(frozen=True, kw_only=True)
 class RateOverTime:
     """The rate of a bottleneck as its steps change it; seconds from the start of the first flow."""
 
-    def __init__(self, link: CellLink, steps: Sequence[Step]) -> None:
-        if link.bottleneck is None:
-            message = f"link {link.name} has no rate"
-            raise ValueError(message)
+    since_s: tuple[float, ...]
+    """From when on each rate holds; the first from 0."""
+    bps: tuple[int, ...]
+
+    @classmethod
+    def of(cls, cell: Cell, link: str) -> RateOverTime:
+        """That of one of the cell's bottlenecks."""
         changes = {
             step.at.seconds: step.rate.bps
-            for step in sorted(steps, key=lambda step: step.at)
-            if step.link == link.name and step.rate is not None
+            for step in sorted(cell.steps, key=lambda step: step.at)
+            if step.link == link and step.rate is not None
         }
-        self.since_s = (0.0, *changes)
-        self.bps = (link.bottleneck.rate.bps, *changes.values())
+        return cls(since_s=(0.0, *changes), bps=(cell.bottlenecks[link].rate.bps, *changes.values()))
+
+    @property
+    def changes(self) -> bool:
+        """Whether a step sets another."""
+        return len(self.bps) > 1
 
     def at(self, t_s: float) -> int:
         """Bit/s from ``t_s`` on."""

@@ -122,14 +122,13 @@ def of_groups(tables: CellTables, cell: Cell) -> list[Row]:
     times = zip(flows["start_s"].astype("float64"), flows["completion_s"].astype("float64"), strict=True)
     transfers = dict(zip(flows["flow"].astype("int64"), times, strict=True))
     passed = deliveries(tables.sockets, answer_delays_s(cell))
-    links = {link.name: link for link in cell.links}
     ground = _Ground(
         cell=cell,
         tables=tables,
         arrived=arrived,
         passed=passed,
         transfers=transfers,
-        rate_of={name: RateOverTime(links[name], cell.steps) for name in cell.bottlenecks},
+        rate_of={name: RateOverTime.of(cell, name) for name in cell.bottlenecks},
         ways={flow.index: crossed(cell.links, flow.sender, flow.receiver) for flow in cell.flows},
     )
     return [row for phase in phases_of(cell, max(ends)) for row in _of_phase(ground, phase)]

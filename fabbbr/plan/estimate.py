@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fabbbr.model import Cell, Flow
-from fabbbr.physics import capacity_bytes, cubic_window_segments, end_of
+from fabbbr.physics import RateOverTime, cubic_window_segments, end_of
 from fabbbr.testbed import Testbed
 from fabbbr.units import TCP_IPV4_HEADER_BYTES, Duration
 
@@ -65,7 +65,8 @@ def _of_cell(cell: Cell, testbed: Testbed) -> Estimate:
     end = end_of(cell.flows, cell.links)
     loss = max((link.loss.rate.value for link in cell.links if link.loss is not None), default=0.0)
     possible = sum(_most_bytes(flow, cell, end, loss) for flow in cell.flows)
-    sent = sum(min(capacity_bytes(cell, link, end), possible) for link in cell.bottlenecks)
+    carried = (RateOverTime.of(cell, link).bits(0.0, end.seconds) / 8 for link in cell.bottlenecks)
+    sent = sum(min(each, possible) for each in carried)
     packets = sent / cell.frame_bytes
     forwarding_s = packets / testbed.pace.packets_per_s
     lasts_s = max(forwarding_s, end.seconds) if testbed.clock == "real" else forwarding_s

@@ -305,7 +305,7 @@ def test_a_flow_crosses_the_links_between_its_ends():
 )
 def test_what_a_stepped_link_serves_is_the_integral_of_its_rate(changes, one, other):
     stepped = cell(flow(0), steps=[step(f"{at:.3f} s", f"{rate} Mbit/s") for at, rate in changes])
-    rate = RateOverTime(stepped.trunk, stepped.steps)
+    rate = RateOverTime.of(stepped, stepped.trunk.name)
     start, end = min(one, other), max(one, other)
     grid = np.linspace(start, end, 2001)
     middles = (grid[1:] + grid[:-1]) / 2

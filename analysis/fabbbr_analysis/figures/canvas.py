@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import pandas as pd
 import plotly.graph_objects as go
 
+from fabbbr.physics import RateOverTime
 from fabbbr_analysis.figures.conditions import Axis
-from fabbbr_analysis.figures.events import Event, RateStep
+from fabbbr_analysis.figures.events import Event
 from fabbbr_analysis.figures.measures import Measure
 
 _LEGEND = {
@@ -79,12 +80,12 @@ def ticks_at(values: tuple[float, ...]) -> dict[str, object]:
     }
 
 
-def rate_line(steps: Sequence[RateStep], end_s: float) -> go.Scatter:
+def rate_line(rate: RateOverTime, end_s: float) -> go.Scatter:
     """The rate of the bottleneck (Mbit/s) over the cell's clock, until ``end_s``."""
-    within = [step for step in steps if step.at_s <= end_s]
+    held = rate.during(0.0, end_s)
     return go.Scatter(
-        x=[*(step.at_s for step in within), end_s],
-        y=[*(step.rate_bps * 1e-6 for step in within), within[-1].rate_bps * 1e-6],
+        x=[*rate.since_s[: len(held)], end_s],
+        y=[bps * 1e-6 for bps in (*held, held[-1])],
         mode="lines",
         name=RATE,
         line={**REFERENCE_LINE, "shape": "hv"},

@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from fabbbr.physics import RateOverTime
 from fabbbr_analysis.figures import canvas
 from fabbbr_analysis.figures.distribution import QUANTILES
-from fabbbr_analysis.figures.events import RateStep, events, rates
+from fabbbr_analysis.figures.events import events
 from fabbbr_analysis.figures.sampling import POINTS_PER_TRACE, compact, keep_extremes
 from fabbbr_analysis.figures.style import Palette
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 def caption(run_set: RunSet) -> str:
     """Say how to read the figure of this run set."""
-    if any(len(rates(cell)) > 1 for cell in run_set.plan.values()):
+    if any(RateOverTime.of(cell, cell.trunk.name).changes for cell in run_set.plan.values()):
         return "Bandwidth estimate of each run over time, and the rate that held."
     return "Distribution of the bandwidth estimate over the samples of each run, from warm-up on."
 
@@ -34,16 +35,17 @@ def bandwidth_estimates(
     Where a step changes the rate, over time and beside it; else as a CDF from warm-up on, one curve per run.
     Cells without a BBR flow add nothing: a figure without traces means that there was none.
     """
-    steps = dict.fromkeys(rates(run_set.plan[cell_id]) for cell_id in cell_ids if cell_id in run_set.plan)
-    if any(len(each) > 1 for each in steps):
-        return _estimates_over_time(run_set, cell_ids, list(steps), palette, limit)
+    cells = [run_set.plan[cell_id] for cell_id in cell_ids if cell_id in run_set.plan]
+    held = dict.fromkeys(RateOverTime.of(cell, cell.trunk.name) for cell in cells)
+    if any(each.changes for each in held):
+        return _estimates_over_time(run_set, cell_ids, list(held), palette, limit)
     return _estimates_as_cdf(run_set, cell_ids, palette)
 
 
 def _estimates_over_time(
     run_set: RunSet,
     cell_ids: Sequence[str],
-    steps: Sequence[tuple[RateStep, ...]],
+    held: Sequence[RateOverTime],
     palette: Palette,
     limit: int,
 ) -> go.Figure:
@@ -60,7 +62,7 @@ def _estimates_over_time(
         )
     if figure.data:
         end_s = max(float(trace.x[-1]) for trace in figure.data)
-        for each in steps:
+        for each in held:
             figure.add_trace(canvas.rate_line(each, end_s))
         cells = [run_set.plan[cell_id] for cell_id in cell_ids]
         canvas.mark(figure, [event for event in events(cells) if event.at_s < end_s], span_s=end_s)

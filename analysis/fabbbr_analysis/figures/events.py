@@ -20,14 +20,6 @@ class Event:
     """Such as ``rate 10 Mbit/s``; empty for one of many flows that start."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RateStep:
-    """From when on the first bottleneck has which rate."""
-
-    at_s: float
-    rate_bps: int
-
-
 def something_changes(cell: Cell) -> bool:
     """Whether a reader wants to see first how a run goes: it has steps, or groups that start later."""
     return bool(cell.steps) or len({starts[0] for starts in _starts(cell).values()}) > 1
@@ -42,18 +34,6 @@ def events(cells: Iterable[Cell]) -> tuple[Event, ...]:
             if text and text not in texts:
                 texts.append(text)
     return tuple(Event(at_s=at_s, text=", ".join(said[at_s])) for at_s in sorted(said))
-
-
-def rates(cell: Cell) -> tuple[RateStep, ...]:
-    """The rate of the first bottleneck over time; a single one where no step changes it."""
-    first = RateStep(at_s=0.0, rate_bps=cell.bottleneck.rate.bps)
-    steps = sorted(
-        (step for step in cell.steps if step.link == cell.trunk.name), key=lambda step: step.at.seconds
-    )
-    later = [
-        RateStep(at_s=step.at.seconds, rate_bps=step.rate.bps) for step in steps if step.rate is not None
-    ]
-    return first, *later
 
 
 def step_in_words(cell: Cell, step: Step) -> str:

@@ -12,10 +12,11 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from fabbbr.model import Cell
+from fabbbr.physics import RateOverTime
 from fabbbr_analysis.arrivals import zeros_s
 from fabbbr_analysis.figures import canvas, curves
 from fabbbr_analysis.figures.curves import Curve
-from fabbbr_analysis.figures.events import events, rates
+from fabbbr_analysis.figures.events import events
 from fabbbr_analysis.figures.sampling import POINTS_PER_TRACE, FloatArray, compact, keep_extremes
 from fabbbr_analysis.figures.style import Palette
 
@@ -100,9 +101,9 @@ def _mark_changes(figure: go.Figure, cells: Sequence[Cell]) -> None:
     """Draw the rate where it changes, and mark what happens when."""
     ends_s = [float(trace.x[-1]) for trace in figure.data]
     end_s = max(ends_s, default=0.0)
-    for steps in dict.fromkeys(rates(cell) for cell in cells):
-        if len(steps) > 1:
-            figure.add_trace(canvas.rate_line(steps, end_s), row=_GOODPUT.row, col=1)
+    for held in dict.fromkeys(RateOverTime.of(cell, cell.trunk.name) for cell in cells):
+        if held.changes:
+            figure.add_trace(canvas.rate_line(held, end_s), row=_GOODPUT.row, col=1)
     canvas.mark(figure, [event for event in events(cells) if event.at_s < end_s], span_s=end_s)
 
 
