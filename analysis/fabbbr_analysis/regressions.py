@@ -9,19 +9,17 @@ tolerance is none, however sure it is.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
 
 from fabbbr.errors import AnalysisError
 from fabbbr_analysis import stats
-from fabbbr_analysis.stats import Array
-from fabbbr_analysis.summary import RunSet
+from fabbbr_analysis.stats import Difference
+from fabbbr_analysis.summary import RunSet, by_condition, values_of
 
 BUDGET = 0.001
 """Chance of any false alarm in a table: in a hundred reruns without a change the chance of one is a tenth."""
@@ -64,31 +62,6 @@ COLUMNS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Change:
-    """A difference of means with its standard error and degrees of freedom."""
-
-    value: float
-    error: float
-    freedom: float
-
-    def scaled(self, factor: float) -> _Change:
-        return _Change(value=self.value * factor, error=self.error * abs(factor), freedom=self.freedom)
-
-    @property
-    def p(self) -> float:
-        """Two-sided; 0 or 1 where no run varies."""
-        if self.error == 0:
-            return float(self.value == 0)
-        return float(2 * student.sf(abs(self.value) / self.error, self.freedom))
-
-    def interval(self, confidence: float) -> tuple[float, float]:
-        if self.error == 0:
-            return self.value, self.value
-        half = float(student.ppf((1 + confidence) / 2, self.freedom)) * self.error
-        return self.value - half, self.value + half
-
-
 def find(
     base: RunSet,
     run: RunSet,
@@ -114,7 +87,7 @@ def find(
     AnalysisError
         Both sides have too few certified runs of the same conditions to judge anything.
     """
-    before, after = _by_condition(base.certified), _by_condition(run.certified)
+    before, after = by_condition(base.certified), by_condition(run.certified)
     judged = [name for name in before if min(len(before[name]), len(after.get(name, ()))) >= 2]
     each = [row for name in judged for row in _of_condition(name, before[name], after[name], watched)]
     alone = [row for row in each if min(row.n) >= FEWEST_ALONE]
@@ -152,14 +125,10 @@ class _Row:
     n: tuple[int, int]
     """Of the base and of the run."""
     means: tuple[float, float]
-    difference: _Change
+    difference: Difference
     """In the metric's unit; relative in a row over all conditions."""
-    relative: _Change | None
+    relative: Difference | None
     """None where the base has 0."""
-
-
-def _by_condition(runs: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    return {str(name): rows for name, rows in runs.groupby("condition", sort=False)}
 
 
 def _of_condition(
@@ -167,10 +136,12 @@ def _of_condition(
 ) -> Iterator[_Row]:
     """Compare what both sides have of a condition's metrics."""
     for metric in watched:
-        base, run = (_values(side, metric.column) for side in (before, after))
-        if min(base.size, run.size) < 2:
+        if metric.column not in before or metric.column not in after:
             continue
-        difference = _difference(base, run)
+        base, run = (values_of(side, metric.column) for side in (before, after))
+        difference = stats.difference(run, base) if base.size and run.size else None
+        if difference is None:
+            continue
         means = float(base.mean()), float(run.mean())
         yield _Row(
             condition=condition,
@@ -178,31 +149,8 @@ def _of_condition(
             n=(base.size, run.size),
             means=means,
             difference=difference,
-            relative=difference.scaled(1 / means[0]) if means[0] > 0 else None,
+            relative=difference.over(means[0]) if means[0] > 0 else None,
         )
-
-
-def _values(runs: pd.DataFrame, column: str) -> Array:
-    if column not in runs:
-        return np.empty(0)
-    return np.asarray(runs[column].dropna().to_numpy(dtype=np.float64), dtype=np.float64)
-
-
-def _difference(base: Array, run: Array) -> _Change:
-    """Mean of run minus mean of base, by Welch; runs that agree to the last digits do not vary."""
-    squares = [
-        0.0 if stats.is_constant(side) else float(side.var(ddof=1)) / side.size for side in (base, run)
-    ]
-    same = stats.is_constant(np.concatenate((base, run)))
-    value = 0.0 if same else float(run.mean() - base.mean())
-    return _sum_of_errors(value, squares, (base.size - 1, run.size - 1))
-
-
-def _sum_of_errors(value: float, squares: Sequence[float], freedoms: Sequence[float]) -> _Change:
-    """A value whose squared error is a sum (Welch and Satterthwaite)."""
-    below = sum(square**2 / freedom for square, freedom in zip(squares, freedoms, strict=True) if square)
-    freedom = sum(squares) ** 2 / below if below > 0 else math.inf
-    return _Change(value=value, error=math.sqrt(sum(squares)), freedom=freedom)
 
 
 def _everywhere(each: Sequence[_Row]) -> Iterator[_Row]:
@@ -212,7 +160,7 @@ def _everywhere(each: Sequence[_Row]) -> Iterator[_Row]:
         changes = [row.relative for row in rows if row.relative is not None]
         if len(changes) < 2:
             continue
-        mean = _sum_of_errors(
+        mean = Difference.of(
             float(np.mean([change.value for change in changes])),
             [(change.error / len(changes)) ** 2 for change in changes],
             [change.freedom for change in changes],
@@ -234,7 +182,7 @@ def _judged(rows: Sequence[_Row], budget: float, tolerance: float) -> Iterator[d
     """Adjust the p values of a level for one another, and say what of it is a change."""
     adjusted = stats.holm([row.difference.p for row in rows])
     for row, p in zip(rows, adjusted, strict=True):
-        low, high = row.relative.interval(stats.CONFIDENCE) if row.relative else (None, None)
+        low, high = row.relative.limits() if row.relative else (None, None)
         yield {
             "condition": row.condition,
             "metric": row.metric.column,

@@ -7,6 +7,7 @@ an absent value means. One run gives a value without an interval; randomness is 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -202,6 +203,55 @@ def ratio_of_means_interval(
     return Interval(value=value, low=low, high=high, n=n, method=method, confidence=confidence)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """A difference of means, by Welch: the runs of the two sides vary each in their own way."""
+
+    value: float
+    error: float
+    """Standard error; 0 where no run varies."""
+    freedom: float
+    """Degrees of freedom; infinite where no run varies."""
+
+    @classmethod
+    def of(cls, value: float, squares: Sequence[float], freedoms: Sequence[float]) -> Difference:
+        """A value whose squared error is a sum of ``squares``, each with its freedom (Satterthwaite 1946)."""
+        below = sum(square**2 / freedom for square, freedom in zip(squares, freedoms, strict=True))
+        freedom = sum(squares) ** 2 / below if below > 0 else math.inf
+        return cls(value=value, error=math.sqrt(sum(squares)), freedom=freedom)
+
+    def over(self, divisor: float) -> Difference:
+        """The same in units of ``divisor``, above 0."""
+        return replace(self, value=self.value / divisor, error=self.error / divisor)
+
+    @property
+    def p(self) -> float:
+        """Two-sided, of no difference; 0 or 1 where no run varies."""
+        if self.error == 0:
+            return float(self.value == 0)
+        return float(2 * stats.t.sf(abs(self.value) / self.error, self.freedom))
+
+    def limits(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
+        """Ends of the interval."""
+        half = float(stats.t.ppf((1 + confidence) / 2, self.freedom)) * self.error if self.error else 0.0
+        return self.value - half, self.value + half
+
+
+def difference(a: ArrayLike, b: ArrayLike) -> Difference | None:
+    """mean(a) - mean(b) of independent runs; None with a single run on a side.
+
+    >>> difference([3.0, 3.0], [1.0, 1.0])
+    Difference(value=2.0, error=0.0, freedom=inf)
+    """
+    sides = sample(a), sample(b)
+    if min(side.size for side in sides) < 2:
+        return None
+    squares = [0.0 if is_constant(side) else float(side.var(ddof=1)) / side.size for side in sides]
+    same = is_constant(np.concatenate(sides))
+    value = 0.0 if same else float(sides[0].mean() - sides[1].mean())
+    return Difference.of(value, squares, [side.size - 1 for side in sides])
+
+
 def difference_of_means(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE) -> Interval:
     """mean(a) - mean(b) of independent runs, with Welch's t interval.
 
@@ -209,19 +259,10 @@ def difference_of_means(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFI
     Interval(value=2.0, low=2.0, high=2.0, n=2, method='Welch t', confidence=0.95)
     """
     first, second = sample(a), sample(b)
-    value, n = float(first.mean() - second.mean()), min(first.size, second.size)
-    method = "Welch t"
-    if n < 2:
-        return Interval(value=value, low=None, high=None, n=n, method=method, confidence=confidence)
-    squares = first.var(ddof=1) / first.size, second.var(ddof=1) / second.size
-    error = math.sqrt(sum(squares))
-    if error == 0:
-        return Interval(value=value, low=value, high=value, n=n, method=method, confidence=confidence)
-    freedom = sum(squares) ** 2 / (squares[0] ** 2 / (first.size - 1) + squares[1] ** 2 / (second.size - 1))
-    half = float(stats.t.ppf((1 + confidence) / 2, freedom)) * error
-    return Interval(
-        value=value, low=value - half, high=value + half, n=n, method=method, confidence=confidence
-    )
+    found, n = difference(first, second), min(first.size, second.size)
+    low, high = (None, None) if found is None else found.limits(confidence)
+    value = float(first.mean() - second.mean()) if found is None else found.value
+    return Interval(value=value, low=low, high=high, n=n, method="Welch t", confidence=confidence)
 
 
 def cliffs_delta(a: ArrayLike, b: ArrayLike) -> float:
@@ -236,14 +277,8 @@ def cliffs_delta(a: ArrayLike, b: ArrayLike) -> float:
 
 def welch_p(a: ArrayLike, b: ArrayLike) -> float | None:
     """Two-sided p of equal means (Welch); None with a single run, exact 0 or 1 when no run varies."""
-    first, second = sample(a), sample(b)
-    if min(first.size, second.size) < 2:
-        return None
-    if is_constant(first) and is_constant(second):
-        return float(np.isclose(first[0], second[0], rtol=_SAME, atol=0.0))
-    # Of the samples themselves, scipy warns where one of the two does not vary.
-    moments = [(each.mean(), each.std(ddof=1), each.size) for each in (first, second)]
-    return float(stats.ttest_ind_from_stats(*moments[0], *moments[1], equal_var=False).pvalue)
+    found = difference(a, b)
+    return None if found is None else found.p
 
 
 def is_constant(values: Array) -> bool:

@@ -81,7 +81,7 @@ _SUMMARY_COLUMNS = ("n", "mean", "low", "high", "median", "sd", "method", "exclu
 
 def _summary(cells: pd.DataFrame, metric: str, generator: np.random.Generator) -> dict[str, object]:
     certified = cells["status"] == "certified"
-    values = _values(once(cells[certified]), metric)
+    values = values_of(once(cells[certified]), metric)
     excluded = int((~certified).sum())
     if values.size == 0:
         return {"n": 0, "method": None, "excluded": excluded}
@@ -141,10 +141,10 @@ def compare(a: RunSet, b: RunSet, *, metrics: Sequence[str] = COMPARED, seed: in
         5 % of 1, else ``changed`` when ``p_holm`` is below 0.05, else ``unclear``. A condition of one side
         has a row without metric and ``only in a`` or ``only in b``.
     """
-    first, second = _by_condition(a.certified), _by_condition(b.certified)
+    first, second = by_condition(a.certified), by_condition(b.certified)
     rows = [
         _comparison(
-            condition, metric, _values(first[condition], metric), _values(second[condition], metric), seed
+            condition, metric, values_of(first[condition], metric), values_of(second[condition], metric), seed
         )
         for condition in first
         if condition in second
@@ -200,7 +200,11 @@ def compare_along(
         {"a": _said(other), "b": _said(base)} | row
         for shared, other, first, second in _pairs(runs, by, held, base)
         for metric in metrics
-        if (row := _comparison(shared, metric, _values(first, metric), _values(second, metric), seed, other))
+        if (
+            row := _comparison(
+                shared, metric, values_of(first, metric), values_of(second, metric), seed, other
+            )
+        )
     ]
     if not rows:
         raise _nothing_to_pair(runs, by, held, base)
@@ -309,11 +313,12 @@ def _axes(runs: pd.DataFrame) -> list[str]:
     return [column for column in runs.columns if column.startswith("axis_")]
 
 
-def _by_condition(runs: pd.DataFrame) -> dict[str, pd.DataFrame]:
+def by_condition(runs: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Condition → its rows of ``runs``, in the order in which conditions come."""
     return {str(name): rows for name, rows in runs.groupby("condition", sort=False)}
 
 
-def _values(runs: pd.DataFrame, metric: str) -> Array:
+def values_of(runs: pd.DataFrame, metric: str) -> Array:
     """Keep the runs that have the metric."""
     return np.asarray(runs[metric].dropna().to_numpy(dtype=np.float64), dtype=np.float64)
 
