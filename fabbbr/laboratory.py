@@ -99,6 +99,11 @@ def place(request: Request) -> Testbed:
     return described(request.backend, request.clock)
 
 
+def missing_cells(folder: Path, plan: Planned) -> list[Cell]:
+    """What of a plan is not in its run folder, which may not be there yet."""
+    return [cell for cell in plan.cells if not holds(folder, cell.id)]
+
+
 def run_folder_path(request: Request, experiment_id: str) -> Path:
     """Where the run goes when ``--out`` does not say: one folder per experiment and profile."""
     if request.out is not None:

@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING
 from fabbbr import bundled
 from fabbbr.backends.base import usable_cpus
 from fabbbr.backends.registry import DEFAULT, described
-from fabbbr.commands.display import minutes
+from fabbbr.commands.display import minutes, raise_for_page
 from fabbbr.commands.question import attended
 from fabbbr.commands.results import report_on
 from fabbbr.commands.run import offer_image, run_with_progress
 from fabbbr.commands.terminal import Terminal
-from fabbbr.errors import CellsFailedError, UsageError
+from fabbbr.errors import UsageError
 from fabbbr.execute import Summary
-from fabbbr.laboratory import Request, open_runs, planned
+from fabbbr.laboratory import Request, missing_cells, open_runs, planned
 from fabbbr.plan.estimate import estimate
-from fabbbr.version import __version__
 
 if TYPE_CHECKING:
     from fabbbr_analysis.datasheet import Datasheet
@@ -46,7 +45,7 @@ def main(arguments: argparse.Namespace) -> int:
             own, rival = contest.panel.in_words(contest.own), contest.panel.in_words(contest.rival)
             console.say(f"behind: {contest.where}: {own}; {contest.rival.cca}: {rival}")
         console.say("datasheet: ", (str(page), "bold"), " (and .pdf, .md, .json)")
-    made.raise_for_cells()
+    raise_for_page(made.failed)
     return 0
 
 
@@ -56,7 +55,7 @@ class _Datasheet:
 
     arguments: argparse.Namespace
     console: Terminal
-    _failed: Summary = field(default_factory=Summary)
+    failed: Summary = field(default_factory=Summary)
 
     def __post_init__(self) -> None:
         from fabbbr_analysis.datasheet import EXPERIMENTS
@@ -80,23 +79,21 @@ class _Datasheet:
 
     def fill(self) -> Datasheet:
         """Run everything; what is there already is only read."""
-        plans = {name: planned(self.request(name)) for name in self.experiments}
-        costs = {
-            name: estimate(plan.cells, described(DEFAULT, None)).computing_s for name, plan in plans.items()
-        }
-        found = None
+        place = described(DEFAULT, None)
+        costs = []
+        for name in self.experiments:
+            missing = missing_cells(self.folder / name, planned(self.request(name)))
+            costs.append(estimate(missing, place).computing_s if missing else 0.0)
         for number, name in enumerate(self.experiments):
-            left_s = sum(costs[each] for each in self.experiments[number:]) / self._jobs
-            self.console.say(
-                f"{name}: {number + 1} of {len(self.experiments)}, about {minutes(left_s)} left in all"
-            )
+            left = minutes(sum(costs[number:]) / self._jobs)
+            self.console.say(f"{name}: {number + 1} of {len(self.experiments)}, about {left} left in all")
             folder, summary = run_with_progress(self.console, self.request(name))
-            self._failed.add(summary)
+            self.failed.add(summary)
             with contextlib.ExitStack() as opening:
                 report_on(self.console, folder, opening)
-            found = self._write(self.experiments[: number + 1])
-        assert found is not None
-        return found
+            if number + 1 < len(self.experiments):
+                self._write(self.experiments[: number + 1])
+        return self._write(self.experiments)
 
     @property
     def _jobs(self) -> int:
@@ -107,18 +104,9 @@ class _Datasheet:
 
         with self.console.status("writing the page"):
             run_sets = dict(zip(done, open_runs([self.folder / name for name in done]), strict=True))
-            return write_datasheet(self.cca, self.rivals, run_sets, self.folder, facts=self._facts())
-
-    def _facts(self) -> dict[str, str]:
-        return {"fabbbr": __version__, "profile": self.arguments.profile, "seed": str(self.arguments.seed)}
-
-    def raise_for_cells(self) -> None:
-        """Raise CellsFailedError when there are cells that the page could not use."""
-        unusable = self._failed.failed | self._failed.uncertified
-        if unusable:
-            cell, reason = next(iter(unusable.items()))
-            message = f"{len(unusable)} cells failed or are not certified, the first: {cell}: {reason}"
-            raise CellsFailedError(message)
+            return write_datasheet(
+                self.cca, self.rivals, run_sets, self.folder, facts={"profile": self.arguments.profile}
+            )
 
 
 def _names(text: str, *, without: str) -> list[str]:

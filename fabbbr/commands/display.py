@@ -72,6 +72,15 @@ def raise_for(summary: Summary, folder: RunFolder) -> None:
         raise CellsFailedError(message)
 
 
+def raise_for_page(summary: Summary) -> None:
+    """Raise CellsFailedError, which names the first, when a page over several runs lacks cells."""
+    unusable = summary.failed | summary.uncertified
+    if unusable:
+        cell, reason = next(iter(unusable.items()))
+        message = f"{len(unusable)} cells failed or are not certified, the first: {cell}: {reason}"
+        raise CellsFailedError(message)
+
+
 Announcement: TypeAlias = Callable[[RunFolder, Sequence[Cell], Testbed], None]
 
 

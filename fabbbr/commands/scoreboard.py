@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING
 from fabbbr import bundled
 from fabbbr.backends.base import require_jobs, usable_cpus
 from fabbbr.backends.registry import DEFAULT, described
-from fabbbr.commands.display import minutes
+from fabbbr.commands.display import minutes, raise_for_page
 from fabbbr.commands.question import attended
 from fabbbr.commands.run import offer_image, run_with_progress
 from fabbbr.commands.span import span
 from fabbbr.commands.terminal import Terminal
-from fabbbr.errors import CellsFailedError, UsageError
+from fabbbr.errors import UsageError
 from fabbbr.execute import Summary
-from fabbbr.laboratory import Request, open_runs, planned
+from fabbbr.laboratory import Request, missing_cells, open_runs, planned
 from fabbbr.model import Cell
 from fabbbr.plan.estimate import estimate
 from fabbbr.plan.opening import Planned
 from fabbbr.plan.worth import Candidate, Pace, in_order_of_worth, that_fit
-from fabbbr.store import RUN, RunFolder
+from fabbbr.store import RunFolder
 from fabbbr.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def main(arguments: argparse.Namespace) -> int:
     else:
         console.say((board.headline, "bold"))
         console.say("scoreboard: ", (str(page), "bold"))
-    scoreboard.summary_or_raise()
+    raise_for_page(scoreboard.failed)
     return 0
 
 
@@ -70,7 +70,7 @@ class _Scoreboard:
         self._pace = Pace()
         self._run_sets: dict[str, RunSet] = {}
         self._observed: dict[str, list[Observed]] = {}
-        self._failed = Summary()
+        self.failed = Summary()
 
     def request(self, name: str) -> Request:
         """The quick form of an experiment, in its own folder."""
@@ -85,7 +85,7 @@ class _Scoreboard:
     def fill(self) -> Board:
         """Run everything in order of worth; the page is written after each experiment."""
         plans = {name: planned(self.request(name)) for name in self.names}
-        done = [name for name in self.names if not _missing(self.folder / name, plans[name])]
+        done = [name for name in self.names if not missing_cells(self.folder / name, plans[name])]
         for name in done:
             self._note(name, plans[name])
         left = {name: plans[name] for name in self.names if name not in done}
@@ -98,7 +98,7 @@ class _Scoreboard:
             self._say_left(chosen)
             name = chosen[0].name
             _, summary = run_with_progress(self.console, self.request(name))
-            self._failed.add(summary)
+            self.failed.add(summary)
             self._note(name, left.pop(name))
             board = self._write()
         self.left_out = sorted(left)
@@ -107,14 +107,6 @@ class _Scoreboard:
                 f"left out for want of time: {', '.join(self.left_out)}; the same command goes on"
             )
         return board
-
-    def summary_or_raise(self) -> None:
-        """Raise CellsFailedError when there are cells that the page could not use."""
-        unusable = len(self._failed.failed) + len(self._failed.uncertified)
-        if unusable:
-            cell, reason = next(iter((self._failed.failed | self._failed.uncertified).items()))
-            message = f"{unusable} cells failed or are not certified, the first: {cell}: {reason}"
-            raise CellsFailedError(message)
 
     @property
     def _jobs(self) -> int:
@@ -128,7 +120,7 @@ class _Scoreboard:
             Candidate(
                 name=name,
                 claims=len(plan.experiment.claims),
-                computing_s=_computing_s(_missing(self.folder / name, plan)),
+                computing_s=_computing_s(missing_cells(self.folder / name, plan)),
             )
             for name, plan in plans.items()
         )
@@ -171,11 +163,6 @@ def _names(papers: Sequence[str]) -> list[str]:
             message = f"no paper {paper!r}{did_you_mean(paper, own)} (there are {', '.join(own)})"
             raise UsageError(message)
     return [name for paper in own if not papers or paper in papers for name in own[paper]]
-
-
-def _missing(folder: Path, plan: Planned) -> list[Cell]:
-    there = RunFolder.open(folder) if (folder / RUN).exists() else None
-    return [cell for cell in plan.cells if there is None or not there.has(cell.id)]
 
 
 def _computing_s(cells: Sequence[Cell]) -> float:

@@ -13,8 +13,10 @@ from fabbbr.files import write_atomically
 from fabbbr_analysis.datasheet.picture import WIDTH_IN, height_in, picture
 from fabbbr_analysis.datasheet.sheet import Contest, Datasheet, sheet
 from fabbbr_analysis.press import paper
+from fabbbr_analysis.press.caption import identity, made_by
 from fabbbr_analysis.report import render
 from fabbbr_analysis.report.write import make
+from fabbbr_analysis.wording import distinct, listing
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
@@ -31,6 +33,7 @@ def write_datasheet(
     page. The same runs give the same bytes. Raises StoreError when the folder cannot be written.
     """
     found = sheet(cca, rivals, run_sets)
+    facts = {**facts, **_made_by(run_sets)}
     chart = picture(found)
     page = paper.Framing(width_in=WIDTH_IN, height_in=height_in(chart))
     titled = paper.Framing(
@@ -46,6 +49,16 @@ def write_datasheet(
         folder / PAGE, render.still("datasheet.html.j2", sheet=found, facts=facts, picture=drawn)
     )
     return found
+
+
+def _made_by(run_sets: Mapping[str, RunSet]) -> dict[str, str]:
+    """What ran, and the digest of each run folder; nothing of run sets that are made of frames."""
+    folders = {name: run_set for name, run_set in run_sets.items() if run_set.found is not None}
+    if not folders:
+        return {}
+    told = distinct(made_by(run_set) for run_set in folders.values())
+    runs = (f"{name} {identity(run_set)}" for name, run_set in folders.items())
+    return {"made by": listing(told), "runs": "; ".join(runs)}
 
 
 def _as_json(found: Datasheet, facts: Mapping[str, str]) -> dict[str, object]:
