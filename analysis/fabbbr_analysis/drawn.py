@@ -5,6 +5,7 @@ What is in them came from files and tools, so nothing in them is taken for HTML 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from html import escape
 
@@ -16,12 +17,12 @@ _MOST_ROWS = 60
 """Shown; the whole is in the table itself."""
 
 
-class Drawn:
+class Drawn(ABC):
     """What has a table and lines to say above it. Subclasses give :meth:`drawn`."""
 
+    @abstractmethod
     def drawn(self) -> tuple[Sequence[str], pd.DataFrame]:
         """Return the lines above the table, and the table."""
-        raise NotImplementedError
 
     def __repr__(self) -> str:
         """Return lines and table as plain text."""

@@ -1,8 +1,8 @@
 """Loads a congestion control that comes as a kernel module, and says what stands loaded, as one line of JSON.
 
 ``loading.py load DIGEST NAME [PARAMETER=VALUE …]`` takes ``modules/DIGEST.ko`` unless it is there already;
-``loading.py show DIGEST NAME`` reads back; ``loading.py unload DIGEST NAME`` takes it out again. DIGEST is that of
-its sources, NAME what it registers itself as. No program of the machine is needed for it.
+``loading.py show DIGEST NAME`` reads back. DIGEST is that of its sources, NAME what it registers itself as. No program
+of the machine is needed for it.
 """
 
 import contextlib
@@ -16,8 +16,8 @@ import socket
 import sys
 from typing import Any, Dict, List
 
-_CALLS = {"x86_64": (313, 176), "aarch64": (273, 106)}
-"""Processor → the numbers of finit_module and delete_module, for which the C library has no functions."""
+_FINIT_MODULE = {"x86_64": 313, "aarch64": 273}
+"""Processor → the number of the system call, for which the C library has no function."""
 _LOADED = "/run/fab_loaded"
 _MODULES = "/sys/module"
 _OFFERED = "/proc/sys/net/ipv4/tcp_available_congestion_control"
@@ -35,14 +35,11 @@ class RefusedError(Exception):
 
 
 def main(argv: List[str]) -> int:
-    """Carry out one of the three; exit status 1 with the reason on standard error when that fails."""
+    """Carry out one of the two; exit status 1 with the reason on standard error when that fails."""
     verb, digest, name = argv[:3]
     try:
         if verb == "load":
             _load(digest, name, dict(pair.split("=", 1) for pair in argv[3:]))
-        elif verb == "unload":
-            _unload(digest)
-            return 0
         print(json.dumps(_shown(digest, name), sort_keys=True))  # noqa: T201
     except (OSError, RefusedError) as error:
         print(error, file=sys.stderr)  # noqa: T201
@@ -65,7 +62,7 @@ def _load(digest: str, name: str, params: Dict[str, str]) -> None:
     with open(path, "rb") as file:
         found = hashlib.sha256(file.read()).hexdigest()
         said = " ".join("%s=%s" % pair for pair in params.items())
-        _call(0, file.fileno(), said.encode(), 0)
+        _insert(file.fileno(), said.encode())
     (module,) = set(os.listdir(_MODULES)) - before
     os.makedirs(_LOADED, exist_ok=True)
     state = {
@@ -79,14 +76,9 @@ def _load(digest: str, name: str, params: Dict[str, str]) -> None:
         json.dump(state, kept)
 
 
-def _unload(digest: str) -> None:
-    _call(1, _read(digest)["module"].encode(), os.O_NONBLOCK)
-    os.unlink(_state(digest))
-
-
-def _call(which: int, *arguments: Any) -> None:
+def _insert(file: int, said: bytes) -> None:
     library = ctypes.CDLL(None, use_errno=True)
-    if library.syscall(_CALLS[platform.machine()][which], *arguments) != 0:
+    if library.syscall(_FINIT_MODULE[platform.machine()], file, said, 0) != 0:
         number = ctypes.get_errno()
         why = _WHY.get(number)
         raise RefusedError(os.strerror(number) + (": " + why if why else ""))

@@ -16,6 +16,7 @@ from fabbbr_analysis.figures.conditions import axis_columns
 from fabbbr_analysis.figures.curves import told_apart
 from fabbbr_analysis.figures.sampling import compact
 from fabbbr_analysis.figures.style import NO_CCA, Look, Palette, flow_dash
+from fabbbr_analysis.metrics import queue_of, while_flows_run
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
@@ -132,27 +133,15 @@ def _rtts(run_set: RunSet, cell_ids: Sequence[str]) -> Samples:
 def _queues(run_set: RunSet, cell_ids: Sequence[str]) -> Samples:
     columns = ["cell_id", "role", "link", "node", "t_s", "backlog_bytes"]
     ccas = dict(zip(run_set.cells["cell_id"], run_set.cells["ccas"], strict=True))
-    ends_s = _ends_s(run_set.flows)
     found: Samples = {}
     for cell_id in cell_ids:
-        queues = run_set.queues(columns=columns, cell_ids=[cell_id])
-        kept = (queues["role"] == "bottleneck") & queues["backlog_bytes"].notna()
-        if cell_id in run_set.plan:
-            trunk = run_set.plan[cell_id].trunk
-            kept &= (queues["link"] == trunk.name) & (queues["node"] == trunk.a)
-        # As the metrics of the queue: while flows run.
-        end_s = ends_s.get(cell_id, np.nan)
-        kept &= (queues["t_s"] >= 0) & (queues["t_s"] <= (np.inf if np.isnan(end_s) else end_s))
-        queues = queues[kept]
-        timed = queues.assign(value=queues["backlog_bytes"] * 1e-3, series=ccas[cell_id])
-        found = {**found, **_by_series(timed)}
+        if cell_id not in run_set.plan:
+            continue
+        queue = queue_of(run_set.queues(columns=columns, cell_ids=[cell_id]), run_set.plan[cell_id].trunk)
+        queue = while_flows_run(queue, run_set.flows[run_set.flows["cell_id"] == cell_id])
+        timed = queue.assign(value=queue["backlog_bytes"] * 1e-3, series=ccas[cell_id])
+        found = {**found, **_by_series(timed[timed["value"].notna()])}
     return found
-
-
-def _ends_s(flows: pd.DataFrame) -> pd.Series[float]:
-    """Cell → when its last flow stopped sending."""
-    ends = flows["receiver_zero_s"].astype("float64").fillna(flows["start_s"]) + flows["sender_s"]
-    return ends.groupby(flows["cell_id"]).max()
 
 
 def _completions(run_set: RunSet, cell_ids: Sequence[str]) -> Samples:

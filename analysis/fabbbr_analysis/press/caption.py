@@ -26,6 +26,7 @@ _TOLD = (
 """What a caption tells of the conditions."""
 _METHODS = {
     "t": "Student's t",
+    "t, cut": "Student's t, cut where the quantity ends",
     "expanded percentile": "the bootstrap (expanded percentiles)",
 }
 
