@@ -5,19 +5,22 @@ Usage: python -m benchmarks.sensitivity [--out DIR] [--repeat N] [--jobs N] [VAR
 Each variant adds one thing that a real host, card or path has and our exact path has not
 (benchmarks/variants.py has the edits). Each column is a quantity that a claim or a check of fidelity asks
 for, with the band it should be in. A run folder per variant and column; what is there is not run again.
-Prints Markdown: the mean of the runs with its 95 % interval, bold where it differs from the first row's by
-more than chance (Welch's t, 99 %: of the two hundred numbers two may be bold for nothing).
+Prints two tables as Markdown, one of cells without random loss and one of cells with it: the mean of the runs
+with its 95 % interval, bold where it differs from the first row's by more than chance (Welch's t, 99 %: of
+the two hundred numbers two may be bold for nothing).
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 HOME = Path(__file__).parent.parent
@@ -28,7 +31,6 @@ from fabbbr import run
 from fabbbr_analysis import stats
 from fabbbr_analysis.metrics import jain
 from fabbbr_analysis.runset import RunSet
-from fabbbr_analysis.stats import Interval
 
 Value = Callable[[RunSet], "pd.Series[float]"]
 """A value per repetition, of a run."""
@@ -60,6 +62,8 @@ class Column:
     band: str
     cells: str
     value: Value
+    within: tuple[float, float]
+    """The least and the most that it can be."""
     loses: bool = False
     """Whether these cells have random loss."""
 
@@ -120,38 +124,70 @@ def fairer(found: RunSet) -> pd.Series[float]:
     return of_cca("jain_flows", "bbr2")(found) - of_cca("jain_flows", "bbr1")(found)
 
 
+_SHARE = (0.0, 1.0)
+_RATIO = (0.0, math.inf)
+
 COLUMNS = (
-    Column(name="K3.2: Jain, 61 and 113 ms, 0.5 BDP", band="≥ 0.85", cells="pair", value=fairness),
+    Column(
+        name="K3.2: Jain, 61 and 113 ms, 0.5 BDP",
+        band="≥ 0.85",
+        cells="pair",
+        value=fairness,
+        within=_SHARE,
+    ),
     Column(
         name="K6.1: queue of v2 / BDP",
         band="0.75 to 1.35",
         cells="queue",
         value=of_cca("queue_median_bdp", "bbr2"),
+        within=_RATIO,
     ),
     Column(
         name="K6.3: queue of v1 / BDP",
         band="1.0 to 1.7",
         cells="queue",
         value=of_cca("queue_median_bdp", "bbr1"),
+        within=_RATIO,
     ),
+    Column(
+        name="E: v1 / v2 retransmissions, 0.4 BDP",
+        band="≥ 5",
+        cells="shallow",
+        value=retransmissions_saved,
+        within=_RATIO,
+    ),
+    Column(
+        name="F: mean RTT / propagation, 10 ms",
+        band="≤ 1.25",
+        cells="short",
+        value=stretch,
+        within=(1.0, math.inf),
+    ),
+    Column(
+        name="H: Jain v2 − v1, 10 and 100 ms",
+        band="> 0",
+        cells="apart",
+        value=fairer,
+        within=(-1.0, 1.0),
+    ),
+    Column(name="I: Jain of ten", band="≥ 0.9", cells="ten", value=fairness, within=_SHARE),
     *(
-        Column(name=f"{cca} at {loss} loss", band="", cells="loss", value=at_loss(cca, loss), loses=True)
+        Column(
+            name=f"{cca} at {loss} loss",
+            band="",
+            cells="loss",
+            value=at_loss(cca, loss),
+            within=_SHARE,
+            loses=True,
+        )
         for cca in ("bbr2", "bbr3")
         for loss in ("0.01 %", "0.5 %", "1 %", "2 %")
     ),
-    Column(
-        name="E: v1 / v2 retransmissions, 0.4 BDP", band="≥ 5", cells="shallow", value=retransmissions_saved
-    ),
-    Column(name="F: mean RTT / propagation, 10 ms", band="≤ 1.25", cells="short", value=stretch),
-    Column(name="H: Jain v2 − v1, 10 and 100 ms", band="> 0", cells="apart", value=fairer),
-    Column(name="I: Jain of ten", band="≥ 0.9", cells="ten", value=fairness),
 )
 
 
-def measured(variant: Variant, column: Column, asked: argparse.Namespace) -> pd.Series[float] | None:
-    """The column's value of each repetition; None where the variant changes nothing in these cells."""
-    if (variant.changes_loss and not column.loses) or (variant.without_loss and column.loses):
-        return None
+def measured(variant: Variant, column: Column, asked: argparse.Namespace) -> pd.Series[float]:
+    """The column's value of each repetition."""
     folder = asked.out / re.sub(r"[^a-z0-9]+", "-", variant.name.lower()).strip("-") / column.cells
     with edited([edit_of(word) for word in variant.edits]):
         found = run(
@@ -168,24 +204,36 @@ Measured = dict[str, "pd.Series[float]"]
 """Name of a column → its value of each repetition."""
 
 
-def row(variant: Variant, first: Measured, asked: argparse.Namespace) -> Measured:
+def table(columns: Sequence[Column], variants: Sequence[Variant], asked: argparse.Namespace) -> None:
+    """Measure and print the variants' lines, the first one's first."""
+    print(f"| | {' | '.join(column.name for column in columns)} |")
+    print("|---" * (len(columns) + 1) + "|")
+    print(f"| published, or the band | {' | '.join(column.band for column in columns)} |", flush=True)
+    first: Measured = {}
+    for variant in variants:
+        found = row(variant, columns, first, asked)
+        first = first or found
+
+
+def row(variant: Variant, columns: Sequence[Column], first: Measured, asked: argparse.Namespace) -> Measured:
     """Measure a variant; print its line beside the first one's."""
     found: Measured = {}
     words = [variant.name]
-    for column in COLUMNS:
+    for column in columns:
         values = measured(variant, column, asked)
-        if values is None or values.empty:
+        if values.empty:
             words.append("–")
             continue
         found[column.name] = values
-        said = in_words(stats.mean_interval(values.to_numpy()))
+        said = in_words(values, column)
         words.append(f"**{said}**" if differ(values, first.get(column.name)) else said)
     print(f"| {' | '.join(words)} |", flush=True)
     return found
 
 
-def in_words(interval: Interval) -> str:
-    """A mean and its interval, where the runs give one."""
+def in_words(values: pd.Series[float], column: Column) -> str:
+    """Mean and interval, where the runs give one."""
+    interval = stats.mean_within(values.to_numpy(), within=column.within, generator=np.random.default_rng(1))
     if interval.low is None or interval.high is None:
         return f"{interval.value:.3g}"
     return f"{interval.value:.3g} [{interval.low:.3g}, {interval.high:.3g}]"
@@ -207,12 +255,12 @@ def main() -> None:
     parser.add_argument("--jobs", type=int)
     asked = parser.parse_args()
     chosen = [v for v in VARIANTS[1:] if not asked.variants or any(w in v.name for w in asked.variants)]
-    print(f"| | {' | '.join(column.name for column in COLUMNS)} |")
-    print("|---" * (len(COLUMNS) + 1) + "|")
-    print(f"| published, or the band | {' | '.join(column.band for column in COLUMNS)} |", flush=True)
-    first = row(VARIANTS[0], {}, asked)
-    for variant in chosen:
-        row(variant, first, asked)
+    variants = (VARIANTS[0], *chosen)
+    table(
+        [column for column in COLUMNS if not column.loses], [v for v in variants if not v.changes_loss], asked
+    )
+    print()
+    table([column for column in COLUMNS if column.loses], [v for v in variants if not v.without_loss], asked)
 
 
 if __name__ == "__main__":
