@@ -13,7 +13,7 @@ QEMU_PACKAGES := qemu-system-x86 qemu-utils mmdebstrap dpkg-dev e2fsprogs openss
 DEMO := runs/demo
 N ?= 20
 
-.PHONY: help setup tools image demo test test-fast test-again test-fabric test-wheel ci-dry-run test-qemu sweep fuzz check format guest wheels scoreboard numbers study benchmark clean
+.PHONY: help setup tools image demo test test-fast test-again test-fabric test-wheel ci-dry-run test-qemu sweep fuzz check format guest wheels scoreboard datasheets numbers study benchmark clean
 
 help:
 	@echo "make demo       install, build the guest image, rerun two papers quickly, show what came of each"
@@ -31,6 +31,7 @@ help:
 	@echo "make sweep      every system call of a run fails in turn (ten minutes); what came of it, as a table"
 	@echo "make fuzz       ten million random steps through the core of BBRv2 and BBRv3"
 	@echo "make scoreboard  every published claim in its quick form, one page on them all (an hour on 2 cores; goes on where it was)"
+	@echo "make datasheets  cubic, reno, bbr1, bbr2 and bbr3, each against the others of cubic, bbr1 and bbr3, into docs/datasheets (40 minutes on 2 cores)"
 	@echo "make numbers    measure the numbers of README and docs again, and say which no longer hold (an hour)"
 	@echo "make study      every bundled experiment in its default form (hours)"
 	@echo "make benchmark  speed of emulator and parsers beside their rivals"
@@ -146,6 +147,12 @@ fuzz: tools
 
 scoreboard: guest
 	@$(BIN)/fabbbr scoreboard
+
+datasheets: guest
+	@for cca in cubic reno bbr1 bbr2 bbr3; do \
+		$(BIN)/fabbbr datasheet $$cca --against cubic,bbr1,bbr3 || exit; \
+		for kind in md pdf; do cp runs/datasheet-$$cca/datasheet.$$kind docs/datasheets/$$cca.$$kind || exit; done; \
+	done
 
 numbers: guest
 	@$(BIN)/python -m benchmarks.numbers --run

@@ -36,9 +36,7 @@ def write_datasheet(
     facts = {**facts, **_made_by(run_sets)}
     chart = picture(found)
     page = paper.Framing(width_in=WIDTH_IN, height_in=height_in(chart))
-    titled = paper.Framing(
-        width_in=WIDTH_IN, height_in=height_in(chart) + 0.3, title=f"{cca}: {found.headline}"
-    )
+    titled = paper.Framing(width_in=WIDTH_IN, height_in=height_in(chart) + 0.3, title=found.headline)
     make(folder)
     write_atomically(folder / "datasheet.json", json.dumps(_as_json(found, facts), indent=1) + "\n")
     write_atomically(folder / "datasheet.md", render.markdown("datasheet.md.j2", sheet=found, facts=facts))
