@@ -46,7 +46,7 @@ class Side:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Difference:
+class DifferentFact:
     """A fact in which the two runs differ."""
 
     name: str
@@ -73,7 +73,7 @@ class ComparisonPage:
 
     sides: tuple[Side, Side]
     counts: dict[str, int]
-    differences: tuple[Difference, ...]
+    differences: tuple[DifferentFact, ...]
     figures: tuple[Slot, ...]
     rows: tuple[ComparedRow, ...]
     alone: tuple[tuple[str, str], ...]
@@ -158,12 +158,12 @@ def _side(letter: str, run_set: RunSet) -> Side:
     )
 
 
-def _differences(a: RunSet, b: RunSet) -> list[Difference]:
+def _differences(a: RunSet, b: RunSet) -> list[DifferentFact]:
     """Return what was asked or used differently: the first place to look for the cause of a change."""
     first, second = _facts(a), _facts(b)
     names = [*first, *(name for name in second if name not in first)]
     return [
-        Difference(name=name, a=first.get(name, "–"), b=second.get(name, "–"))
+        DifferentFact(name=name, a=first.get(name, "–"), b=second.get(name, "–"))
         for name in names
         if first.get(name) != second.get(name)
     ]
