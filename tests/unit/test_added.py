@@ -13,6 +13,7 @@ from recorded_run import cell, create, record, recorded
 
 from fabbbr import cli
 from fabbbr import execute as loop
+from fabbbr.arguments import build_parser
 from fabbbr.backends.base import Report
 from fabbbr.commands import repeat
 from fabbbr.commands import run as run_command
@@ -154,7 +155,7 @@ def test_cells_of_a_slice_run_in_the_guest_where_there_is_one(
     ],
 )
 def test_no_guest_leaves_them_out(argv, compares):
-    assert run_command._compares(cli.build_parser().parse_args(argv)) is compares
+    assert run_command._compares(build_parser().parse_args(argv)) is compares
 
 
 def test_in_a_guest_there_is_none(tmp_path, monkeypatch):

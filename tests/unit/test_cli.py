@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from synthetic import CARDWELL_F10, run_set
 
-from fabbbr import cli, errors
+from fabbbr import arguments, cli, errors
 from fabbbr.errors import CellsFailedError, FabbbrError
 from fabbbr_analysis.claims import RULES_VERSION
 
@@ -47,7 +47,9 @@ def every_class(base=FabbbrError):
 
 
 def test_every_status_of_an_error_is_documented_and_every_documented_one_is_raised():
-    documented = {int(number) for number in re.findall(r"(?:: |; )(\d+) ", cli.STATUSES.replace("\n", " "))}
+    documented = {
+        int(number) for number in re.findall(r"(?:: |; )(\d+) ", arguments.STATUSES.replace("\n", " "))
+    }
     raised = {kind.exit_status for kind in every_class() if kind.__module__ == errors.__name__}
     assert documented == raised | {0, 1, cli.INTERRUPTED}
     assert CellsFailedError.exit_status == 10
@@ -68,6 +70,7 @@ def test_the_exit_status_is_that_of_the_error(fabbbr, monkeypatch, kind):
         (("run", "x"), "finished cells are kept, the same command continues"),
         (("slice", "run", "mine", "x"), "finished cells are kept, the same command continues"),
         (("guest", "repeat", "runs/x"), "finished cells are kept, the same command continues"),
+        (("datasheet", "bbr3"), "finished cells are kept, the same command continues"),
         (("scoreboard",), "finished cells are kept, the same command continues"),
         (("slice", "teardown", "mine"), "what was reached is remembered, the same command continues"),
         (("doctor",), "the same command begins anew"),
@@ -77,7 +80,7 @@ def test_an_interrupt_ends_with_130_and_says_how_to_go_on(fabbbr, monkeypatch, w
     def interrupt(_):
         raise KeyboardInterrupt
 
-    for module in ("run", "slice", "repeat", "scoreboard", "doctor"):
+    for module in ("run", "slice", "repeat", "datasheet", "scoreboard", "doctor"):
         monkeypatch.setattr(f"fabbbr.commands.{module}.main", interrupt)
     status, _, told = fabbbr(*words)
     assert (status, told) == (130, f"\nfabbbr: interrupted; {said}\n")
@@ -255,7 +258,7 @@ COMMANDS = re.findall(r"^fabbbr (.*?)(?:  .*)?$", README, flags=re.MULTILINE)
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_of_the_readme_can_be_given_as_it_is_printed(command):
-    assert cli.build_parser().parse_args(shlex.split(command)).module
+    assert arguments.build_parser().parse_args(shlex.split(command)).module
 
 
 def test_the_readme_says_how_a_shell_finds_the_program_before_it_is_called_by_its_name():

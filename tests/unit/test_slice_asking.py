@@ -7,6 +7,7 @@ from made_up_testbed import Provider, World
 from offers import WHERE
 
 from fabbbr import cli
+from fabbbr.arguments import build_parser
 from fabbbr.backends.guest_slices import GuestProvider
 from fabbbr.backends.providers import PROVIDERS, open_provider
 from fabbbr.backends.ssh.config import Way, config_text
@@ -96,7 +97,7 @@ def test_what_cannot_be_decided_is_refused_with_a_remedy(definition, wish, said)
 
 def parsed(*words):
     return command.wish_of(
-        cli.build_parser().parse_args(["slice", "create", "study", "--slice", "two_site", *words])
+        build_parser().parse_args(["slice", "create", "study", "--slice", "two_site", *words])
     )
 
 

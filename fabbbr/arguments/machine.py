@@ -1,0 +1,68 @@
+"""Commands about this machine: what it can do, the guest image, the double of FABRIC."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from fabbbr.arguments.options import Commands, add_command, add_json, runs_cells
+
+
+def add_machine_commands(commands: Commands) -> None:
+    """Add ``doctor``, ``guest``, ``sandbox``, ``completion``."""
+    doctor = add_command(
+        commands, "doctor", "doctor", "what this machine can do, and the remedy for what it cannot"
+    )
+    add_json(doctor)
+    _add_guest_commands(
+        add_command(
+            commands,
+            "guest",
+            "guest",
+            "build the guest image (kernel and root file system), show what there is, or run a command in a "
+            "guest: as root, in virtual time, with this machine's files and the current folder to write",
+        )
+    )
+    _add_sandbox(commands)
+    completion = add_command(
+        commands, "completion", "completion", "print the lines that switch on shell completion"
+    )
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"), nargs="?", default="bash")
+
+
+def _add_guest_commands(guest: argparse.ArgumentParser) -> None:
+    actions = guest.add_subparsers(dest="action", metavar="ACTION", required=True)
+    build = actions.add_parser("build", help="build the image, unless there is one")
+    build.add_argument("--jobs", type=int, metavar="N", help="compile with N processes (default: all CPUs)")
+    add_json(build)
+    add_json(actions.add_parser("show", help="what image there is"))
+    run = actions.add_parser("run", help="run a command in a guest")
+    run.add_argument("argv", nargs="+", metavar="COMMAND", help="after --")
+    run.add_argument(
+        "--mount", action="append", default=[], type=Path, metavar="DIR", help="may be written too"
+    )
+    repeat = actions.add_parser(
+        "repeat", help="run the finished cells of a run from a testbed in the guest too, and report on both"
+    )
+    repeat.set_defaults(module="repeat")
+    runs_cells(repeat)
+    repeat.add_argument("run", type=Path, metavar="DIR", help="run folder; the guest's is made within it")
+    repeat.add_argument("--jobs", type=int, metavar="N", help="cells at a time (default: one per CPU)")
+    repeat.add_argument("--no-report", action="store_true", help="keep raw files only; report later")
+    add_json(repeat)
+
+
+def _add_sandbox(commands: Commands) -> None:
+    from fabbbr.sandbox.options import add_options
+
+    sandbox = add_command(
+        commands, "sandbox", "sandbox", "run a command beside a double of the FABRIC testbed on this machine"
+    )
+    sandbox.add_argument(
+        "--on",
+        choices=("host", "guest"),
+        default="guest",
+        help="guest: a kernel of its own, in virtual time, without root (default); host: this one, as root",
+    )
+    add_options(sandbox)
+    sandbox.add_argument("argv", nargs="*", metavar="COMMAND", help="after --; default on the host: a shell")
