@@ -120,7 +120,7 @@ def outcome(folder):
 def test_what_a_part_leaves_is_named_with_its_digest(folder, start):
     running = start()
     await_file(folder / "ready.configure")
-    assert read_line(str(folder / "alive")) is not None
+    await_file(folder / "alive")  # said by a thread of its own
     say(folder, "go.configure", "0")
     assert running.wait(LIMIT_S) == 0
     digest = subprocess.run(("sha256sum", folder / "raw" / "a"), capture_output=True, check=True, text=True)
