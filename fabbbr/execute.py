@@ -174,7 +174,7 @@ class _Run:
         self._listen(Event(kind="started", cell=cell, slot=slot))
         started = time.monotonic()
         work = self._folder.begin(cell.id)
-        prepared = prepare(cell, self._backend.testbed)
+        prepared = prepare(cell, self._backend.with_kernel(cell.kernel))
         try:
             report = self._backend.execute(self._task(prepared, slot, work))
             manifest = self._manifest(prepared, Evidence.read(work / "raw"), report)
@@ -200,6 +200,7 @@ class _Run:
         cell = prepared.cell
         return Task(
             job=prepared.job,
+            kernel=cell.kernel,
             work=work,
             seed=cell.seed,
             slot=slot,

@@ -133,12 +133,13 @@ def carry_out(
     cells = selected(request, plan.cells)
     with _opened(request, cells) as backend:
         jobs = _at_once(request.jobs, backend)
-        cells = _to_be_had(cells, backend.testbed)
+        cells = _to_be_had(cells, backend)
         out = run_folder_path(request, plan.experiment.id)
         if plan.modules:
             _take_in(request, plan, [cell for cell in cells if not _is_there(out, cell)], backend)
         with only_writer(out):
             folder = open_or_create(request, plan)
+            _require_same_kernels(folder, cells, backend)
             for sha256, sources in plan.modules.items():
                 folder.keep_module(sha256, sources.contents)
             announce(folder, cells, jobs, backend.testbed)
@@ -159,16 +160,17 @@ def _take_in(request: Request, plan: Planned, cells: Sequence[Cell], backend: Ba
     Building runs their Makefile, and they run in the kernel of the place: raises UntrustedError for what an
     experiment file names and nobody said yes to. What the command line names was agreed to by naming it.
     """
-    uses: dict[str, dict[str, Module]] = {}
-    for module in (flow.module for cell in cells for flow in cell.flows if flow.module is not None):
-        uses.setdefault(module.sha256, {})[module.model_dump_json()] = module
+    uses: dict[tuple[str, str | None], dict[str, Module]] = {}
+    for cell in cells:
+        for module in (flow.module for flow in cell.flows if flow.module is not None):
+            uses.setdefault((module.sha256, cell.kernel), {})[module.model_dump_json()] = module
     named = {place.absolute() for place in request.ccas.values()}
     controls = []
-    for sha256, ways in uses.items():
+    for (sha256, kernel), ways in uses.items():
         sources = plan.modules[sha256]
         if sources.place.absolute() not in named:
             request.trust.require(sources.place, sources.canonical, kind="module")
-        controls.append(OwnControl(sources=sources, uses=tuple(ways.values())))
+        controls.append(OwnControl(sources=sources, uses=tuple(ways.values()), kernel=kernel))
     if controls:
         backend.take_in(controls, request.tell)
 
@@ -245,14 +247,37 @@ def _opened(request: Request, cells: Sequence[Cell]) -> AbstractContextManager[B
     return standing_place(request.slice, cells, emulates_rtt=request.emulate_rtt)
 
 
-def _to_be_had(cells: Sequence[Cell], testbed: Testbed) -> tuple[Cell, ...]:
-    """Those whose round trips the network has, or netem can add; PlanError when none is."""
-    against = {cell.id: misfit(cell, testbed) or cannot_capture(cell, testbed) for cell in cells}
+def _to_be_had(cells: Sequence[Cell], backend: Backend) -> tuple[Cell, ...]:
+    """Those whose round trips the network has, or netem can add; PlanError when none is.
+
+    Raises EnvironmentUnfitError for the kernels that the place does not have.
+    """
+    places = _places(cells, backend)
+    against = {
+        cell.id: misfit(cell, places[cell.kernel]) or cannot_capture(cell, places[cell.kernel])
+        for cell in cells
+    }
     fit = tuple(cell for cell in cells if against[cell.id] is None)
     if cells and not fit:
         message = f"none of {len(cells)} cells fits: {against[cells[0].id]}"
         raise PlanError(message)
     return fit
+
+
+def _places(cells: Sequence[Cell], backend: Backend) -> dict[str | None, Testbed]:
+    """Kernel → the place that cells find which name it."""
+    found = {kernel: _place(backend, kernel) for kernel in dict.fromkeys(cell.kernel for cell in cells)}
+    lacking = [place for place in found.values() if isinstance(place, EnvironmentUnfitError)]
+    if lacking:
+        raise EnvironmentUnfitError("\n".join(map(str, lacking)))
+    return {kernel: place for kernel, place in found.items() if isinstance(place, Testbed)}
+
+
+def _place(backend: Backend, kernel: str | None) -> Testbed | EnvironmentUnfitError:
+    try:
+        return backend.with_kernel(kernel)
+    except EnvironmentUnfitError as error:
+        return error
 
 
 def _require_rights_to_own_files() -> None:
@@ -356,6 +381,28 @@ def _require_same(existing: RunManifest, request: Request, plan: Planned) -> Non
             "Choose another --out, or remove the folder to start over"
         )
         raise StoreError(message)
+
+
+def _require_same_kernels(folder: RunFolder, cells: Sequence[Cell], backend: Backend) -> None:
+    """Raise StoreError when a kernel was built anew since it ran cells that are there."""
+    of_each = {cell.kernel: cell for cell in cells if cell.kernel is not None and folder.has(cell.id)}
+    for kernel, cell in of_each.items():
+        before = _kernels(folder.cell(cell.id).manifest.provenance.testbed)
+        if before != _kernels(backend.with_kernel(kernel)):
+            message = (
+                f"{folder.path} holds cells of another kernel {kernel} (sha256 {listed(_short(before))}): a "
+                "kernel that was built anew is another condition; choose another --out, and fabbbr compare "
+                "sets the two side by side"
+            )
+            raise StoreError(message)
+
+
+def _kernels(place: Testbed) -> list[str | None]:
+    return [machine.kernel.sha256 for machine in place.machines.values()]
+
+
+def _short(digests: Sequence[str | None]) -> list[str]:
+    return [(digest or "unknown")[:16] for digest in digests]
 
 
 def _changed_module(before: Cell | None, now: Cell) -> str | None:

@@ -309,6 +309,8 @@ class Cell(Record):
     captures: tuple[LinkCapture, ...] = ()
     """Links whose packets are kept."""
     queue_delay: QueueDelay = "samples"
+    kernel: str | None = None
+    """Name of the kernel that the guest boots; None for the one that its image came with."""
 
     @property
     def traffic(self) -> tuple[Flow | Ping, ...]:

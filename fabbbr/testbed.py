@@ -1,7 +1,8 @@
 """The place as a record: what a backend says of itself before any job is made.
 
-A cell has nothing of a machine in it. Whatever differs between a guest, a host with Mininet and a slice of
-several machines is here, as data: ``job`` and ``certify`` read it and never ask which backend it is.
+A cell has nothing of a machine in it but, where it asks for one, the name of a kernel. Whatever differs between
+a guest, a host with Mininet and a slice of several machines is here, as data: ``job`` and ``certify`` read it
+and never ask which backend it is.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ class Kernel(Record):
     config_sha256: str | None = None
     sha256: str | None = None
     """Of the kernel's own file, where it is known."""
+    source: str | None = None
+    """What it was built of, where that is known: a package or a tree with its version, and patches."""
 
 
 class Machine(Record):

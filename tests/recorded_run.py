@@ -10,6 +10,7 @@ from places import place
 
 from fabbbr.model import Cell, CellManifest, Certificate, Provenance, RunManifest
 from fabbbr.store import RunFolder, StoredCell, hashes_of_raw_files
+from fabbbr.testbed import Testbed
 
 GOLDEN = Path(__file__).parent / "golden"
 RAW_FILES = {
@@ -87,6 +88,7 @@ def record(
     wall_s: float = 5.0,
     clock: str = "real",
     backend: str = "replay",
+    testbed: Testbed | None = None,
 ) -> StoredCell:
     """Put a cell into the folder: the capture, with ``files`` added, replaced or (None) left out."""
     work = folder.begin(cell.id)
@@ -98,7 +100,7 @@ def record(
             (work / "raw" / name).write_bytes(content)
     provenance = Provenance(
         fabbbr_version="0",
-        testbed=place(clock, backend=backend),
+        testbed=testbed or place(clock, backend=backend),
         options={} if interfaces is None else {"interfaces": interfaces},
     )
     manifest = CellManifest(

@@ -25,6 +25,13 @@ def slice_names(**_: object) -> list[str]:
     return list(state.names())
 
 
+def kernel_names(**_: object) -> list[str]:
+    """Kernels of the user's own."""
+    from fabbbr.backends.guest.kernel.own import own_kernels
+
+    return list(own_kernels())
+
+
 def definition_names(**_: object) -> list[str]:
     """Bundled definitions of slices."""
     from fabbbr import bundled

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from fabbbr.arguments.completers import kernel_names
 from fabbbr.arguments.options import Commands, add_command, add_json, runs_cells
 
 
 def add_machine_commands(commands: Commands) -> None:
-    """Add ``doctor``, ``guest``, ``sandbox``, ``completion``."""
+    """Add ``doctor``, ``guest``, ``kernel``, ``sandbox``, ``completion``."""
     doctor = add_command(
         commands, "doctor", "doctor", "what this machine can do, and the remedy for what it cannot"
     )
@@ -23,6 +24,7 @@ def add_machine_commands(commands: Commands) -> None:
             "guest: as root, in virtual time, with this machine's files and the current folder to write",
         )
     )
+    _add_kernel_commands(commands)
     _add_sandbox(commands)
     completion = add_command(
         commands, "completion", "completion", "print the lines that switch on shell completion"
@@ -50,6 +52,34 @@ def _add_guest_commands(guest: argparse.ArgumentParser) -> None:
     repeat.add_argument("--jobs", type=int, metavar="N", help="cells at a time (default: one per CPU)")
     repeat.add_argument("--no-report", action="store_true", help="keep raw files only; report later")
     add_json(repeat)
+
+
+def _add_kernel_commands(commands: Commands) -> None:
+    kernel = add_command(
+        commands,
+        "kernel",
+        "kernel",
+        "build another Linux for the guest, which experiments then name or vary: kernel: 6.1",
+    )
+    actions = kernel.add_subparsers(dest="action", metavar="ACTION", required=True)
+    build = actions.add_parser("build", help="build one, in place of one that has its name")
+    build.add_argument(
+        "--source",
+        required=True,
+        metavar="TREE",
+        help="a series that your distribution has as a source package (6.1), a kernel tree, or a tarball",
+    )
+    build.add_argument("--commit", metavar="C", help="of a git tree; default: the tree as it is")
+    build.add_argument(
+        "--patch", dest="patches", action="append", default=[], type=Path, metavar="F",
+        help="laid on the source with patch -p1; may be given again",
+    )  # fmt: skip
+    build.add_argument("--name", metavar="NAME", help="default: that of the series, the folder or the file")
+    build.add_argument("--jobs", type=int, metavar="N", help="compile with N processes (default: all CPUs)")
+    add_json(build)
+    add_json(actions.add_parser("list", help="what kernels there are"))
+    remove = actions.add_parser("remove", help="remove one")
+    remove.add_argument("name", metavar="NAME").completer = kernel_names  # type: ignore[attr-defined]
 
 
 def _add_sandbox(commands: Commands) -> None:

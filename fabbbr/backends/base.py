@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
-from fabbbr.errors import ModuleUnfitError, UsageError
+from fabbbr.errors import EnvironmentUnfitError, ModuleUnfitError, UsageError
 from fabbbr.job.records import Job
 from fabbbr.model import Module
 from fabbbr.sources import Sources
@@ -34,6 +34,8 @@ class Task:
     """One job to carry out in ``work``, which has an empty ``raw/``."""
 
     job: Job
+    kernel: str | None = None
+    """Of the guest, by its name; None for that of its image."""
     work: Path
     seed: int
     slot: int
@@ -62,6 +64,8 @@ class OwnControl:
     sources: Sources
     uses: tuple[Module, ...]
     """How the cells run it: under which name, with which parameters."""
+    kernel: str | None = None
+    """The kernel that they run it in, as in a task."""
 
 
 class Backend(Protocol):
@@ -70,6 +74,12 @@ class Backend(Protocol):
     @property
     def testbed(self) -> Testbed:
         """The place as a record."""
+
+    def with_kernel(self, kernel: str | None, /) -> Testbed:
+        """The place as cells find it that name a kernel; None: the one that the place has of itself.
+
+        Raises EnvironmentUnfitError with the remedy where there is none of that name.
+        """
 
     def cells_at_once(self, asked: int | None) -> int:
         """How many cells run at a time: as many as ``asked``, or as do not disturb one another.
@@ -99,6 +109,15 @@ def refuse_modules(controls: Sequence[OwnControl], where: str) -> NoReturn:
         "yours for a cell: what breaks there breaks the machine. Run it in the guest: leave --backend out"
     )
     raise ModuleUnfitError(message)
+
+
+def refuse_kernel(kernel: str, where: str) -> NoReturn:
+    """Raise EnvironmentUnfitError: ``where`` is a kernel that runs already."""
+    message = (
+        f"kernel {kernel}: {where} runs already, and only a guest boots another: leave --backend out, or "
+        "remove the key kernel"
+    )
+    raise EnvironmentUnfitError(message)
 
 
 def require_jobs(jobs: int | None) -> None:

@@ -20,6 +20,7 @@ from fabbbr.backends.base import (
     Report,
     Task,
     heartbeat_s,
+    refuse_kernel,
     refuse_modules,
 )
 from fabbbr.backends.keeper import Keeper, die_with_runner, kill_group
@@ -113,6 +114,10 @@ class MininetBackend:
         self.testbed = describe()
         self._one_at_a_time = threading.Lock()
         self._keeper = Keeper()
+
+    def with_kernel(self, kernel: str | None, /) -> Testbed:
+        """As it is."""
+        return self.testbed if kernel is None else refuse_kernel(kernel, "this host's kernel")
 
     def cells_at_once(self, asked: int | None) -> int:
         """One: two would share the CPU in real time."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from fabbbr.backends.base import OwnControl, Report, Task, refuse_modules
+from fabbbr.backends.base import OwnControl, Report, Task, refuse_kernel, refuse_modules
 from fabbbr.backends.channel import Channel
 from fabbbr.backends.machines import carry_out
 from fabbbr.errors import PlaceLostError, UsageError
@@ -21,6 +21,10 @@ class StandingMachines:
         self.testbed = testbed
         self._channels = channels
         self._ask = ask
+
+    def with_kernel(self, kernel: str | None, /) -> Testbed:
+        """As it is."""
+        return self.testbed if kernel is None else refuse_kernel(kernel, "the kernel of a slice's machines")
 
     def cells_at_once(self, asked: int | None) -> int:
         """One: they would share machines and paths."""

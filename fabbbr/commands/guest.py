@@ -6,9 +6,8 @@ import argparse
 import json
 import os
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from fabbbr.backends.base import require_jobs, usable_cpus
 from fabbbr.backends.guest.command import Outside, run_in_guest
@@ -16,6 +15,7 @@ from fabbbr.backends.guest.image.build import build_image
 from fabbbr.backends.guest.image.found import GuestImage, found_image, images_folder
 from fabbbr.backends.guest.kernel.build import SPACE_BYTES, expected_minutes
 from fabbbr.backends.tools import search_path
+from fabbbr.commands.building import with_bar
 from fabbbr.commands.terminal import Terminal
 from fabbbr.errors import EnvironmentUnfitError
 
@@ -65,22 +65,4 @@ def build(console: Terminal, *, jobs: int | None = None) -> GuestImage:
         f"building the guest image, once: about {expected_minutes(cpus)} minutes with {cpus} CPUs, "
         f"{SPACE_BYTES / 1e9:.0f} GB below {images_folder()} while it is compiled, and 50 MB after"
     )
-    with Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TextColumn("{task.percentage:3.0f} %"),
-        TimeElapsedColumn(),
-        console=console,
-        disable=not console.is_terminal,
-    ) as bar:
-        task = bar.add_task("guest image", total=1.0)
-        stages: list[str] = []
-
-        def progress(stage: str, share: float) -> None:
-            bar.update(task, completed=share, description=f"guest image: {stage}")
-            if stage not in stages:
-                stages.append(stage)
-                if not console.is_terminal:
-                    console.say(f"guest image: {stage}")
-
-        return build_image(progress, jobs=jobs)
+    return with_bar(console, "guest image", partial(build_image, jobs=jobs))

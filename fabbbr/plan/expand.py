@@ -207,6 +207,7 @@ def _resolved(experiment: str, condition: Condition, topology: Topology, wiring:
         warm_up=default_warm_up(wiring.flows, end=end) if setup.warm_up is None else setup.warm_up,
         captures=setup.capture,
         queue_delay=setup.queue_delay,
+        kernel=setup.kernel,
     )
 
 

@@ -15,11 +15,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import PurePath
 from typing import TypeGuard
 
 from fabbbr import limits
 from fabbbr.errors import UnitError
 from fabbbr.foreign import listed, shown
+from fabbbr.kernels import is_path
 from fabbbr.spec.document import Items, Node, Place, Problem, Scalar, Table, spell
 from fabbbr.suggest import did_you_mean
 from fabbbr.units import Duration, Frequency, QueueSize, Rate, Ratio, Size
@@ -30,11 +32,13 @@ _IN_FILE_NAMES = re.compile(r"[A-Za-z0-9._%+-]+")
 
 
 def squeeze(text: str) -> str:
-    """A value as it stands in a cell id: no blanks, no ``/s``, ``µ`` as ``u``.
+    """A value as it stands in a cell id: no blanks, no ``/s``, ``µ`` as ``u``; of a path the last part.
 
-    >>> squeeze("100 Mbit/s"), squeeze("0.5 BDP"), squeeze("20 µs")
-    ('100Mbit', '0.5BDP', '20us')
+    >>> squeeze("100 Mbit/s"), squeeze("0.5 BDP"), squeeze("20 µs"), squeeze("./linux")
+    ('100Mbit', '0.5BDP', '20us', 'linux')
     """
+    if is_path(text):
+        return PurePath(text).name
     return re.sub(r"\s+", "", text).replace("/s", "").replace("µ", "u")
 
 

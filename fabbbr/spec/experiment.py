@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag,
 from pydantic_core import PydanticCustomError
 
 from fabbbr.foreign import shown
+from fabbbr.kernels import OF_IMAGE, kernel_called
 from fabbbr.model import (
     PORTS_PER_FLOW,
     AckAggregation,
@@ -124,6 +125,14 @@ def _kernel_may_say(value: str) -> str:
     return value
 
 
+def _named_kernel(text: str) -> str:
+    name = kernel_called(text)
+    if name is None:
+        why = f"{shown(text)} is no name of a kernel; write one as 6.12, {OF_IMAGE} or ./linux"
+        raise _wrong(why)
+    return name
+
+
 def _free_name(name: str) -> str:
     if name in (*CCAS, "bbr"):
         why = f"{shown(name)} is what a congestion control of the kernel is called; give yours another name"
@@ -146,6 +155,7 @@ OwnName = Annotated[
     Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=MOST_NAME_CHARACTERS, examples=["mine"]),
     AfterValidator(_free_name),
 ]
+KernelName = Annotated[str, AfterValidator(_named_kernel)]
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*$", max_length=8, examples=["h1"])]
 RoundTrip = Annotated[
     Annotated[Span, Tag("one")] | Annotated[dict[Name, Span], Tag("by sender")],
@@ -398,6 +408,10 @@ class Setup(FileRecord):
     """Links whose packets are kept as pcapng files: names, or mappings of ``link`` and ``bytes``."""
     queue_delay: QueueDelay = "samples"
     """``packets``: how long each packet stands in a bottleneck queue. Default: from RTT samples alone."""
+
+    kernel: KernelName | None = Field(None, examples=["6.12"])
+    """Of the guest, one that ``fabbbr kernel build`` made: its name, or the folder of its tree. Default: that
+    of the guest image, which is also called ``default``."""
 
     def module_of(self, group: FlowGroup) -> ModuleChoice | None:
         """The module that the flows of a group run; None for what the kernel has."""

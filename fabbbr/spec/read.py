@@ -46,6 +46,8 @@ HEADER_KEYS = tuple(Header.model_fields)
 SETUP_KEYS = tuple(Setup.model_fields)
 PROFILE_KEYS = ("quick", "full")
 KEYS = (*HEADER_KEYS, *SETUP_KEYS, "vary", "except", *PROFILE_KEYS)
+AXES_OF_KEYS = ("slice", "warm_up", "sample_period", "queue_delay", "kernel")
+"""Keys of a single value: an axis of that name gives it to them, without ``$name``."""
 _NOT_IN_PROFILES = ("id", "title", "source", *PROFILE_KEYS)
 
 _Model = TypeVar("_Model", bound=Record)
@@ -156,7 +158,7 @@ def _said_of(profile: Profile, found: Sequence[Problem], *, known: Sequence[Prob
 
 def _stray_keys(root: Table) -> Iterator[Problem]:
     axes = axis_names(root.entries.get("vary"))
-    for axis in set(axes) & {*KEYS, "zip"}:
+    for axis in set(axes) & ({*KEYS, "zip"} - {*AXES_OF_KEYS}):
         said = "an experiment key has this name; give the axis another name"
         yield Problem(place=root.places.get("vary", root.place), key=f"vary.{axis}", message=said)
     allowed = tuple(key for key in (*KEYS, *axes) if key not in _NOT_IN_PROFILES)
@@ -178,9 +180,11 @@ def in_profile(root: Table, profile: Profile) -> Table:
     table = root.without(*PROFILE_KEYS)
     if not isinstance(over, Table):
         return table
-    keys = [key for key in over.entries if key in KEYS and key not in _NOT_IN_PROFILES]
+    axes = axis_names(over.entries.get("vary") or table.entries.get("vary"))
+    set_keys = {*KEYS} - {*axes}
+    keys = [key for key in over.entries if key in set_keys and key not in _NOT_IN_PROFILES]
     table = merge(table, replace(over, entries={key: over.entries[key] for key in keys}))
-    for key in over.entries.keys() - set(KEYS):
+    for key in over.entries.keys() - set_keys:
         table = _with_axis(table, key, over.entries[key]) or table
     return table
 
@@ -446,10 +450,10 @@ def _resolve(table: Table, profile: Profile, root: Table) -> tuple[Experiment | 
         over = root.entries.get(name)
         elsewhere.extend(over.entries.items() if isinstance(over, Table) else ())
     axes, problems = read_axes(table.entries.get("vary"), table.entries.get("except"), elsewhere=elsewhere)
-    resolving = _Resolving(table, problems)
+    resolving = _Resolving(_with_axes_of_keys(table, problems), problems)
     resolving.keys()
     header = resolving.header()
-    setup = _only(table, SETUP_KEYS)
+    setup = _only(resolving.table, SETUP_KEYS)
     resolving.references(setup)
     combinations = list(axes.combinations())
     if not resolving.amount(header, setup, len(combinations)):
@@ -458,6 +462,21 @@ def _resolve(table: Table, profile: Profile, root: Table) -> tuple[Experiment | 
     if header is None or problems:
         return None, resolving
     return Experiment(**dict(header), profile=profile, axes=axes.values, conditions=conditions), resolving
+
+
+def _with_axes_of_keys(table: Table, problems: list[Problem]) -> Table:
+    """Each key that an axis is named after gets that axis."""
+    for axis, values in axis_nodes(table.entries.get("vary")):
+        if axis not in AXES_OF_KEYS:
+            continue
+        written = table.entries.get(axis)
+        if written is not None and not (isinstance(written, Scalar) and written.reference == axis):
+            said = f"{axis} varies, and has a value of its own at {table.places[axis]}; keep one"
+            problems.append(Problem(place=values.place, key=f"vary.{axis}", message=said))
+        given = {axis: Scalar(text=f"${axis}", place=values.place)}
+        places = {axis: values.place}
+        table = replace(table, entries=table.entries | given, places=table.places | places)
+    return table
 
 
 def _only(table: Table, keys: Sequence[str]) -> Table:

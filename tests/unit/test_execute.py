@@ -33,6 +33,10 @@ class StandIn:
 
     testbed = GUEST
 
+    def with_kernel(self, kernel):
+        assert kernel is None
+        return self.testbed
+
     def execute(self, task):
         with self.lock:
             self.seeds.append(task.seed)

@@ -106,6 +106,10 @@ def test_less_than_one_cell_at_a_time_is_refused_before_anything_is_written(ask,
     class Nowhere:
         testbed = GUEST
 
+        def with_kernel(self, kernel):
+            assert kernel is None
+            return self.testbed
+
         def close(self):
             pass
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from fabbbr.backends.base import JOB, OwnControl, Report, Task, usable_cpus
 from fabbbr.backends.guest import wakeups
 from fabbbr.backends.guest.image.found import GuestImage, foreign_wheel, found_image, require_unaltered
 from fabbbr.backends.guest.kernel.build import GuestKernel, foreign_processor
+from fabbbr.backends.guest.kernel.own import kernel_named
 from fabbbr.backends.guest.kernel.prebuilt import PrebuiltKernel, prebuilt_kernel
 from fabbbr.backends.guest.machine import Machine, Watch, boot, cpu_for_slot
 from fabbbr.backends.guest.module.shelf import Shelf
@@ -21,6 +23,7 @@ from fabbbr.backends.keeper import Keeper
 from fabbbr.backends.tools import tool_versions, tools_found
 from fabbbr.errors import EnvironmentUnfitError, GuestError, ModuleUnfitError
 from fabbbr.job.records import Job
+from fabbbr.kernels import OF_IMAGE
 from fabbbr.testbed import REAL_TIME, VIRTUAL_TIME, ClockKind, Kernel, Testbed
 
 _NAME = "guest"
@@ -68,17 +71,30 @@ def slots_by_memory(memory: int) -> int:
     return 1 << (round(memory * _FREE_AT_BOOT) // _BYTES_PER_CONNECTION_SLOT - 1).bit_length()
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Guest:
+    """What cells of one kernel boot."""
+
+    source: GuestImage | PrebuiltKernel
+    testbed: Testbed
+    shelf: Shelf = field(default_factory=Shelf)
+
+
 class GuestBackend:
     """Boots guests from an image; in real time also the distribution's kernel on the host's own files."""
 
     def __init__(self, clock: ClockKind = "virtual") -> None:
-        self._virtual = clock == "virtual"
+        self._clock: ClockKind = clock
         self._source = _source(clock)
         self.testbed = _testbed(clock, self._source)
+        self._guests: dict[str | None, _Guest] = {None: _Guest(source=self._source, testbed=self.testbed)}
         sweep()
         self._keeper = Keeper()
         self._agent_sha256 = agent_hash()
-        self._shelf = Shelf()
+
+    def with_kernel(self, kernel: str | None, /) -> Testbed:
+        """A guest of the same image that boots this kernel."""
+        return self._guest(kernel).testbed
 
     def cells_at_once(self, asked: int | None) -> int:
         """One per CPU, unless asked otherwise: each guest is pinned to its own."""
@@ -93,43 +109,67 @@ class GuestBackend:
             )
             raise ModuleUnfitError(message)
         for control in controls:
-            self._shelf.add(control, self._source.kernel, tell)
-            self._shelf.require_fit(control, self.execute, self.testbed, tell)
+            guest = self._guest(control.kernel)
+            assert isinstance(guest.source, GuestImage)
+            guest.shelf.add(control, guest.source.kernel, tell)
+            execute = partial(self._execute, guest)
+            guest.shelf.require_fit(control, execute, guest.testbed, tell)
 
     def execute(self, task: Task) -> Report:
         """Run the job in a guest of its own."""
-        job = task.job.model_copy(update={"environment": wakeups.environment(self.testbed.clock)})
+        return self._execute(self._guest(task.kernel), task)
+
+    def close(self) -> None:
+        """End the keeper and with it whatever still runs."""
+        self._keeper.close()
+        for guest in self._guests.values():
+            guest.shelf.close()
+
+    def _guest(self, kernel: str | None) -> _Guest:
+        if kernel not in self._guests:
+            self._guests[kernel] = self._made(kernel or OF_IMAGE)
+        return self._guests[kernel]
+
+    def _made(self, kernel: str) -> _Guest:
+        if not isinstance(self._source, GuestImage):
+            message = (
+                f"kernel {kernel}: the distribution's prebuilt guest boots its own kernel alone; build the "
+                "image once: fabbbr guest build"
+            )
+            raise EnvironmentUnfitError(message)
+        image = self._source.with_kernel(kernel_named(kernel, self._source.kernel))
+        require_unaltered(image)
+        return _Guest(source=image, testbed=_testbed(self._clock, image))
+
+    def _execute(self, guest: _Guest, task: Task) -> Report:
+        job = task.job.model_copy(update={"environment": wakeups.environment(guest.testbed.clock)})
         (task.work / JOB).write_text(job.model_dump_json(), encoding="utf-8")
-        machine = self._machine(task, job)
+        machine = self._machine(guest, task, job)
         watch = Watch(
             wall_limit_s=task.wall_limit_s,
             stall_limit_s=_STALL_LIMIT_S,
             spin_limit_s=_SPIN_LIMIT_S + _START_S * len(job.flows),
             progress=task.progress,
             cancelled=task.cancelled,
-            where=partial(self._shelf.where, task.work, job.modules),
+            where=partial(guest.shelf.where, task.work, job.modules),
         )
         try:
             wall_s = boot(machine, task.work, watch, self._keeper)
         except GuestError as error:
-            message = f"{error}{self._shelf.broke(task.work, job.modules)}"
+            message = f"{error}{guest.shelf.broke(task.work, job.modules)}"
             raise GuestError(message) from error
         clock_s = read_outcome(task.work)
-        return Report(wall_s=wall_s, clock_s=clock_s, options=self._options(machine, job))
+        return Report(wall_s=wall_s, clock_s=clock_s, options=self._options(guest, machine, job))
 
-    def close(self) -> None:
-        """End the keeper and with it whatever still runs."""
-        self._keeper.close()
-        self._shelf.close()
-
-    def _machine(self, task: Task, job: Job) -> Machine:
-        if isinstance(self._source, GuestImage):
-            kernel: GuestKernel | PrebuiltKernel = self._source.kernel
-            root: Path | None = self._source.root
-            own = {_MODULES: self._shelf.folder} if job.modules else {}
+    def _machine(self, guest: _Guest, task: Task, job: Job) -> Machine:
+        virtual = self._clock == "virtual"
+        if isinstance(guest.source, GuestImage):
+            kernel: GuestKernel | PrebuiltKernel = guest.source.kernel
+            root: Path | None = guest.source.root
+            own = {_MODULES: guest.shelf.folder} if job.modules else {}
         else:
             # The guest's own file systems hide some of the host's folders: the modules could be in one.
-            kernel, root, own = self._source, None, {_MODULES: self._source.modules}
+            kernel, root, own = guest.source, None, {_MODULES: guest.source.modules}
         return Machine(
             kernel=kernel.binary,
             seccomp=kernel.seccomp,
@@ -139,19 +179,19 @@ class GuestBackend:
             connection_slots=connection_slots(job),
             cpu=cpu_for_slot(task.slot),
             clock_limit_s=((job.flows_at_ns or 0) + job.end_ns) * 1e-9 + _SET_UP_S,
-            virtual=self._virtual,
+            virtual=virtual,
             environment={"FABBBR_MODULES": f"/run/fabbbr/{_MODULES}"} if root is None else {},
             extra_mounts=own,
-            clock_address=kernel.clock_address if self._virtual else None,
+            clock_address=kernel.clock_address if virtual else None,
         )
 
-    def _options(self, machine: Machine, job: Job) -> dict[str, Any]:
+    def _options(self, guest: _Guest, machine: Machine, job: Job) -> dict[str, Any]:
         return {
             "memory_bytes": machine.memory_bytes,
             "system_calls": "seccomp" if machine.seccomp else "ptrace",
             "agent_sha256": self._agent_sha256,
             "iperf3_wakeups": job.environment or None,
-            **({"modules": self._shelf.described(job.modules)} if job.modules else {}),
+            **({"modules": guest.shelf.described(job.modules)} if job.modules else {}),
         }
 
 
@@ -183,10 +223,17 @@ def _machine_record(source: GuestImage | PrebuiltKernel | None) -> testbed.Machi
             timer_hz=kernel.timer_hz if isinstance(kernel, PrebuiltKernel) else _TIMER_HZ,
             config_sha256=kernel.config_sha256,
             sha256=kernel.kernel_sha256,
+            source=_source_of(kernel),
         ),
         tools=source.tools if isinstance(source, GuestImage) else tools_found(),
         image_sha256=source.sha256 if isinstance(source, GuestImage) else None,
     )
+
+
+def _source_of(kernel: GuestKernel | PrebuiltKernel) -> str | None:
+    if isinstance(kernel, PrebuiltKernel):
+        return None
+    return ", ".join((f"{kernel.package} {kernel.package_version}", *kernel.patches))
 
 
 def _found(clock: ClockKind) -> GuestImage | PrebuiltKernel | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +24,7 @@ from fabbbr.backends.guest.kernel.build import (
     GuestKernel,
     Progress,
     build_kernel,
+    compiler,
     folder_in,
     only_one_builder,
     require_tools,
@@ -90,10 +90,5 @@ def _described_image(
         tools=tools,
         packages={package.name: package.version for package in packages},
         sources=sorted({package.source for package in packages}),
-        compiler=_compiler(),
+        compiler=compiler(),
     )
-
-
-def _compiler() -> str:
-    said = subprocess.run(("gcc", "--version"), capture_output=True, text=True, check=False).stdout
-    return said.partition("\n")[0]

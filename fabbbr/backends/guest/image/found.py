@@ -39,16 +39,23 @@ class GuestImage:
     sources: list[str]
     """Their source packages, each with its version; the kernel's is in ``kernel``."""
     compiler: str
+    root_folder: str | None = None
+    """Where its root is; None: beside its kernel."""
 
     @property
     def folder(self) -> Path:
         """Where it is."""
-        return Path(self.kernel.folder)
+        return Path(self.root_folder or self.kernel.folder)
 
     @property
     def root(self) -> Path:
         """The archive that becomes the guest's root."""
         return self.folder / ROOT
+
+    def with_kernel(self, kernel: GuestKernel) -> GuestImage:
+        """The same root under another kernel."""
+        sha256 = image_sha256(kernel.kernel_sha256, self.root_sha256)
+        return replace(self, sha256=sha256, kernel=kernel, root_folder=str(self.folder))
 
 
 _DESCRIBED = TypeAdapter(GuestImage)
@@ -91,8 +98,11 @@ def foreign_wheel() -> GuestImage | None:
 
 def require_unaltered(image: GuestImage) -> None:
     """Raise EnvironmentUnfitError unless kernel and root are, byte for byte, those that were built."""
-    anew = f"remove {image.folder} and build it anew: fabbbr guest build"
-    for file, built in ((image.kernel.binary, image.kernel.kernel_sha256), (image.root, image.root_sha256)):
+    parts = (image.kernel.binary, image.kernel.kernel_sha256), (image.root, image.root_sha256)
+    for file, built in parts:
+        anew = f"remove {file.parent} and build it anew: fabbbr guest build"
+        if image.kernel.name is not None and file == image.kernel.binary:
+            anew = f"build it anew: fabbbr kernel build --name {image.kernel.name} --source …"
         try:
             found = sha256_of(file)
         except OSError as error:

@@ -79,6 +79,12 @@ class GuestKernel:
     clock_address: int | None
     """Where it keeps its virtual clock."""
     build_s: float
+    name: str | None = None
+    """Of a kernel of the user's own; None for that of an image."""
+    patches: tuple[str, ...] = ()
+    """Name and sha256 of each that its source got."""
+    compiler: str | None = None
+    """Of a kernel of the user's own."""
 
     @property
     def binary(self) -> Path:
@@ -91,6 +97,17 @@ class GuestKernel:
         return Path(self.folder) / "System.map"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """Where a kernel's source came from, as its description says."""
+
+    package: str
+    version: str
+    patches: tuple[str, ...] = ()
+    name: str | None = None
+
+
+DESCRIPTION = "kernel.json"
 _DESCRIBED = TypeAdapter(GuestKernel)
 
 
@@ -118,17 +135,20 @@ def recipe_hash() -> str:
 
 def cached_kernel() -> GuestKernel | None:
     """The newest kernel in the cache that today's recipe made, or None."""
-    found = []
-    for file in kernels_folder().glob("*/kernel.json"):
-        try:
-            described = _DESCRIBED.validate_json(file.read_bytes())
-        except (OSError, ValueError):
-            continue
-        # A cache that was copied names the place that it was copied from.
-        kernel = replace(described, folder=str(file.parent))
-        if kernel.recipe == recipe_hash() and kernel.binary.exists():
-            found.append(kernel)
-    return max(found, key=lambda kernel: version_key(kernel.release), default=None)
+    found = (read_kernel(file) for file in kernels_folder().glob(f"*/{DESCRIPTION}"))
+    usable = (kernel for kernel in found if kernel is not None and kernel.recipe == recipe_hash())
+    return max(usable, key=lambda kernel: version_key(kernel.release), default=None)
+
+
+def read_kernel(file: Path) -> GuestKernel | None:
+    """The kernel that a description is of; None where one is damaged, or not whole."""
+    try:
+        described = _DESCRIBED.validate_json(file.read_bytes())
+    except (OSError, ValueError):
+        return None
+    # A cache that was copied names the place that it was copied from.
+    kernel = replace(described, folder=str(file.parent))
+    return kernel if kernel.binary.exists() else None
 
 
 def build_kernel(progress: Progress, *, jobs: int | None = None, keep: Keep | None = None) -> GuestKernel:
@@ -140,7 +160,7 @@ def build_kernel(progress: Progress, *, jobs: int | None = None, keep: Keep | No
     root = kernels_folder()
     root.mkdir(parents=True, exist_ok=True)
     workshop = workshop_for(root)
-    _require_space(workshop)
+    require_space(workshop)
     with only_one_builder(root, progress), folder_in(workshop) as work, folder_in(root) as shelf:
         existing = cached_kernel()
         if existing is not None:
@@ -178,38 +198,58 @@ def folder_in(place: Path) -> Iterator[Path]:
 
 def _build_in(work: Path, shelf: Path, root: Path, progress: Progress, jobs: int) -> tuple[GuestKernel, Path]:
     """The kernel, and the source that it was built from."""
-    started = time.monotonic()
     progress("looking for the newest kernel source", 0.0)
     package = newest_source(work)
     progress(f"fetching {package.name} {package.version}", 0.02)
     tree = unpack(package, work)
+    origin = Origin(package=package.name, version=package.version)
+    kernel = compile_kernel(tree, shelf / "kernel", origin, progress, jobs=jobs)
+    final = root / f"{kernel.release}-{kernel.recipe}"
+    return put(kernel, final), tree
+
+
+def compile_kernel(tree: Path, staged: Path, origin: Origin, progress: Progress, *, jobs: int) -> GuestKernel:
+    """Edit, configure and compile a source that may be changed; the kernel is put into the new ``staged``."""
+    started = time.monotonic()
     progress("configuring", 0.10)
     edit(tree)
     configure(tree)
     _compile(tree, jobs, progress)
     release = (tree / "include/config/kernel.release").read_text(encoding="ascii").strip()
-    staged = shelf / "kernel"
     staged.mkdir()
     step(("strip", "-o", str(staged / "linux"), "linux"), tree)
     shutil.copy(tree / ".config", staged / "config")
     shutil.copy(tree / "System.map", staged / "System.map")
-    final = root / f"{release}-{recipe_hash()}"
-    kernel = GuestKernel(
-        folder=str(final),
+    return GuestKernel(
+        folder=str(staged),
         release=release,
-        package=package.name,
-        package_version=package.version,
+        package=origin.package,
+        package_version=origin.version,
         recipe=recipe_hash(),
         config_sha256=sha256_of(staged / "config"),
         kernel_sha256=sha256_of(staged / "linux"),
         seccomp=_has_seccomp(tree),
         clock_address=address_of_clock((staged / "System.map").read_text(encoding="ascii")),
         build_s=round(time.monotonic() - started, 1),
+        name=origin.name,
+        patches=origin.patches,
+        compiler=compiler() if origin.name is not None else None,
     )
-    write_atomically(staged / "kernel.json", json.dumps(asdict(kernel), indent=1))
+
+
+def put(kernel: GuestKernel, final: Path) -> GuestKernel:
+    """Describe a compiled kernel and move it to ``final``, in place of what is there."""
+    kept = replace(kernel, folder=str(final))
+    write_atomically(Path(kernel.folder) / DESCRIPTION, json.dumps(asdict(kept), indent=1))
     shutil.rmtree(final, ignore_errors=True)
-    staged.rename(final)
-    return kernel, tree
+    Path(kernel.folder).rename(final)
+    return kept
+
+
+def compiler() -> str:
+    """The first line of what the compiler says of itself."""
+    said = subprocess.run(("gcc", "--version"), capture_output=True, text=True, check=False).stdout
+    return said.partition("\n")[0]
 
 
 def configure(tree: Path) -> None:
@@ -330,7 +370,7 @@ def foreign_processor() -> str | None:
     )
 
 
-def _require_space(root: Path) -> None:
+def require_space(root: Path) -> None:
     free = shutil.disk_usage(root).free
     if free < SPACE_BYTES:
         message = (

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from fabbbr.backends.guest.apt import archive_here, private_apt, run
 from fabbbr.errors import KernelBuildError
+from fabbbr.foreign import listed
 
 _PACKAGE = re.compile(r"^linux-source-(\d+)\.(\d+)(?:\.(\d+))?$", re.MULTILINE)
 _OLDEST = (6, 12)
@@ -17,7 +18,7 @@ _ARCHITECTURES = (
     "openrisc", "parisc", "powerpc", "riscv", "s390", "sh", "sparc", "xtensa",
 )  # fmt: skip
 _DEVICES = ("clk", "gpu", "iio", "infiniband", "media", "net/*", "pinctrl", "scsi", "staging", "usb")
-_LEFT_OUT = (
+LEFT_OUT = (
     "Documentation/*.rst",
     *(f"arch/{name}/*.{suffix}" for name in _ARCHITECTURES for suffix in ("[chS]", "dts*")),
     *(f"drivers/{name}/*.[ch]" for name in _DEVICES),
@@ -51,6 +52,24 @@ def newest_source(work: Path) -> SourcePackage:
     return max(found, key=lambda offer: _numbers(offer.name))
 
 
+def of_series(series: str, work: Path) -> SourcePackage:
+    """The source package of a series, as ``6.1``; raise KernelBuildError naming those on offer."""
+    wished = f"linux-source-{series}"
+    known: list[str] = []
+    for options in ((), _newer_suites(work)):
+        if options is None:
+            continue
+        known += _names(options)
+        if wished in known:
+            return SourcePackage(name=wished, version=_candidate(wished, options), apt_options=options)
+    offered = listed(name.removeprefix("linux-source-") for name in sorted(set(known), key=_numbers))
+    message = (
+        f"this machine's package sources have no {wished} (they offer {offered or 'none'}); give a kernel's "
+        "tree or tarball: --source ./linux"
+    )
+    raise KernelBuildError(message)
+
+
 def _newer_suites(work: Path) -> tuple[str, ...] | None:
     found = archive_here()
     if found is None:
@@ -66,7 +85,7 @@ def unpack(package: SourcePackage, folder: Path) -> Path:
     tarball, decompress = tarball_in(run(("dpkg-deb", "--contents", str(archive))), package.name)
     # Straight from the package into the tree: the tarball inside is never written to disk.
     pipeline = f'dpkg-deb --fsys-tarfile "$1" | tar -xO "$2" | {decompress} | tar -x "${{@:3}}"'
-    left_out = (f"--exclude={package.name}/{pattern}" for pattern in _LEFT_OUT)
+    left_out = (f"--exclude={package.name}/{pattern}" for pattern in LEFT_OUT)
     run(("bash", "-o", "pipefail", "-c", pipeline, "unpack", str(archive), tarball, *left_out), cwd=folder)
     archive.unlink()
     return folder / package.name
@@ -91,16 +110,21 @@ _DECOMPRESS = {"xz": "xz -dT0", "bz2": "bzip2 -d"}
 
 
 def _newest(options: tuple[str, ...]) -> SourcePackage | None:
-    names = run(("apt-cache", *options, "search", "--names-only", r"^linux-source-[0-9]"))
-    known = [name for line in names.splitlines() if _PACKAGE.match(name := line.split(" ")[0])]
-    usable = [name for name in known if _numbers(name) >= _OLDEST]
+    usable = [name for name in _names(options) if _numbers(name) >= _OLDEST]
     if not usable:
         return None
     best = max(usable, key=_numbers)
-    policy = run(("apt-cache", *options, "policy", best))
-    match = re.search(r"Candidate: (\S+)", policy)
-    version = match[1] if match else "unknown"
-    return SourcePackage(name=best, version=version, apt_options=options)
+    return SourcePackage(name=best, version=_candidate(best, options), apt_options=options)
+
+
+def _names(options: tuple[str, ...]) -> list[str]:
+    names = run(("apt-cache", *options, "search", "--names-only", r"^linux-source-[0-9]"))
+    return [name for line in names.splitlines() if _PACKAGE.match(name := line.split(" ")[0])]
+
+
+def _candidate(name: str, options: tuple[str, ...]) -> str:
+    match = re.search(r"Candidate: (\S+)", run(("apt-cache", *options, "policy", name)))
+    return match[1] if match else "unknown"
 
 
 def _numbers(name: str) -> tuple[int, ...]:

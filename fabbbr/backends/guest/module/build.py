@@ -152,14 +152,10 @@ def against_kernel(kernel: GuestKernel, tree: Path) -> Against:
     )
 
 
-def compiler() -> str:
-    """The first line of what the compiler says of itself."""
-    said = subprocess.run(("gcc", "--version"), capture_output=True, text=True, check=False).stdout
-    return said.partition("\n")[0]
-
-
 def _folder(sources: Sources, kernel: GuestKernel) -> Path:
-    made_of = f"{kernel.kernel_sha256}\n{compiler()}\n{Path(__file__).read_text(encoding='utf-8')}"
+    made_of = (
+        f"{kernel.kernel_sha256}\n{kernel_build.compiler()}\n{Path(__file__).read_text(encoding='utf-8')}"
+    )
     key = hashlib.sha256(made_of.encode()).hexdigest()[:16]
     return modules_folder() / f"{sources.sha256[:16]}-{key}"
 
@@ -243,7 +239,7 @@ def _staged(file: Path, to: Path, sources: Sources, kernel: GuestKernel, against
         name=name,
         source_sha256=sources.sha256,
         sha256=sha256_of(to / f"{name}.ko"),
-        compiler=compiler(),
+        compiler=kernel_build.compiler(),
         kernel_release=kernel.release,
         kernel_sha256=kernel.kernel_sha256,
         parameters={parameter: kind for parameter, _, kind in types},
