@@ -1,8 +1,8 @@
 """The place as a record: what a backend says of itself before any job is made.
 
-A cell has nothing of a machine in it but, where it asks for one, the name of a kernel. Whatever differs between
-a guest, a host with Mininet and a slice of several machines is here, as data: ``job`` and ``certify`` read it
-and never ask which backend it is.
+A cell has nothing of a machine in it but, where it asks for one, the name of a kernel. Whatever differs
+between a guest, a host with Mininet and a slice of several machines is here, as data: ``job`` and ``certify``
+read it and never ask which backend it is.
 """
 
 from __future__ import annotations
