@@ -1,5 +1,7 @@
 """Linux source packages: what Debian and Ubuntu put into them."""
 
+from pathlib import Path
+
 import pytest
 
 from fabbbr.backends.guest import apt as private
@@ -45,7 +47,7 @@ def test_a_suite_that_cannot_be_read_does_not_take_the_others_with_it(monkeypatc
     """Unstable was past its date on a mirror, and the kernel of backports was not found either."""
     keyring = tmp_path / "keyring.gpg"
     keyring.touch()
-    archive = Archive(keyring=keyring, newest=("good", "expired"), base=())
+    archive = Archive(keyring=keyring, newest=("good", "expired"), base=(), older=())
     monkeypatch.setattr(source, "archive_here", lambda: (archive, "http://mirror.invalid"))
 
     def apt(argv, cwd=None):
@@ -60,3 +62,70 @@ def test_a_suite_that_cannot_be_read_does_not_take_the_others_with_it(monkeypatc
     assert source.newest_source(tmp_path).version == "7.3.4-1"
     lines = (tmp_path / "apt" / "sources.list").read_text(encoding="ascii").splitlines()
     assert [line.split()[-2] for line in lines] == ["good", "expired"]
+
+
+OFFERED = {
+    "": ("linux-source - Linux (meta-package)\nlinux-source-6.1 - Linux\n", "6.1.192-2"),
+    "security": ("linux-source-5.10 - Linux\nlinux-source-6.1 - Linux\n", "5.10.262-1"),
+    "older": ("linux-source-5.10 - Linux\nlinux-source-6.8.0 - Linux\n", "6.8.0-149.149"),
+    "newer": ("linux-source-7.2 - Linux\nlinux-source-7.3 - Linux\n", "7.3.4-1"),
+}
+"""Place → what apt finds there, and of which version."""
+
+
+@pytest.fixture
+def offered(monkeypatch, tmp_path):
+    """Let apt offer that; return the places that were looked into."""
+    keyring = tmp_path / "keyring.gpg"
+    keyring.touch()
+    archive = Archive(keyring=keyring, newest=("new",), base=(), older=("old",), security=("old-security",))
+    fetched = []
+
+    def place_of(argv):
+        lists = next((word for word in argv if word.startswith("Dir::State::Lists=")), "")
+        return Path(lists.rpartition("=")[2]).parent.name if lists else ""
+
+    def apt(argv, cwd=None):
+        if argv[-1] == "update":
+            fetched.append(place_of(argv))
+        if argv[0] == "apt-cache":
+            names, version = OFFERED[place_of(argv)]
+            return names if "search" in argv else f"  Candidate: {version}\n"
+        return "Packages|Debian|oldstable|http://mirror.invalid/debian\n"
+
+    monkeypatch.setattr(source, "archive_here", lambda: (archive, "http://mirror.invalid/debian"))
+    for room in (source, private):
+        monkeypatch.setattr(room, "run", apt)
+    return fetched
+
+
+@pytest.mark.parametrize(
+    ("series", "name", "version", "looked"),
+    [
+        ("6.1", "linux-source-6.1", "6.1.192-2", []),
+        ("5.10", "linux-source-5.10", "5.10.262-1", ["security"]),
+        ("6.8", "linux-source-6.8.0", "6.8.0-149.149", ["security", "older"]),
+        ("7.3", "linux-source-7.3", "7.3.4-1", ["security", "older", "newer"]),
+    ],
+)
+def test_a_series_is_looked_for_in_one_place_after_the_other(
+    offered, tmp_path, series, name, version, looked
+):
+    found = source.of_series(series, tmp_path)
+    assert (found.name, found.version, offered) == (name, version, looked)
+
+
+@pytest.mark.parametrize("series", ["4.4", "6", "6.1.192", "main", ""])
+def test_a_series_that_nobody_offers_is_named(offered, tmp_path, series):
+    with pytest.raises(KernelBuildError, match=rf"the series {series} is offered"):
+        source.of_series(series, tmp_path)
+    assert offered == ["security", "older", "newer"]
+
+
+def test_security_updates_come_from_where_the_machine_has_them(monkeypatch):
+    mirror, lists = "http://mirror.invalid/debian", []
+    monkeypatch.setattr(private, "run", lambda _argv: "\n".join(lists))
+    lists.append(f"Packages|Debian|oldstable|{mirror}")
+    assert private.security_site(mirror) == f"{mirror}-security"
+    lists.append("Packages|Debian|oldstable-security|http://security.invalid/x")
+    assert private.security_site(mirror) == "http://security.invalid/x"

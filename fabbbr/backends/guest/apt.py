@@ -1,15 +1,17 @@
 """A private apt: the distribution's suites of our choice, without touching the system's own lists.
 
 A release is older than the kernels and tools that we want, but its distribution has newer suites: Debian's
-stable release, backports and unstable, Ubuntu's newest release with long support. They are read through a
-configuration of our own below the cache folder, from the mirror that the system already uses, so that neither
-the system's package lists nor its configuration change and no root is needed.
+stable release, backports and unstable, Ubuntu's newest release with long support; and older ones, for older
+kernels. They are read through a configuration of our own below the cache folder, from the mirrors that the
+system already uses, so that neither the system's package lists nor its configuration change and no root is
+needed.
 """
 
 from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +31,10 @@ class Archive:
     """Suites with the newest kernel sources and tools."""
     base: tuple[str, ...]
     """A whole distribution that changes rarely, for everything else."""
+    older: tuple[str, ...]
+    """Suites of this and earlier releases, for older kernels; the newest updates first."""
+    security: tuple[str, ...] = ()
+    """Suites of theirs on the site of security updates, where that is another."""
 
 
 _ARCHIVES = {
@@ -36,11 +42,14 @@ _ARCHIVES = {
         keyring=_KEYRINGS / "debian-archive-keyring.gpg",
         newest=("trixie-backports", "sid"),
         base=("trixie", "trixie-updates"),
+        older=("trixie", "bookworm", "bullseye"),
+        security=("trixie-security", "bookworm-security", "bullseye-security"),
     ),
     "Ubuntu": Archive(
         keyring=_KEYRINGS / "ubuntu-archive-keyring.gpg",
         newest=("resolute", "resolute-updates"),
         base=("resolute", "resolute-updates"),
+        older=("noble-updates", "noble", "jammy-updates", "jammy"),
     ),
 }
 """By the origin that a distribution's own package lists name."""
@@ -54,13 +63,26 @@ def archive_here() -> tuple[Archive, str] | None:
             "install it ready made instead: pip install fabbbr-guest"
         )
         raise KernelBuildError(message)
-    listing = run(("apt-get", "indextargets", "--format", "$(IDENTIFIER)|$(ORIGIN)|$(SUITE)|$(SITE)"))
-    for line in listing.splitlines():
-        identifier, origin, suite, site = line.split("|", 3)
-        if identifier == "Packages" and origin in _ARCHIVES and "security" not in suite:
+    for origin, suite, site in _suites_here():
+        if origin in _ARCHIVES and "security" not in suite:
             archive = _ARCHIVES[origin]
             return (archive, site) if archive.keyring.exists() else None
     return None
+
+
+def security_site(mirror: str) -> str:
+    """Where the machine has security updates from; as they stand beside most mirrors, where it has none."""
+    own = (site for _, suite, site in _suites_here() if "security" in suite and site != mirror)
+    return next(own, f"{mirror}-security")
+
+
+def _suites_here() -> Iterator[tuple[str, str, str]]:
+    """Origin, suite and site of the package lists that the machine has."""
+    listing = run(("apt-get", "indextargets", "--format", "$(IDENTIFIER)|$(ORIGIN)|$(SUITE)|$(SITE)"))
+    for line in listing.splitlines():
+        identifier, origin, suite, site = line.split("|", 3)
+        if identifier == "Packages":
+            yield origin, suite, site
 
 
 def private_apt(

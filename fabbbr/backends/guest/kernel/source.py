@@ -1,18 +1,18 @@
-"""Fetches the newest Linux source package that the machine's own distribution offers."""
+"""Fetches a Linux source package that the machine's distribution offers: the newest, or that of a series."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fabbbr.backends.guest.apt import archive_here, private_apt, run
+from fabbbr.backends.guest.apt import archive_here, private_apt, run, security_site
 from fabbbr.errors import KernelBuildError
-from fabbbr.foreign import listed
 
 _PACKAGE = re.compile(r"^linux-source-(\d+)\.(\d+)(?:\.(\d+))?$", re.MULTILINE)
 _OLDEST = (6, 12)
-"""Linux 6.1 builds but oopses with our configuration."""
+"""Of what is taken unasked."""
 _ARCHITECTURES = (
     "alpha", "arc", "arm", "arm64", "csky", "hexagon", "loongarch", "m68k", "microblaze", "mips", "nios2",
     "openrisc", "parisc", "powerpc", "riscv", "s390", "sh", "sparc", "xtensa",
@@ -53,21 +53,34 @@ def newest_source(work: Path) -> SourcePackage:
 
 
 def of_series(series: str, work: Path) -> SourcePackage:
-    """The source package of a series, as ``6.1``; raise KernelBuildError naming those on offer."""
-    wished = f"linux-source-{series}"
-    known: list[str] = []
-    for options in ((), _newer_suites(work)):
-        if options is None:
-            continue
-        known += _names(options)
-        if wished in known:
-            return SourcePackage(name=wished, version=_candidate(wished, options), apt_options=options)
-    offered = listed(name.removeprefix("linux-source-") for name in sorted(set(known), key=_numbers))
+    """The package of a series, as 6.1 or 5.10; raise KernelBuildError where nobody offers it.
+
+    The machine's own suites come first, then the security updates of earlier releases, these, and newer ones.
+    """
+    found = re.fullmatch(r"(\d+)\.(\d+)", series)
+    wanted = (int(found[1]), int(found[2])) if found is not None else None
+    for options in _everywhere(work):
+        usable = [name for name in _offered(options) if _numbers(name)[:2] == wanted]
+        if usable:
+            return _package(max(usable, key=_numbers), options)
     message = (
-        f"this machine's package sources have no {wished} (they offer {offered or 'none'}); give a kernel's "
-        "tree or tarball: --source ./linux"
+        f"no Linux source package of the series {series} is offered by this machine's package sources, nor "
+        "by its distribution's other releases; run apt-get update, or build from a kernel tree of your own"
     )
     raise KernelBuildError(message)
+
+
+def _everywhere(work: Path) -> Iterator[tuple[str, ...]]:
+    """The apt options of one place after the other; lists are fetched when it comes to them."""
+    yield ()
+    found = archive_here()
+    if found is None:
+        return
+    archive, site = found
+    if archive.security:
+        yield private_apt(work / "security", archive, security_site(site), archive.security)
+    yield private_apt(work / "older", archive, site, archive.older)
+    yield private_apt(work / "newer", archive, site, archive.newest)
 
 
 def _newer_suites(work: Path) -> tuple[str, ...] | None:
@@ -110,21 +123,18 @@ _DECOMPRESS = {"xz": "xz -dT0", "bz2": "bzip2 -d"}
 
 
 def _newest(options: tuple[str, ...]) -> SourcePackage | None:
-    usable = [name for name in _names(options) if _numbers(name) >= _OLDEST]
-    if not usable:
-        return None
-    best = max(usable, key=_numbers)
-    return SourcePackage(name=best, version=_candidate(best, options), apt_options=options)
+    usable = [name for name in _offered(options) if _numbers(name) >= _OLDEST]
+    return _package(max(usable, key=_numbers), options) if usable else None
 
 
-def _names(options: tuple[str, ...]) -> list[str]:
+def _offered(options: tuple[str, ...]) -> list[str]:
     names = run(("apt-cache", *options, "search", "--names-only", r"^linux-source-[0-9]"))
     return [name for line in names.splitlines() if _PACKAGE.match(name := line.split(" ")[0])]
 
 
-def _candidate(name: str, options: tuple[str, ...]) -> str:
+def _package(name: str, options: tuple[str, ...]) -> SourcePackage:
     match = re.search(r"Candidate: (\S+)", run(("apt-cache", *options, "policy", name)))
-    return match[1] if match else "unknown"
+    return SourcePackage(name=name, version=match[1] if match else "unknown", apt_options=options)
 
 
 def _numbers(name: str) -> tuple[int, ...]:
