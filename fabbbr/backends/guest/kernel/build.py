@@ -23,13 +23,14 @@ from typing import Protocol
 from pydantic import TypeAdapter
 
 from fabbbr.backends.guest.clock import address_of_clock
-from fabbbr.backends.guest.kernel.edits import SEEDED_RANDOM, bbr_sources, edit
+from fabbbr.backends.guest.kernel.edits import INGREDIENTS, edit
+from fabbbr.backends.guest.kernel.options import asked_of, refused, version_of
 from fabbbr.backends.guest.kernel.source import newest_source, unpack
 from fabbbr.errors import EnvironmentUnfitError, KernelBuildError
 from fabbbr.files import sha256_of, write_atomically
 
 _HERE = Path(__file__).parent
-_INGREDIENTS = (_HERE / "guest.config", *SEEDED_RANDOM, _HERE / "edits.py")
+_INGREDIENTS = (_HERE / "guest.config", _HERE / "options.py", *INGREDIENTS)
 _BUILD_TOOLS = {
     "gcc": "build-essential", "make": "build-essential", "flex": "flex", "bison": "bison",
     "bc": "bc", "xz": "xz-utils", "dpkg-deb": "dpkg",
@@ -128,7 +129,7 @@ def recipe_hash() -> str:
     """Digest of all that decides the kernel beside its source: configuration, edits and build steps."""
     steps = (*MAKE, *_TARGET, *("=".join(one) for one in sorted(_SET.items())))
     digest = hashlib.sha256("\0".join(steps).encode())
-    for file in (*_INGREDIENTS, *bbr_sources()):
+    for file in _INGREDIENTS:
         digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -253,25 +254,16 @@ def compiler() -> str:
 
 
 def configure(tree: Path) -> None:
+    """Write the tree's ``.config``; raise KernelBuildError with the options that the kernel does not take."""
     step((*MAKE, "tinyconfig"), tree)
-    asked = (_HERE / "guest.config").read_text(encoding="ascii")
+    asked = asked_of(version_of(tree), (_HERE / "guest.config").read_text(encoding="ascii"))
     with (tree / ".config").open("a", encoding="ascii") as config:
         config.write(asked)
     step((*MAKE, "olddefconfig"), tree)
-    refused = sorted(_refused(asked, (tree / ".config").read_text(encoding="utf-8")))
-    if refused:
-        message = f"this kernel source does not take the options {', '.join(refused)}"
+    missing = sorted(refused(asked, (tree / ".config").read_text(encoding="utf-8")))
+    if missing:
+        message = f"this kernel source does not take the options {', '.join(missing)}"
         raise KernelBuildError(message)
-
-
-def _refused(asked: str, taken: str) -> Iterator[str]:
-    lines = set(taken.splitlines())
-    for line in asked.splitlines():
-        off = re.fullmatch(r"# (CONFIG_\w+) is not set", line)
-        if off and any(entry.startswith(f"{off[1]}=") for entry in lines):
-            yield line
-        if line.startswith("CONFIG_") and line not in lines:
-            yield line
 
 
 def _compile(tree: Path, jobs: int, progress: Progress) -> None:

@@ -1,0 +1,133 @@
+"""Edits of kernels that have the same thing in other words, without a kernel."""
+
+import pytest
+
+from fabbbr.backends.guest.kernel.edits import INGREDIENTS, clock, edit, older, place
+from fabbbr.backends.guest.kernel.edits.randomness import _reseeding
+from fabbbr.errors import KernelBuildError
+
+OLD, NEW = (r"^old (\w+)$", r"\1 mended"), (r"^new (\w+)$", r"\1 mended")
+
+
+@pytest.fixture
+def file(tmp_path):
+    def written(text):
+        path = tmp_path / "time.c"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return written
+
+
+@pytest.mark.parametrize("text", ["a\nold clock\n", "a\nnew clock\n"])
+def test_of_several_ways_the_one_that_fits_is_taken(file, text):
+    path = file(text)
+    place.substitute(path, NEW, OLD)
+    assert path.read_text(encoding="utf-8") == "a\nclock mended\n"
+
+
+def test_the_first_way_that_fits_is_the_only_one_taken(file):
+    path = file("old clock\nnew clock\n")
+    place.substitute(path, NEW, OLD)
+    assert path.read_text(encoding="utf-8") == "old clock\nclock mended\n"
+
+
+@pytest.mark.parametrize("text", ["", "other clock\n", "old clock\nold clock\n"])
+def test_a_place_that_is_not_there_just_once_is_named(file, text):
+    path = file(text)
+    with pytest.raises(
+        KernelBuildError, match=r"time\.c .* not as expected \(\d places for '\^new .*'\^old "
+    ):
+        place.substitute(path, NEW, OLD)
+    assert path.read_text(encoding="utf-8") == text
+
+
+def test_a_source_without_the_file_is_unknown(tmp_path):
+    with pytest.raises(KernelBuildError, match=r"has no random\.c"):
+        place.substitute(tmp_path / "random.c", OLD)
+
+
+def test_a_folder_that_is_no_kernel_source_is_refused_by_name(tmp_path):
+    for folder in ("include/linux", "arch/um/os-Linux", "drivers/char"):
+        (tmp_path / folder).mkdir(parents=True)
+    with pytest.raises(KernelBuildError, match="this kernel source has no Makefile"):
+        edit(tmp_path)
+
+
+def test_all_that_decides_the_edits_is_in_the_recipe():
+    names = {file.name for file in INGREDIENTS}
+    assert {"older.py", "place.py", "fabbbr_prandom.h", "fab_bbr_core.c"} <= names
+    assert all(file.is_file() for file in INGREDIENTS)
+
+
+IOCTL = """\
+{
+	switch (cmd) {
+	case RNDRESEEDCRNG:
+		if (!crng_ready())
+			return -ENODATA;
+		crng_reseed(%s);
+		return 0;
+"""
+BEFORE_6_2 = f"""\
+static void crng_reseed(void)
+{{
+	unsigned long flags;
+	u8 key[CHACHA_KEY_SIZE];
+
+	extract_entropy(key, sizeof(key));
+}}
+static long random_ioctl(void)
+{IOCTL % ""}"""
+SINCE_6_2 = f"""\
+static void crng_reseed(struct work_struct *work)
+{{
+	unsigned long flags;
+}}
+static long random_ioctl(void)
+{IOCTL % "NULL"}"""
+
+
+@pytest.mark.parametrize("text", [BEFORE_6_2, SINCE_6_2])
+def test_who_asks_for_other_numbers_gets_them_in_old_kernels_too(file, text):
+    path = file(text)
+    _reseeding(path)
+    changed = path.read_text(encoding="utf-8")
+    assert changed.count("fabbbr_seed_anew();") == 1
+    assert changed.index("fabbbr_seeded() && crng_ready()") < changed.index("random_ioctl")
+
+
+OF_5_10 = """\
+#include <asm/unistd.h>
+
+void handle_syscall(struct uml_pt_regs *r)
+{
+	if (time_travel_mode == TT_MODE_INFCPU ||
+	    time_travel_mode == TT_MODE_EXTERNAL)
+		schedule();
+
+	syscall = UPT_SYSCALL_NR(r);
+	if (syscall >= 0 && syscall <= __NR_syscall_max)
+		PT_REGS_SET_SYSCALL_RETURN(regs,
+				EXECUTE_SYSCALL(syscall, regs));
+
+out:
+"""
+
+
+def test_a_call_that_fails_for_ever_gets_on_in_old_kernels_too(file):
+    path = file(OF_5_10)
+    clock._of_calls(path)
+    changed = path.read_text(encoding="utf-8")
+    assert changed.count("schedule();") == changed.count("um_udelay(1);") == 1
+    assert "\t\t\tif (fabbbr_takes_time())\n\t\t\t\tum_udelay(1);\n" in changed
+    assert changed.count("EXECUTE_SYSCALL(syscall, regs)") == 1
+
+
+@pytest.mark.parametrize("said", ["DEFINE_LONGS(HOST_FP_SIZE, 2696);", "DEFINE(HOST_IP, RIP);"])
+def test_old_kernels_keep_all_registers_of_processors_with_amx(tmp_path, said):
+    offsets = tmp_path / "arch/x86/um/user-offsets.c"
+    offsets.parent.mkdir(parents=True)
+    offsets.write_text(said, encoding="utf-8")
+    older.repair(tmp_path)
+    assert offsets.read_text(encoding="utf-8") == said.replace("2696", "12288")
