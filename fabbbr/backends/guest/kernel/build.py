@@ -215,7 +215,7 @@ def compile_kernel(tree: Path, staged: Path, origin: Origin, progress: Progress,
     progress("configuring", 0.10)
     edit(tree)
     configure(tree)
-    _compile(tree, jobs, progress)
+    _compile(tree, jobs, progress, _remembered() if origin.name is not None else ())
     release = (tree / "include/config/kernel.release").read_text(encoding="ascii").strip()
     staged.mkdir()
     step(("strip", "-o", str(staged / "linux"), "linux"), tree)
@@ -266,10 +266,15 @@ def configure(tree: Path) -> None:
         raise KernelBuildError(message)
 
 
-def _compile(tree: Path, jobs: int, progress: Progress) -> None:
+def _remembered() -> tuple[str, ...]:
+    """Of commit after commit of one tree most files are the same: ccache has them, where it is installed."""
+    return ("CC=ccache gcc",) if shutil.which("ccache") is not None else ()
+
+
+def _compile(tree: Path, jobs: int, progress: Progress, more: tuple[str, ...]) -> None:
     log = tree / "build.log"
     process = subprocess.Popen(
-        (*MAKE, *_TARGET, f"-j{jobs}"),
+        (*MAKE, *more, *_TARGET, f"-j{jobs}"),
         cwd=tree,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
