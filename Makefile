@@ -13,7 +13,7 @@ QEMU_PACKAGES := qemu-system-x86 qemu-utils mmdebstrap dpkg-dev e2fsprogs openss
 DEMO := runs/demo
 N ?= 20
 
-.PHONY: help setup tools image demo test test-fast test-again test-fabric test-wheel ci-dry-run test-qemu sweep fuzz check format guest wheels scoreboard datasheets numbers study benchmark clean
+.PHONY: help setup tools image demo test test-fast test-again test-fabric test-wheel ci-dry-run test-qemu sweep fuzz check format guest older wheels scoreboard datasheets numbers study benchmark clean
 
 help:
 	@echo "make demo       install, build the guest image, rerun two papers quickly, show what came of each"
@@ -67,6 +67,12 @@ image: | $(BIN)/.begun
 
 guest: $(BIN)/.runs image
 
+# Of an earlier series, for the tests of kernels of one's own: Debian has the first, Ubuntu one of the others.
+older: guest
+	@for series in 6.1 6.8 5.15; do \
+		$(BIN)/fabbbr kernel build --source $$series --name older --if-missing && break; \
+	done || echo "no kernel of an earlier series can be built here: the tests of it are left out"
+
 wheels: guest
 	@$(BIN)/python scripts/make-wheels
 
@@ -98,7 +104,7 @@ format: tools
 	@$(BIN)/ruff format --quiet .
 
 # Without check: what type checkers say depends on the releases of numpy and scipy that a machine's Python can have.
-test: tools image
+test: tools image older
 	@scripts/install-packages $(TEST_PACKAGES)
 	@$(BIN)/pytest -n 2 --dist loadgroup -m "not fabric and not wheel$$(tests/bpf/able || echo ' and not bpf')"
 

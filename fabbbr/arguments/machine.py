@@ -76,6 +76,9 @@ def _add_kernel_commands(commands: Commands) -> None:
     )  # fmt: skip
     build.add_argument("--name", metavar="NAME", help="default: that of the series, the folder or the file")
     build.add_argument("--jobs", type=int, metavar="N", help="compile with N processes (default: all CPUs)")
+    build.add_argument(
+        "--if-missing", action="store_true", help="leave one that has this name as it is, unless it is stale"
+    )
     add_json(build)
     add_json(actions.add_parser("list", help="what kernels there are"))
     remove = actions.add_parser("remove", help="remove one")

@@ -42,6 +42,9 @@ def _build(arguments: argparse.Namespace) -> int:
         name=arguments.name,
     )
     name = given.called
+    there = own.own_kernels().get(name)
+    if there is not None and arguments.if_missing and there.recipe == recipe_hash():
+        return _say(there, name, as_json=arguments.json)
     console, cpus = Terminal(stderr=arguments.json), arguments.jobs or len(usable_cpus())
     console.say(
         f"building kernel {name}: about {expected_minutes(cpus)} minutes with {cpus} CPUs, "
@@ -50,10 +53,14 @@ def _build(arguments: argparse.Namespace) -> int:
     kernel = with_bar(
         console, f"kernel {name}", partial(own.build_own, given, jobs=arguments.jobs, keep=keep)
     )
-    if arguments.json:
+    return _say(kernel, name, as_json=arguments.json)
+
+
+def _say(kernel: GuestKernel, name: str, *, as_json: bool) -> int:
+    if as_json:
         print(json.dumps(_as_json(name, kernel)))
         return 0
-    console.say(
+    Terminal().say(
         f"Linux {kernel.release} ({_of(kernel)}), built in {kernel.build_s:.0f} s: write kernel: {name}, or "
         f"vary: {{kernel: [{OF_IMAGE}, {name}]}}"
     )

@@ -8,6 +8,7 @@ import pytest
 from fabbbr.backends.guest.image.found import GuestImage, image_sha256, require_unaltered
 from fabbbr.backends.guest.kernel import own
 from fabbbr.backends.guest.kernel.build import GuestKernel, recipe_hash
+from fabbbr.cli import main
 from fabbbr.errors import EnvironmentUnfitError
 from fabbbr.files import sha256_of
 
@@ -90,3 +91,37 @@ def test_an_image_with_another_kernel_has_its_root_and_a_digest_of_both(put, tmp
     other.kernel.binary.write_bytes(b"altered")
     with pytest.raises(EnvironmentUnfitError, match=r"build it anew: fabbbr kernel build --name 6\.1"):
         require_unaltered(other)
+
+
+def test_one_that_is_there_is_left_as_it_is_only_where_that_is_asked(put, capsys, monkeypatch):
+    put("older", "6.1.190")
+    built = []
+
+    def build(given, *_, **__):
+        built.append(given.called)
+        return own.own_kernels()["older"]
+
+    monkeypatch.setattr(own, "build_own", build)
+    words = ["kernel", "build", "--source", "6.1", "--name", "older", "--json"]
+    assert main([*words, "--if-missing"]) == 0
+    assert json.loads(capsys.readouterr().out)["release"] == "6.1.190"
+    assert not built
+    assert main(words) == 0
+    assert built == ["older"]
+    own.remove("older")
+    put("older", "6.1.190", recipe="another")
+    assert main([*words, "--if-missing"]) == 0
+    assert built == ["older", "older"]
+
+
+def test_the_list_says_what_each_was_built_of_and_which_is_stale(put, capsys, monkeypatch):
+    monkeypatch.setattr("fabbbr.commands.kernel.found_image", lambda: None)
+    put("6.1", "6.1.190", patches=("fix.patch 1234",))
+    put("5.10", "5.10.250", recipe="another")
+    assert main(["kernel", "list", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [(one["name"], one["release"]) for one in told] == [("5.10", "5.10.250"), ("6.1", "6.1.190")]
+    assert main(["kernel", "list"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "fix.patch 1234" in text
+    assert text.count("anew") == 1
