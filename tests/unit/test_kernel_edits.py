@@ -125,9 +125,33 @@ def test_a_call_that_fails_for_ever_gets_on_in_old_kernels_too(file):
 
 
 @pytest.mark.parametrize("said", ["DEFINE_LONGS(HOST_FP_SIZE, 2696);", "DEFINE(HOST_IP, RIP);"])
-def test_old_kernels_keep_all_registers_of_processors_with_amx(tmp_path, said):
-    offsets = tmp_path / "arch/x86/um/user-offsets.c"
-    offsets.parent.mkdir(parents=True)
-    offsets.write_text(said, encoding="utf-8")
-    older.repair(tmp_path)
-    assert offsets.read_text(encoding="utf-8") == said.replace("2696", "12288")
+def test_old_kernels_keep_all_registers_of_processors_with_amx(file, said):
+    path = file(said)
+    older._make_room_for_registers(path)
+    assert path.read_text(encoding="utf-8") == said.replace("2696", "12288")
+
+
+EXPORTING = """\
+#define EXPORT_SYMBOL_PROTO(sym)       \\
+	int sym(void);                  \\
+	EXPORT_SYMBOL(sym);
+
+EXPORT_SYMBOL_PROTO(__xmknod);
+"""
+
+
+@pytest.mark.parametrize("said", [EXPORTING, "EXPORT_SYMBOL(memcpy);\n"])
+def test_modules_get_nothing_of_a_library_that_no_longer_has_it(file, said):
+    path = file(said)
+    older._offer_modules_no_library(path)
+    changed = path.read_text(encoding="utf-8")
+    assert "int sym(void)" not in changed
+    assert changed.count("EXPORT_SYMBOL") == said.count("EXPORT_SYMBOL") - said.count("int sym(void)")
+
+
+def test_processes_that_are_copies_of_the_kernel_leave_restartable_sequences_first(file):
+    path = file("#include <sys/resource.h>\n\nint __init main(int argc)\n{\n\tset_stklim();\n}\n")
+    older._leave_rseq(path)
+    changed = path.read_text(encoding="utf-8")
+    assert changed.index("fabbbr_leave_rseq(void)") < changed.index("int __init main(")
+    assert changed.endswith("{\n\tfabbbr_leave_rseq();\n\tset_stklim();\n}\n")
