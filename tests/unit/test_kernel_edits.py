@@ -155,3 +155,11 @@ def test_processes_that_are_copies_of_the_kernel_leave_restartable_sequences_fir
     changed = path.read_text(encoding="utf-8")
     assert changed.index("fabbbr_leave_rseq(void)") < changed.index("int __init main(")
     assert changed.endswith("{\n\tfabbbr_leave_rseq();\n\tset_stklim();\n}\n")
+
+
+def test_a_kernel_begins_at_the_same_place_each_time(file):
+    path = file("#include <sys/resource.h>\n{\n\tset_stklim();\n}\n")
+    older._start_where_it_always_does(path)
+    changed = path.read_text(encoding="utf-8")
+    assert "ADDR_NO_RANDOMIZE" in changed
+    assert changed.index("set_stklim();") < changed.index("execve(")

@@ -11,8 +11,11 @@ def repair(tree: Path) -> None:
     """Nothing where the kernel is recent."""
     _offer_modules_no_library(tree / "arch/um/os-Linux/user_syms.c")
     _make_room_for_registers(tree / "arch/x86/um/user-offsets.c")
+    main = tree / "arch/um/os-Linux/main.c"
     if not (tree / "arch/um/kernel/skas/stub_exe.c").exists():
-        _leave_rseq(tree / "arch/um/os-Linux/main.c")
+        _leave_rseq(main)
+    if not has(main, r"\bADDR_NO_RANDOMIZE\b"):
+        _start_where_it_always_does(main)
 
 
 def _offer_modules_no_library(symbols: Path) -> None:
@@ -61,4 +64,20 @@ static void __init fabbbr_leave_rseq(void)
 \t\t\treturn;
 }
 
+"""
+
+
+def _start_where_it_always_does(main: Path) -> None:
+    """As newer kernels do: the host chose by chance how much memory the guest has, and where in it all lies.
+
+    What is sorted by its address, as flows in the queueing discipline fq, came in another order each time.
+    """
+    substitute(main, (r"^(#include <sys/resource.h>\n)", r"\1#include <sys/personality.h>\n"))
+    substitute(main, (r"^(\tset_stklim\(\);\n)", r"\1" + _START_AGAIN))
+
+
+_START_AGAIN = """\
+\tret = personality(PER_LINUX | ADDR_NO_RANDOMIZE);
+\tif (ret >= 0 && !(ret & ADDR_NO_RANDOMIZE))
+\t\texecve("/proc/self/exe", argv, envp);
 """
