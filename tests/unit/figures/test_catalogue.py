@@ -1,0 +1,74 @@
+"""Which figures there are, and in which order."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+import synthetic
+
+from fabbbr.errors import AnalysisError
+from fabbbr_analysis import figures
+from fabbbr_analysis.figures import catalogue
+from fabbbr_analysis.figures.conditions import varied
+from fabbbr_analysis.figures.measures import CONDITIONS, MEASURES
+
+
+def test_a_run_without_timed_packets_has_no_figure_of_their_delays(f10):
+    assert not [name for name in figures.figure_names(f10) if name.startswith("queue_delay[")]
+
+
+def test_a_run_without_a_bbr_has_an_empty_figure_of_estimates(f10):
+    sockets = f10.sockets().assign(bbr_bw_bps=float("nan"))
+    assert not figures.figure(synthetic.changed(f10, sockets=sockets), "bandwidth_estimate[loss=15%]").data
+
+
+def test_every_name_of_the_catalogue_draws_a_figure(f10, e1):
+    for run_set in (f10, e1):
+        for name in figures.figure_names(run_set):
+            assert figures.figure(run_set, name).layout.height > 0
+
+
+def test_an_unknown_figure_is_refused_with_the_names_that_exist(f10):
+    with pytest.raises(AnalysisError, match="goodput_by_loss"):
+        figures.figure(f10, "goodput_by_moon")
+
+
+def test_two_axes_give_one_figure_for_each_value_of_the_second(f10):
+    halves = [
+        f10.runs.assign(
+            axis_rtt=text,
+            rtt_s=value,
+            condition=f10.runs["condition"] + text,
+            cell_id=f10.runs["cell_id"] + text,
+        )
+        for text, value in (("26 ms", 0.026), ("57 ms", 0.057))
+    ]
+    both = synthetic.changed(f10, runs=pd.concat(halves, ignore_index=True))
+    panels = [entry.name for entry in catalogue.entries(both) if entry.name.startswith("goodput")]
+    assert panels == ["goodput_by_loss[rtt 26 ms]", "goodput_by_loss[rtt 57 ms]"]
+
+
+def test_a_figure_that_papers_have_comes_first(e1):
+    found = catalogue.entries(e1)
+    assert found[0].published is not None
+    assert [entry.published is None for entry in found] == sorted(entry.published is None for entry in found)
+
+
+def test_every_quantity_with_a_dimension_names_its_unit():
+    pure_numbers = {"jain_flows", "jain_groups", "n_flows"}
+    for quantity in (*MEASURES, *CONDITIONS):
+        assert bool(quantity.unit) == (quantity.column not in pure_numbers), quantity.column
+
+
+@pytest.mark.parametrize(
+    ("texts", "order"),
+    [
+        (("100 kB", "10 MB", "1 MB"), ["100 kB", "1 MB", "10 MB"]),
+        (("2 s", "500 ms"), ["500 ms", "2 s"]),
+        (("red", "cake", "10"), ["10", "cake", "red"]),
+    ],
+)
+def test_values_that_no_column_holds_stand_in_the_order_of_what_they_measure(texts, order):
+    runs = pd.DataFrame({"ccas": "cubic", "axis_size": list(texts)})
+    (axis,) = varied(runs)
+    assert list(axis.texts) == order

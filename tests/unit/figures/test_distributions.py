@@ -1,0 +1,106 @@
+"""Distributions of what was sampled in runs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import synthetic
+from drawn import traces
+
+from fabbbr.units import Size
+from fabbbr_analysis import figures
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "factor"), [("rtt", "rtt_s", 1e3), ("queue", "backlog_bytes", 1e-3)]
+)
+def test_a_distribution_has_the_quantiles_of_all_samples_of_its_runs(f10, name, column, factor):
+    figure = figures.figure(f10, f"{name}_cdf[loss=15%]")
+    (curve,) = traces(figure, "bbr1")
+    samples = f10.sockets() if name == "rtt" else f10.queues()
+    kept = samples["side"] == "sender" if name == "rtt" else samples["role"] == "bottleneck"
+    own = samples[kept & samples["cell_id"].str.startswith("cca=bbr1,loss=15%") & (samples["t_s"] >= 0)]
+    assert own["cell_id"].nunique() == 3
+    values = own[column] * factor
+    for x, share in zip(curve.x, curve.y, strict=True):
+        assert (values <= x * (1 + 1e-6)).mean() >= share - 1e-6
+        assert (values < x * (1 - 1e-6)).mean() <= share + 1e-6
+
+
+def test_the_band_of_a_distribution_holds_the_curve(f10):
+    figure = figures.figure(f10, "rtt_cdf[loss=15%]")
+    bands = [trace for trace in figure.data if trace.fill == "toself"]
+    curves = [trace for trace in figure.data if trace.fill is None]
+    assert len(bands) == len(curves) == 2
+    for band, curve in zip(bands, curves, strict=True):
+        half = len(curve.x)
+        lowest, highest = np.array(band.x[:half]), np.array(band.x[half:])[::-1]
+        assert (lowest <= np.array(curve.x) * (1 + 1e-6)).all()
+        assert (np.array(curve.x) <= highest * (1 + 1e-6)).all()
+
+
+def test_completion_times_are_of_the_flows_with_a_size_alone(f10):
+    assert not [name for name in figures.figure_names(f10) if name.startswith("completion_cdf")]
+    cells = [cell.model_copy(update={"flows": (_sized(cell.flows[0]),)}) for cell in f10.manifest.cells]
+    sized = synthetic.changed(
+        f10,
+        manifest=f10.manifest.model_copy(update={"cells": tuple(cells)}),
+        flows=f10.flows.assign(completion_s=np.arange(len(f10.flows), dtype=float)),
+    )
+    (curve,) = traces(figures.figure(sized, "completion_cdf[loss=15%]"), "cubic")
+    own = sized.flows[sized.flows["cell_id"].str.startswith("cca=cubic,loss=15%")]["completion_s"]
+    assert (curve.x[0], curve.x[-1]) == (own.min(), own.max())
+
+
+def test_a_flow_that_did_not_complete_keeps_the_curve_below_all(f10):
+    cells = [cell.model_copy(update={"flows": (_sized(cell.flows[0]),)}) for cell in f10.manifest.cells]
+    here = [cell.id for cell in cells if "loss=0.1%" in cell.id and "cca=bbr1" in cell.id]
+    times = dict(zip(here, (3.0, None, 1.0), strict=True))
+    run_set = synthetic.changed(
+        f10,
+        manifest=f10.manifest.model_copy(update={"cells": tuple(cells)}),
+        flows=f10.flows.assign(completion_s=f10.flows["cell_id"].map(times).astype(float)),
+    )
+    (curve,) = traces(figures.figure(run_set, "completion_cdf[loss=0.1%]"), "bbr1")
+    assert set(curve.x) == {1.0, 3.0}
+    assert max(curve.y) == pytest.approx(2 / 3, abs=0.005)
+
+
+def _sized(flow):
+    return flow.model_copy(update={"duration": None, "size": Size.parse("1 MB")})
+
+
+def test_the_bandwidth_estimate_is_drawn_for_bbr_alone_and_rises_from_0_to_1(f10):
+    figure = figures.figure(f10, "bandwidth_estimate[loss=0.1%]")
+    curves = traces(figure, "bbr1")
+    assert len(curves) == 3
+    assert {trace.name for trace in figure.data} == {"bbr1", "rate of the bottleneck"}
+    for curve in curves:
+        assert (np.diff(curve.x) >= 0).all()
+        assert (curve.y[0], curve.y[-1]) == (0.0, 1.0)
+
+
+def timed(f10, timed_ids, rows):
+    """The run set with some cells' packets timed: ``(role, flow, sojourn_s)`` in each of them."""
+    packets = pd.DataFrame(
+        [
+            {"cell_id": cell_id, "link": "trunk", "role": role, "flow": flow, "sojourn_s": sojourn_s}
+            for cell_id in timed_ids
+            for role, flow, sojourn_s in rows
+        ]
+    )
+    delays = f10.runs["cell_id"].isin(timed_ids).map({True: 0.02, False: float("nan")})
+    return synthetic.changed(f10, runs=f10.runs.assign(queue_delay_p50_s=delays), packets=packets)
+
+
+def test_the_delay_of_packets_is_drawn_for_cells_that_timed_them_in_ms_of_data_that_left(f10):
+    cell_id = f10.cells.loc[f10.cells["axis_loss"] == "0.1 %", "cell_id"].iloc[0]
+    data = [("bottleneck", 0, 0.001 * number) for number in range(101)]
+    others = [("bottleneck", float("nan"), 9.0), ("bottleneck", 0, float("nan")), ("delay", 0, 9.0)]
+    run_set = timed(f10, [cell_id], data + others)
+    names = [name for name in figures.figure_names(run_set) if name.startswith("queue_delay[")]
+    assert names == ["queue_delay[loss=0.1%]"]
+    (curve,) = figures.figure(run_set, names[0]).data
+    assert (curve.x[0], curve.x[100], curve.x[-1]) == pytest.approx((0, 50, 100))
+    assert (curve.y[0], curve.y[100], curve.y[-1]) == (0, 0.5, 1)

@@ -1,0 +1,136 @@
+"""How series look, what becomes of long traces, and what is an axis."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from fabbbr_analysis.figures.canvas import ticks_at
+from fabbbr_analysis.figures.conditions import varied
+from fabbbr_analysis.figures.sampling import keep_extremes
+from fabbbr_analysis.figures.style import Palette, flow_dash, shade
+
+# Sampling
+
+
+samples = arrays.arrays(
+    np.float64, st.integers(5, 400), elements=st.floats(-1e9, 1e9) | st.just(float("nan"))
+)
+
+
+@given(y=samples, limit=st.integers(4, 60))
+def test_a_thinned_trace_is_short_and_keeps_its_ends_and_its_extremes(y, limit):
+    x = np.arange(len(y), dtype=float)
+    kept = keep_extremes(x, y, limit)
+    assert len(kept) <= limit
+    assert kept[0] == 0
+    assert kept[-1] == len(y) - 1
+    assert (np.diff(kept) > 0).all()
+    if not np.isnan(y).all():
+        assert np.nanmax(y[kept]) == np.nanmax(y)
+        assert np.nanmin(y[kept]) == np.nanmin(y)
+
+
+@given(y=samples)
+def test_a_trace_that_is_short_enough_is_left_alone(y):
+    assert list(keep_extremes(np.arange(len(y), dtype=float), y, len(y))) == list(range(len(y)))
+
+
+def test_a_limit_below_two_ends_and_two_extremes_is_refused():
+    with pytest.raises(ValueError, match="at least 4"):
+        keep_extremes(np.arange(9.0), np.arange(9.0), 3)
+
+
+# Looks
+
+
+names = st.sets(st.text("abcdefgh0123456789_", min_size=1, max_size=8), max_size=12)
+
+
+@given(others=names)
+def test_a_known_congestion_control_looks_the_same_in_any_company(others):
+    known = ("cubic", "bbr1", "bbr2", "reno", "htcp")
+    assert [Palette.of(others | set(known))[name] for name in known] == [
+        Palette.of(known)[name] for name in known
+    ]
+
+
+def test_any_two_of_fifty_series_differ_by_colour_or_by_marker():
+    palette = Palette.of(f"cca{number:02}" for number in range(50))
+    looks = {(look.colour, look.symbol) for look in palette.looks.values()}
+    assert len(looks) == len(palette.looks)
+
+
+def test_the_congestion_controls_of_the_papers_differ_by_colour_and_by_marker():
+    palette = Palette.of([])
+    for one, other in combinations(("cubic", "bbr1", "bbr2", "bbr3", "reno", "htcp"), 2):
+        assert palette[one].colour != palette[other].colour
+        assert palette[one].symbol != palette[other].symbol
+
+
+@given(count=st.integers(2, 16))
+def test_flows_of_one_congestion_control_have_shades_of_their_own(count):
+    assert len({shade("#0072B2", place, count) for place in range(count)}) == count
+
+
+def test_a_single_flow_keeps_the_colour_of_its_congestion_control():
+    assert shade("#D55E00", 0, 1) == "#D55E00"
+    assert flow_dash(0) == "solid"
+
+
+# What varied
+
+
+@pytest.mark.parametrize(
+    ("column", "texts", "values", "shown", "slug"),
+    [
+        ("loss_ratio", ["10 %", "0.1 %", "1 %"], [0.1, 0.001, 0.01], (0.1, 1.0, 10.0), "loss"),
+        ("rtt_s", ["113 ms", "300 us", "6 ms"], [0.113, 0.0003, 0.006], (0.3, 6.0, 113.0), "rtt"),
+        (
+            "buffer_bdp",
+            ["10 BDP", "0.5 BDP", "1 BDP"],
+            [9.9999, 0.49999, 0.99999],
+            (0.5, 1.0, 10.0),
+            "buffer",
+        ),
+        ("buffer_bytes", ["1 MB", "250 kB", "2 kB"], [1e6, 250e3, 2e3], (2.0, 250.0, 1000.0), "buffer"),
+        ("rate_bps", ["1 Gbit/s", "10 Mbit/s", "100 Mbit/s"], [1e9, 1e7, 1e8], (10.0, 100.0, 1000.0), "rate"),
+        ("n_flows", ["16", "2", "4"], [16, 2, 4], (2.0, 4.0, 16.0), "flows"),
+    ],
+)
+def test_a_varied_number_is_an_axis_in_ascending_order_of_its_value(column, texts, values, shown, slug):
+    runs = pd.DataFrame({"axis_key": texts, column: values, "ccas": "cubic"})
+    (axis,) = varied(runs)
+    assert axis.shown == pytest.approx(shown)
+    assert (axis.slug, axis.condition.column) == (slug, column)
+
+
+def test_an_axis_that_no_column_agrees_with_is_a_row_of_names():
+    runs = pd.DataFrame({"axis_loss": ["1 %", "2 %"], "loss_ratio": [0.01, 0.03], "ccas": "cubic"})
+    (axis,) = varied(runs)
+    assert axis.shown is None
+    assert axis.place_of("2 %") == "2 %"
+
+
+def test_the_congestion_control_is_a_colour_and_never_an_axis():
+    runs = pd.DataFrame({"axis_rival": ["bbr1", "reno"], "ccas": ["bbr1,cubic", "cubic,reno"]})
+    assert varied(runs) == ()
+
+
+def test_an_axis_with_a_zero_is_linear_because_a_logarithm_would_hide_it():
+    runs = pd.DataFrame({"axis_loss": ["0 %", "1 %"], "loss_ratio": [0.0, 0.01], "ccas": "cubic"})
+    (axis,) = varied(runs)
+    assert not axis.log
+
+
+@given(st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=30, unique=True))
+def test_labelled_ticks_stand_at_values_that_were_run_and_a_quarter_decade_apart(values):
+    ticks = ticks_at(tuple(sorted(values)))["tickvals"]
+    assert set(ticks) <= set(values)
+    assert (np.diff(np.log10(ticks)) >= 0.2499).all()
