@@ -3,6 +3,7 @@
 ``make test`` builds one of an older series under the name ``older``.
 """
 
+import json
 import shutil
 from pathlib import Path
 
@@ -55,12 +56,13 @@ def test_the_evidence_says_which_kernel_ran_and_what_it_was_built_of(compared, o
         ran = older if stored.manifest.cell.kernel == NAME else kernel
         assert (kernel_of(stored).release, kernel_of(stored).sha256) == (ran.release, ran.kernel_sha256)
         assert kernel_of(stored).source.startswith(f"{ran.package} {ran.package_version}")
-        assert ran.release in stored.raw("console.log").read_text(encoding="utf-8", errors="replace")
+        told = json.loads(stored.raw("flow-0.client.json").read_text(encoding="utf-8"))
+        assert f" {ran.release} " in told["start"]["system_info"]
 
 
 def test_what_bbr_does_at_a_loss_that_stops_cubic_holds_under_both(compared):
     """0.2 % at 40 ms: a window of 1.22 / sqrt(p) segments is 0.4 of the link for Reno, and BBR fills it."""
-    goodput = compared.set.runs.set_index("cell")["goodput_bps"] / 20e6
+    goodput = compared.set.runs.set_index("cell_id")["goodput_bps"] / 20e6
     for name in (NAME, "default"):
         assert goodput[f"kernel={name},cca=bbr1,r1"] > 0.8
         assert goodput[f"kernel={name},cca=reno,r1"] < 0.7
