@@ -30,7 +30,7 @@ def free(tree: Path) -> None:
         ),
     )
     substitute(time, (r"^(\ttime_travel_update_time\(next, true\);\n)", r"\tfabbbr_busy = 0;\n\1"))
-    substitute(time, _READING, _READING_OF_5_10)
+    substitute(time, _READING, _READING_UNGUARDED)
     _of_calls(um / "kernel/skas/syscall.c")
 
 
@@ -41,9 +41,9 @@ _READING = (
     ),
     r"\1 &&\n\t\t    fabbbr_takes_time())\n\2(256);",
 )
-_READING_OF_5_10 = (
+_READING_UNGUARDED = (
     (
-        r"(!in_softirq\(\))\)\n"
+        r"(!in_softirq\(\)(?: &&\n\t\t    !time_travel_ext_waiting)?)\)\n"
         r"(\t\t\ttime_travel_update_time\(time_travel_time \+\n\t+)TIMER_MULTIPLIER,"
     ),
     r"\1 &&\n\t\t    fabbbr_takes_time())\n\g<2>256,",
