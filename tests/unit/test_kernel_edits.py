@@ -163,3 +163,25 @@ def test_a_kernel_begins_at_the_same_place_each_time(file):
     changed = path.read_text(encoding="utf-8")
     assert "ADDR_NO_RANDOMIZE" in changed
     assert changed.index("set_stklim();") < changed.index("execve(")
+
+
+WAITING = """\
+static bool ksoftirqd_running(unsigned long pending)
+{
+	struct task_struct *tsk = __this_cpu_read(ksoftirqd);
+
+	if (pending & SOFTIRQ_NOW_MASK)
+		return false;
+	return tsk && (tsk->state == TASK_RUNNING);
+}
+
+static void wakeup_softirqd(void)
+{
+}
+"""
+
+
+def test_packets_of_old_kernels_do_not_wait_for_a_thread(file):
+    path = file(WAITING)
+    older._never_wait_for_a_thread(path)
+    assert "pending)\n{\n\treturn false;\n}\n\nstatic void wakeup_softirqd" in path.read_text(encoding="utf-8")
