@@ -67,8 +67,11 @@ class _Seen(NamedTuple):
         busy: dict[str, re.Match[str]] = {}
         peers: set[int] = set()
         for number, line in enumerate(told[host].splitlines(), start=1):
-            _, _, _, local, peer, *_ = (*line.split(maxsplit=5), *[""] * 5)
+            state, _, _, local, peer, *_ = (*line.split(maxsplit=5), *[""] * 5)
             port, peer_port = (address.rpartition(":")[2] for address in (local, peer))
+            # Closed while the kernel was asked: it has given its port back.
+            if (state, port) == ("UNCONN", "*"):
+                continue
             if not (port.isdecimal() and peer_port.isdecimal()):
                 message = (
                     f"raw/sockets.{host}.txt, from ss: line {number} is not a socket: "

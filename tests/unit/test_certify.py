@@ -20,7 +20,7 @@ from fabbbr.certify.evidence import (
     Preflight,
     QdiscCounters,
 )
-from fabbbr.certify.hosts import kept_by_receivers
+from fabbbr.certify.hosts import _Seen, kept_by_receivers
 from fabbbr.certify.packets import carried_by_network, loss_check
 from fabbbr.job.build import prepare
 from fabbbr.job.records import Cable, Interface
@@ -313,3 +313,11 @@ def test_series_of_two_machines_share_an_axis_only_where_both_clocks_are_known(c
 
 def test_one_machine_has_one_clock():
     assert list(_clocks(prepare(CELL, GUEST), SimpleNamespace(clocks={}))) == []
+
+
+def test_a_socket_that_closed_while_the_kernel_was_asked_is_none_of_the_flows():
+    """Linux 6.1 tells of it without its port, and the cell was refused."""
+    closed = "UNCONN 10 0 10.77.0.1:* 10.77.0.2:5201 skmem:(r777,rb60000000) cubic\n"
+    seen = _Seen.read("h1", {"h1": closed})
+    assert not seen.busy
+    assert not seen.peers
