@@ -211,7 +211,7 @@ def _build_in(work: Path, shelf: Path, root: Path, progress: Progress, jobs: int
 
 def compile_kernel(tree: Path, staged: Path, origin: Origin, progress: Progress, *, jobs: int) -> GuestKernel:
     """Edit, configure and compile a source that may be changed; the kernel is put into the new ``staged``."""
-    started = time.monotonic()
+    started, recipe = time.monotonic(), recipe_hash()
     progress("configuring", 0.10)
     edit(tree)
     configure(tree)
@@ -226,7 +226,7 @@ def compile_kernel(tree: Path, staged: Path, origin: Origin, progress: Progress,
         release=release,
         package=origin.package,
         package_version=origin.version,
-        recipe=recipe_hash(),
+        recipe=recipe,
         config_sha256=sha256_of(staged / "config"),
         kernel_sha256=sha256_of(staged / "linux"),
         seccomp=_has_seccomp(tree),
