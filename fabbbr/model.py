@@ -127,7 +127,7 @@ class CellLink(Record):
 
 
 class Module(Record):
-    """A congestion control that comes as the sources of a kernel module."""
+    """A congestion control that comes as sources: of a kernel module, or of a BPF program."""
 
     sha256: str
     """Of the sources: see :class:`fabbbr.sources.Sources`."""
@@ -135,6 +135,8 @@ class Module(Record):
     """Under which it registers itself."""
     params: dict[str, str] = Field(default_factory=dict)
     """Parameters that it is loaded with."""
+    form: Literal["module", "bpf"] = "module"
+    """What the sources are. A BPF program runs as one, or is compiled as a module where no kernel runs it."""
 
 
 class Datagrams(Record):
@@ -385,8 +387,9 @@ class CongestionControl(Record):
     """Of a user's own module: its parameters, as read back."""
     source: str | None = None
     """First 16 hex digits of the sha256 of the sources of the module, or of the BPF programs."""
-    form: Literal["module", "bpf"] | None = None
-    """In which our own was loaded, or a user's; of others nothing is known."""
+    form: Literal["module", "bpf", "native"] | None = None
+    """In which our own was loaded, or a user's; of others nothing is known. ``native`` is a BPF program that
+    was compiled as a kernel module and did not run as BPF."""
 
 
 class Provenance(Record):

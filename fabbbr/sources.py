@@ -1,7 +1,8 @@
-"""The sources of a congestion control that a user brings as a kernel module: read once, known by one digest.
+"""The sources of a congestion control that a user brings: read once, known by one digest.
 
-A folder with a Kbuild or a Makefile, a folder with one ``.c`` file, or that file alone. What was built
-before, and whatever else lies about in a folder, is no part of it. Nothing of it runs here.
+Of a kernel module: a folder with a Kbuild or a Makefile, a folder with one ``.c`` file, or that file alone.
+Of a BPF program: ``NAME.bpf.c``, with what it includes from beside it, or a folder with one such file. What
+was built before, and whatever else lies about in a folder, is no part of it. Nothing of it runs here.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from fabbbr import files
 from fabbbr.errors import SpecError
@@ -22,7 +23,14 @@ MOST_BYTES = 8_000_000
 MOST_FILES = 500
 RECIPES = ("Kbuild", "Makefile")
 """Either tells the kernel's make what to build of a folder; the first goes before the second."""
+PROGRAM = ".bpf.c"
+"""How the name of a BPF program ends."""
+OF_A_KERNEL = "vmlinux.h"
+"""A BPF program includes it, and every kernel has its own: no part of the sources."""
 _SUFFIXES = (".c", ".h", ".S", ".inc", ".mk")
+_BUILDS = re.compile(rb"\bobj-")
+"""In a recipe: it is of a kernel module."""
+_INCLUDED = re.compile(r"^[ \t]*#[ \t]*include[ \t]*\"([^\"\n]+)\"", re.MULTILINE)
 _BUILT = re.compile(r".*\.mod\.c")
 _HIDDEN = re.compile(r"\..*")
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
@@ -42,7 +50,7 @@ class Named:
 
 @dataclass(frozen=True, kw_only=True)
 class Sources:
-    """What a module is made of."""
+    """What a module or a BPF program is made of."""
 
     place: Path
     """The folder, or the one file, as the user named it."""
@@ -60,6 +68,11 @@ class Sources:
     def sha256(self) -> str:
         """What knows it."""
         return hashlib.sha256(self.canonical).hexdigest()
+
+    @cached_property
+    def program(self) -> str | None:
+        """The file that is a BPF program; None for the sources of a kernel module."""
+        return _program_in(self.contents)
 
     @cached_property
     def names(self) -> tuple[Named, ...]:
@@ -97,7 +110,7 @@ def read(path: Path) -> Sources:
         message = f"cannot read {path}: {error.strerror}; name a folder or a .c file"
         raise SpecError(message) from error
     if not exists:
-        message = f"no module at {path}: name a folder with a Kbuild or a Makefile, or one .c file"
+        message = f"no module at {path}: name a folder with a Kbuild or a Makefile, or one .c or .bpf.c file"
         raise SpecError(message)
     contents = _of_folder(path) if is_folder else _of_file(path)
     return Sources(place=path, contents=contents)
@@ -107,7 +120,25 @@ def _of_file(path: Path) -> dict[str, bytes]:
     if path.suffix != ".c":
         message = f"{path}: no C source; a module is a folder with a Kbuild or a Makefile, or one .c file"
         raise SpecError(message)
+    if path.name.endswith(PROGRAM):
+        return _with_what_it_includes(path)
     return {path.name: files.read_named(path, most=MOST_BYTES, said="the most of a module's sources")}
+
+
+def _with_what_it_includes(path: Path) -> dict[str, bytes]:
+    """A program and, in turn, what of its folder stands in quotes after ``#include``."""
+    contents: dict[str, bytes] = {}
+    left, names = MOST_BYTES, [path.name]
+    for name in names:
+        said = f"what is left of {MOST_BYTES} for all sources of a program"
+        contents[name] = files.read_named(path.parent / name, most=left, said=said)
+        left -= len(contents[name])
+        for included in _INCLUDED.findall(contents[name].decode("utf-8", "replace")):
+            beside = (PurePosixPath(name).parent / included).as_posix()
+            is_there = ".." not in beside.split("/") and (path.parent / beside).is_file()
+            if is_there and beside not in names and PurePosixPath(beside).name != OF_A_KERNEL:
+                names.append(beside)
+    return {name: contents[name] for name in sorted(contents)}
 
 
 def _of_folder(path: Path) -> dict[str, bytes]:
@@ -124,6 +155,8 @@ def _of_folder(path: Path) -> dict[str, bytes]:
     if not own:
         message = f"{path}: no .c file in it; name the folder that has the module's sources"
         raise SpecError(message)
+    if _program_in(contents) is not None:
+        return {name: content for name, content in contents.items() if Path(name).name != OF_A_KERNEL}
     if not any(recipe in contents for recipe in RECIPES) and len(own) > 1:
         message = (
             f"{path}: {len(own)} .c files ({listed(own, most=4)}) and no Kbuild or Makefile says what to "
@@ -140,6 +173,13 @@ def _source_names(path: Path) -> Iterator[str]:
             is_source = name.endswith(_SUFFIXES) and not _BUILT.fullmatch(name)
             if not _HIDDEN.fullmatch(name) and (is_source or name in RECIPES):
                 yield (Path(folder) / name).relative_to(path).as_posix()
+
+
+def _program_in(contents: Mapping[str, bytes]) -> str | None:
+    """The one BPF program of a folder in which no recipe builds a module."""
+    programs = [name for name in contents if name.endswith(PROGRAM)]
+    builds = any(_BUILDS.search(contents[recipe]) for recipe in RECIPES if recipe in contents)
+    return programs[0] if len(programs) == 1 and not builds else None
 
 
 def _registered(file: str, text: str) -> Iterator[Named]:

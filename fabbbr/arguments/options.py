@@ -63,7 +63,8 @@ def add_cell_options(parser: argparse.ArgumentParser) -> None:
         type=_named_place,
         metavar="NAME=PATH",
         help="a congestion control of your own, as in mine=./tcp_mine: the folder of a kernel module, or one "
-        ".c file; runs beside those that the experiment compares; may be given again",
+        ".c file, or a BPF program (.bpf.c); runs beside those that the experiment compares; "
+        "may be given again",
     )
     parser.add_argument(
         "--trust",

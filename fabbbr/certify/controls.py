@@ -84,6 +84,8 @@ class _ToldOfModule(BaseModel):
     module: str
     source_sha256: str
     parameters: dict[str, str]
+    form: Literal["bpf"] | None = None
+    """None for what was loaded as a module."""
 
 
 def _told_of_module(readback: Readback, asked: Capture) -> _ToldOfModule | None:
@@ -97,12 +99,13 @@ def _told_of_module(readback: Readback, asked: Capture) -> _ToldOfModule | None:
 def _is_own(control: Control, module: Module, told: _ToldOfModule | None) -> Check:
     """Whether the module of these sources is loaded, with these parameters."""
     has = told.parameters if told is not None else {}
+    ran = {"module": "", "native": ", compiled natively", "bpf": ", as BPF"}[_form(module, told)]
     same = all(name in has and _meant(has[name]) == _meant(value) for name, value in module.params.items())
     return Check(
         name=f"{control.kernel_name} of {control.sender}",
         passed=told is not None and told.source_sha256 == module.sha256 and same,
         asked=f"source {module.sha256[:16]}{_spelt(module.params)}",
-        measured="not loaded" if told is None else f"source {told.source_sha256[:16]}{_spelt(has)}",
+        measured="not loaded" if told is None else f"source {told.source_sha256[:16]}{_spelt(has)}{ran}",
         detail="" if module.params.keys() <= has.keys() else _NEEDS_A_MODE,
     )
 
@@ -153,13 +156,21 @@ def _identified(control: Control, readback: Readback, kernel_release: str) -> Co
 
 def _identified_own(control: Control, readback: Readback, asked: Capture) -> CongestionControl:
     told = _told_of_module(readback, asked)
+    kind = "BPF program" if control.module is not None and control.module.form == "bpf" else "module"
     return CongestionControl(
         cca=control.cca,
         kernel_name=control.kernel_name,
-        implementation=f"module {told.module}" if told is not None else "module",
+        implementation=f"{kind} {told.module}" if told is not None else kind,
         profile=" ".join(f"{name}={value}" for name, value in told.parameters.items()) or None
         if told is not None
         else None,
         source=told.source_sha256[:16] if told is not None else None,
-        form="module",
+        form=_form(control.module, told),
     )
+
+
+def _form(module: Module | None, told: _ToldOfModule | None) -> Literal["module", "bpf", "native"]:
+    """In which it ran: a BPF program that was loaded as a module was compiled natively."""
+    if told is not None and told.form is not None:
+        return told.form
+    return "native" if module is not None and module.form == "bpf" else "module"

@@ -508,7 +508,12 @@ def _module(ground: _Ground, flow: _Assigned) -> Module | None:
             f"name: {choice.called}"
         )
         raise MisfitError.of((loc, message))
-    return Module(sha256=sources.sha256, kernel_name=choice.name or names[0], params=choice.params)
+    return Module(
+        sha256=sources.sha256,
+        kernel_name=choice.name or names[0],
+        params=choice.params,
+        form="module" if sources.program is None else "bpf",
+    )
 
 
 def _ping(ground: _Ground, index: int, ping: _Assigned, delays: dict[str, Duration]) -> Ping:

@@ -222,10 +222,10 @@ class LinkSetup(FileRecord):
 
 
 class ModuleChoice(FileRecord):
-    """A congestion control of the user's own: the sources of a kernel module."""
+    """A congestion control of the user's own: the sources of a kernel module, or of a BPF program."""
 
     module: Annotated[str, Field(min_length=1, examples=["./tcp_mine"])]
-    """A folder with a Kbuild or a Makefile, or one ``.c`` file, beside the experiment file."""
+    """A folder with a Kbuild or a Makefile, or one ``.c`` file (of BPF: ``.bpf.c``), beside this file."""
     params: dict[ParameterName, ParameterValue] = Field(default_factory=dict)
     """Parameter of the module → the value that it is loaded with. Default: the module's own."""
     name: Annotated[str, Field(min_length=1, max_length=MOST_NAME_CHARACTERS)] | None = None
@@ -234,7 +234,8 @@ class ModuleChoice(FileRecord):
     @property
     def called(self) -> str:
         """What tables call it without a name in the file: as the folder or file, without ``tcp_``."""
-        stem = PurePath(self.module).stem.lower().removeprefix("tcp_")
+        name = PurePath(self.module).name.lower().removesuffix(".bpf.c")
+        stem = PurePath(name).stem.removeprefix("tcp_")
         return re.sub(r"[^a-z0-9]+", "_", stem).strip("_") or "module"
 
 

@@ -11,7 +11,8 @@ from fabbbr.errors import ModuleUnfitError
 from fabbbr.trust import Trust
 
 pytestmark = [pytest.mark.guest, pytest.mark.xdist_group("guest-2")]
-AIMD = Path(__file__).resolve().parents[2] / "examples" / "tcp_aimd"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+AIMD = EXAMPLES / "tcp_aimd"
 BUFFER_BDP = 0.25
 TRUSTED = {"trust": Trust(anything=True)}
 GOODPUT_SHARE = 1448 / 1514
@@ -120,3 +121,103 @@ def test_a_module_that_will_not_do_is_refused_before_any_cell_with_its_line(tmp_
     with pytest.raises(ModuleUnfitError, match=said):
         run(tmp_path, text, **TRUSTED)
     assert not (tmp_path / "run").exists()
+
+
+STORED = """\
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+char _license[] SEC("license") = "GPL";
+struct conn { __u32 acked; };
+struct { __uint(type, BPF_MAP_TYPE_SK_STORAGE); __uint(map_flags, BPF_F_NO_PREALLOC);
+	 __type(key, int); __type(value, struct conn); } conns SEC(".maps");
+struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 2);
+	 __type(key, __u32); __type(value, __u64); } totals SEC(".maps");
+extern __u32 tcp_reno_ssthresh(struct sock *sk) __ksym;
+extern __u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
+extern void tcp_reno_cong_avoid(struct sock *sk, __u32 ack, __u32 acked) __ksym;
+static void fill(struct sock *sk)
+{
+	bpf_sk_storage_get(&conns, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+}
+SEC("struct_ops")
+void BPF_PROG(stored_init, struct sock *sk)
+{
+	fill(sk);
+}
+SEC("struct_ops")
+void BPF_PROG(stored_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
+{
+	struct conn *conn = bpf_sk_storage_get(&conns, sk, 0, 0);
+	__u32 key = 1;
+	__u64 *total = bpf_map_lookup_elem(&totals, &key);
+
+	if (!conn || !total)
+		return;
+	conn->acked += acked;
+	*total += acked;
+	if (conn->acked > *total) {
+		STOP
+	}
+	tcp_reno_cong_avoid(sk, ack, acked);
+}
+SEC("struct_ops")
+__u32 BPF_PROG(stored_ssthresh, struct sock *sk)
+{
+	return tcp_reno_ssthresh(sk);
+}
+SEC("struct_ops")
+__u32 BPF_PROG(stored_undo_cwnd, struct sock *sk)
+{
+	return tcp_reno_undo_cwnd(sk);
+}
+SEC(".struct_ops.link")
+struct tcp_congestion_ops stored = {
+	.init = (void *)stored_init, .ssthresh = (void *)stored_ssthresh,
+	.cong_avoid = (void *)stored_cong_avoid, .undo_cwnd = (void *)stored_undo_cwnd, .name = "stored",
+};
+"""
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    """The example as a module and as a BPF program, and one of Reno that keeps what it knows in maps."""
+    folder = tmp_path_factory.mktemp("programs")
+    (folder / "stored.bpf.c").write_text(STORED.replace("STOP", "return;"))
+    text = experiment(
+        "programs",
+        path="rate: 20 Mbit/s, rtt: 40 ms, buffer: 0.25 BDP",
+        flows="{cca: $cca, duration: 10 s}",
+        more="vary: {cca: [reno, module, program, again, stored]}\nccas:\n"
+        f"  module: {{module: {AIMD}}}\n  program: {{module: {EXAMPLES}/aimd.bpf.c}}\n"
+        f"  again: {{module: {EXAMPLES}/aimd.bpf.c}}\n  stored: {{module: ./stored.bpf.c}}",
+    )
+    return run(folder, text, **TRUSTED)
+
+
+@pytest.mark.parametrize(("one", "other"), [("program", "again"), ("program", "module"), ("stored", "reno")])
+def test_a_bpf_program_delivers_natively_what_the_same_written_as_a_module_does(programs, one, other):
+    assert programs.wrong() == {}
+    runs = programs.set.runs.set_index("condition")
+    for column in ("goodput_bps", "retransmits"):
+        assert runs.loc[f"cca={one}", column] == runs.loc[f"cca={other}", column] > 0
+
+
+def test_certificate_and_provenance_say_that_a_bpf_program_was_compiled_natively(programs):
+    manifest = programs.cell("cca=program,r1").manifest
+    (control,) = manifest.provenance.congestion_controls
+    assert (control.implementation, control.form) == ("BPF program bpf_aimd", "native")
+    (check,) = (one for one in manifest.certificate.checks if one.name.startswith("aimd_bpf"))
+    assert check.measured == f"source {control.source}, compiled natively"
+
+
+def test_a_helper_without_a_native_form_is_told_with_its_line_where_it_is_called(tmp_path):
+    stop = "bpf_setsockopt(sk, 6, 13, NULL, 0);"
+    code = STORED.replace("STOP", stop).replace("conn->acked > *total", "*total > 20")
+    (tmp_path / "stored.bpf.c").write_text(code)
+    line = code[: code.index(stop)].count("\n") + 1
+    text = experiment(
+        "stored", path="rate: 5 Mbit/s, rtt: 10 ms", flows="{cca: {module: ./stored.bpf.c}, duration: 1 s}"
+    )
+    with pytest.raises(ModuleUnfitError, match=rf"stored\.bpf\.c:{line}: bpf_setsockopt has no native"):
+        run(tmp_path, text, **TRUSTED)

@@ -240,10 +240,13 @@ _CLOCKS = {
 }
 
 
+_RAN_AS = {"bpf": "as BPF", "native": "compiled natively, not as BPF"}
+
+
 def _stands_for(control: CongestionControl) -> str:
     """``bbr2: fabbbr (fab_bbr2, profile v2alpha, source 0123456789abcdef)``."""
     profile = [] if control.profile is None else [f"profile {control.profile}"]
-    form = ["as BPF"] if control.form == "bpf" else []
+    form = [_RAN_AS[control.form]] if control.form in _RAN_AS else []
     source = [] if control.source is None else [f"source {control.source}"]
     return (
         f"{control.cca}: {control.implementation} "

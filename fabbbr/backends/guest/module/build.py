@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 
 from fabbbr.backends.guest.kernel import build as kernel_build
 from fabbbr.backends.guest.kernel.build import GuestKernel
+from fabbbr.backends.guest.module import native
 from fabbbr.backends.guest.module.complaints import Against, before_building, of_output, warnings
 from fabbbr.backends.guest.module.elf import exports, module_info
 from fabbbr.errors import KernelBuildError, ModuleUnfitError
@@ -88,6 +89,8 @@ def build_module(sources: Sources, kernel: GuestKernel, tree: Path) -> BuiltModu
     """Compile against ``tree``; raise ModuleUnfitError with file, line and remedy where that fails."""
     against = against_kernel(kernel, tree)
     complaint = before_building(sources, against)
+    if sources.program is not None:
+        complaint = next(native.without_native_form(sources), complaint)
     if complaint is not None:
         raise ModuleUnfitError(str(complaint))
     root = modules_folder()
@@ -97,7 +100,7 @@ def build_module(sources: Sources, kernel: GuestKernel, tree: Path) -> BuiltModu
         kernel_build.folder_in(kernel_build.workshop_for(root)) as work,
         kernel_build.folder_in(root) as shelf,
     ):
-        _lay_out(sources, work)
+        _lay_out(sources, work, tree)
         output = _made(work, tree, sources, against)
         file = _the_one(work, sources)
         built = _staged(file, shelf / "module", sources, kernel, against)
@@ -156,28 +159,59 @@ def _folder(sources: Sources, kernel: GuestKernel) -> Path:
     made_of = (
         f"{kernel.kernel_sha256}\n{kernel_build.compiler()}\n{Path(__file__).read_text(encoding='utf-8')}"
     )
+    if sources.program is not None:
+        made_of += native.headers_digest()
     key = hashlib.sha256(made_of.encode()).hexdigest()[:16]
     return modules_folder() / f"{sources.sha256[:16]}-{key}"
 
 
-def _lay_out(sources: Sources, work: Path) -> None:
-    for name, content in sources.contents.items():
-        file = work / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content)
+def _lay_out(sources: Sources, work: Path, tree: Path) -> None:
+    if sources.program is not None:
+        _write(native.probe(work), work)
+        _write(native.laid_out(sources, _declared(work, tree, sources), work), work)
+        return
+    _write(sources.contents, work)
     if not any(recipe in sources.contents for recipe in RECIPES):
         (stem,) = (Path(name).stem for name in sources.contents if name.endswith(".c"))
         (work / "Kbuild").write_text(f"obj-m := {stem}.o\n", encoding="ascii")
 
 
+def _write(contents: Mapping[str, bytes], work: Path) -> None:
+    for name, content in contents.items():
+        file = work / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+
+
+def _declared(work: Path, tree: Path, sources: Sources) -> str:
+    """All that the headers declare which a program is compiled behind, preprocessed."""
+    done = _make((f"{native.PROBE}.i",), work, tree, sources)
+    if done.returncode != 0:
+        message = f"the headers of the guest's kernel do not go through the compiler: {done.stdout.strip()}"
+        raise KernelBuildError(message)
+    return (work / f"{native.PROBE}.i").read_text(encoding="utf-8", errors="replace")
+
+
 def _made(work: Path, tree: Path, sources: Sources, against: Against) -> str:
     """What make printed; raise ModuleUnfitError when it failed."""
+    done = _make(("modules",), work, tree, sources)
+    if done.returncode != 0:
+        log = modules_folder() / _LOG
+        log.write_text(done.stdout, encoding="utf-8")
+        message = f"{of_output(done.stdout, sources, against)} (all that make said: {log})"
+        raise ModuleUnfitError(message)
+    return done.stdout
+
+
+def _make(
+    targets: tuple[str, ...], work: Path, tree: Path, sources: Sources
+) -> subprocess.CompletedProcess[str]:
     # No path of this machine in it: the same sources give the same bytes anywhere.
     maps = " ".join(f"-f{what}-prefix-map={path}/=" for what in ("file", "macro") for path in (work, tree))
     argv = (*kernel_build.MAKE, "-C", str(tree), f"M={work}", f"KCFLAGS=-g -gno-record-gcc-switches {maps}",
-            "LDFLAGS_MODULE=--build-id=none", "modules")  # fmt: skip
+            "LDFLAGS_MODULE=--build-id=none", *targets)  # fmt: skip
     try:
-        done = subprocess.run(
+        return subprocess.run(
             argv,
             cwd=work,
             # As when make is called in the module's folder: some Makefiles find their headers by it.
@@ -193,12 +227,6 @@ def _made(work: Path, tree: Path, sources: Sources, against: Against) -> str:
     except subprocess.TimeoutExpired:
         message = f"{sources.place}: make did not end within {_LIMIT_S} s; look at its Makefile"
         raise ModuleUnfitError(message) from None
-    if done.returncode != 0:
-        log = modules_folder() / _LOG
-        log.write_text(done.stdout, encoding="utf-8")
-        message = f"{of_output(done.stdout, sources, against)} (all that make said: {log})"
-        raise ModuleUnfitError(message)
-    return done.stdout
 
 
 def _the_one(work: Path, sources: Sources) -> Path:

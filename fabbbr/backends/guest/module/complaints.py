@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fabbbr.job.congestion import mainline_name
 from fabbbr.sources import Sources
@@ -38,6 +38,8 @@ _REPLACED = {
     "tcp_is_cwnd_limited_": "tcp_is_cwnd_limited", "init_timer": "timer_setup",
 }  # fmt: skip
 """Functions that were there, and what came after them."""
+AS_IT_IS = "run it as it is where a kernel takes BPF (--backend mininet)"
+"""The other way for a BPF program that has no native form."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +85,7 @@ def before_building(sources: Sources, against: Against) -> Complaint | None:
                 reason=f"{linux} has a congestion control {named.name!r} already, and takes no second",
                 remedy=f"give .name another, e.g. {f'my_{named.name}'[:MOST_NAME_CHARACTERS]!r}",
             )
-    if sources.line_of(_REGISTER) is None:
+    if sources.program is None and sources.line_of(_REGISTER) is None:
         return Complaint(
             place=str(sources.place),
             reason=f"nothing in it calls {_REGISTER}, so it is no congestion control",
@@ -96,6 +98,8 @@ def warnings(sources: Sources, against: Against) -> Iterator[Complaint]:
     """What builds and runs, and does something else than on the kernel that it was written for."""
     handles = sources.line_of("CA_EVENT_TX_START")
     moved = "cwnd_event_tx_start" in against.prototypes
+    if sources.program is not None and handles is not None and handles[0].endswith(".h"):
+        handles = None  # where a program writes down the kernel's constants
     if handles is not None and moved and sources.line_of("cwnd_event_tx_start") is None:
         yield Complaint(
             place=sources.shown(*handles),
@@ -108,6 +112,8 @@ def warnings(sources: Sources, against: Against) -> Iterator[Complaint]:
 def of_output(output: str, sources: Sources, against: Against) -> Complaint:
     """The first thing that is wrong, by what make printed."""
     found = next(_in_output(output, sources, against), None)
+    if found is not None and sources.program is not None:
+        return replace(found, remedy=f"{found.remedy}, or {AS_IT_IS}")
     if found is not None:
         return found
     lines = [line.strip() for line in output.splitlines() if line.strip()]
@@ -155,6 +161,8 @@ def _remedy_of_member(said: str, name: str, against: Against) -> str:
 
 
 def _remedy_of_function(name: str, against: Against) -> str:
+    if name.startswith("bpf_"):
+        return f"{name} has no native form: do without it"
     if name in _REPLACED:
         return f"this kernel has {_REPLACED[name]} in its place"
     if name in against.exported:

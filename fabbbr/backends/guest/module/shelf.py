@@ -42,7 +42,7 @@ class Shelf:
         built = cached_module(sources, kernel)
         if built is None:
             built = build_module(sources, kernel, _tree(kernel, tell))
-            tell(f"built {built.name} of {sources.place} for Linux {built.kernel_release}, {built.compiler}")
+            tell(_said(built, sources))
         for warning in built.warnings:
             tell(warning)
         for use in control.uses:
@@ -104,6 +104,11 @@ class Shelf:
         """Remove the folder."""
         if self._built:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _said(built: BuiltModule, sources: Sources) -> str:
+    made = f"built {built.name} of {sources.place} for Linux {built.kernel_release}, {built.compiler}"
+    return made if sources.program is None else f"{made}: a BPF program, compiled natively"
 
 
 def _tree(kernel: GuestKernel, tell: Tell) -> Path:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from fabbbr.backends.base import Report, Task
 from fabbbr.backends.guest.module.build import BuiltModule
+from fabbbr.backends.guest.module.native import called_all_the_same
 from fabbbr.backends.guest.module.places import Places, loaded_at, oops_in, parameters_of
 from fabbbr.errors import BackendError, ModuleUnfitError
 from fabbbr.job.build import prepare
@@ -104,6 +105,9 @@ def _told(error: str, work: Path, built: BuiltModule, sources: Sources) -> str:
     console = work / "raw" / "console.log"
     text = console.read_text(encoding="utf-8", errors="replace") if console.exists() else ""
     linux = f"Linux {built.kernel_release}"
+    without = called_all_the_same(text, sources)
+    if without is not None:
+        return str(without)
     oops = oops_in(text)
     if oops is not None:
         address = loaded_at(work).get(built.source_sha256)
