@@ -161,16 +161,22 @@ def _take_in(request: Request, plan: Planned, cells: Sequence[Cell], backend: Ba
     experiment file names and nobody said yes to. What the command line names was agreed to by naming it.
     """
     uses: dict[tuple[str, str | None], dict[str, Module]] = {}
+    senders: dict[str, dict[str, None]] = {}
     for cell in cells:
-        for module in (flow.module for flow in cell.flows if flow.module is not None):
+        for sender, module in ((one.sender, one.module) for one in cell.flows if one.module is not None):
             uses.setdefault((module.sha256, cell.kernel), {})[module.model_dump_json()] = module
+            senders.setdefault(module.sha256, {})[sender] = None
     named = {place.absolute() for place in request.ccas.values()}
     controls = []
     for (sha256, kernel), ways in uses.items():
         sources = plan.modules[sha256]
         if sources.place.absolute() not in named:
             request.trust.require(sources.place, sources.canonical, kind="module")
-        controls.append(OwnControl(sources=sources, uses=tuple(ways.values()), kernel=kernel))
+        controls.append(
+            OwnControl(
+                sources=sources, uses=tuple(ways.values()), kernel=kernel, senders=tuple(senders[sha256])
+            )
+        )
     if controls:
         backend.take_in(controls, request.tell)
 

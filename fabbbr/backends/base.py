@@ -66,6 +66,8 @@ class OwnControl:
     """How the cells run it: under which name, with which parameters."""
     kernel: str | None = None
     """The kernel that they run it in, as in a task."""
+    senders: tuple[str, ...] = ()
+    """The hosts that run it."""
 
 
 class Backend(Protocol):
@@ -106,9 +108,17 @@ def refuse_modules(controls: Sequence[OwnControl], where: str) -> NoReturn:
     names = ", ".join(use.kernel_name for control in controls for use in control.uses)
     message = (
         f"{controls[0].sources.place}: {names} would run in {where}, into which fabbbr loads no module of "
-        "yours for a cell: what breaks there breaks the machine. Run it in the guest: leave --backend out"
+        "yours for a cell: what breaks there breaks the machine. Run it in the guest (leave --backend out), "
+        "or write it as a BPF program, which a kernel checks before it takes it"
     )
     raise ModuleUnfitError(message)
+
+
+def require_programs(controls: Sequence[OwnControl], where: str) -> None:
+    """Raise ModuleUnfitError where one of them is a kernel module."""
+    modules = [control for control in controls if control.sources.program is None]
+    if modules:
+        refuse_modules(modules, where)
 
 
 def refuse_kernel(kernel: str, where: str) -> NoReturn:

@@ -21,9 +21,11 @@ from fabbbr.backends.base import (
     Task,
     heartbeat_s,
     refuse_kernel,
-    refuse_modules,
+    require_programs,
 )
+from fabbbr.backends.channel import CommandChannel
 from fabbbr.backends.keeper import Keeper, die_with_runner, kill_group
+from fabbbr.backends.struct_ops import Programs
 from fabbbr.backends.tools import NODE_PYTHON, search_path, tool_versions, tools_found
 from fabbbr.errors import BackendError, EnvironmentUnfitError, UsageError
 from fabbbr.testbed import REAL_TIME, Kernel, Machine, Testbed
@@ -31,6 +33,7 @@ from fabbbr.testbed import REAL_TIME, Kernel, Machine, Testbed
 _PACKAGE = Path(__file__).parent.parent
 _PROBED_QDISCS = ("netem", "tbf", "prio", "clsact")
 _POLL_S = 0.1
+_KERNEL = "this host's kernel"
 _CLOCK_MONOTONIC_COARSE = 6
 """clock_gettime(2): its resolution is a tick of the kernel's timer."""
 
@@ -114,10 +117,11 @@ class MininetBackend:
         self.testbed = describe()
         self._one_at_a_time = threading.Lock()
         self._keeper = Keeper()
+        self._programs = Programs()
 
     def with_kernel(self, kernel: str | None, /) -> Testbed:
         """As it is."""
-        return self.testbed if kernel is None else refuse_kernel(kernel, "this host's kernel")
+        return self.testbed if kernel is None else refuse_kernel(kernel, _KERNEL)
 
     def cells_at_once(self, asked: int | None) -> int:
         """One: two would share the CPU in real time."""
@@ -129,9 +133,11 @@ class MininetBackend:
             raise UsageError(message)
         return 1
 
-    def take_in(self, controls: Sequence[OwnControl], _tell: Callable[[str], None], /) -> None:
-        """None: a module would stay in the kernel of this host."""
-        refuse_modules(controls, "this host's kernel")
+    def take_in(self, controls: Sequence[OwnControl], tell: Callable[[str], None], /) -> None:
+        """BPF programs, as they are; no module, which would stay in the kernel of this host."""
+        require_programs(controls, _KERNEL)
+        for control in controls:
+            self._programs.add(control, CommandChannel((), "/"), _KERNEL, tell)
 
     def execute(self, task: Task) -> Report:
         """Run the job on this machine."""
@@ -142,12 +148,13 @@ class MininetBackend:
         return Report(
             wall_s=time.monotonic() - started,
             clock_s=read_outcome(task.work),
-            options={"agent_sha256": agent_hash()},
+            options={"agent_sha256": agent_hash()} | self._programs.options(task.job.modules),
         )
 
     def close(self) -> None:
-        """End the keeper and with it whatever still runs."""
+        """End the keeper and with it whatever still runs; then nothing uses a BPF program any more."""
         self._keeper.close()
+        self._programs.close()
 
     def _run_agent(self, task: Task) -> None:
         environment = os.environ | {"PATH": search_path(), "PYTHONDONTWRITEBYTECODE": "1"}

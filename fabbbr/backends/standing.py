@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
-from fabbbr.backends.base import OwnControl, Report, Task, refuse_kernel, refuse_modules
+from fabbbr.backends.base import OwnControl, Report, Task, refuse_kernel, require_programs
 from fabbbr.backends.channel import Channel
 from fabbbr.backends.machines import carry_out
+from fabbbr.backends.struct_ops import Programs
 from fabbbr.errors import PlaceLostError, UsageError
 from fabbbr.testbed import Testbed
 
@@ -21,6 +23,7 @@ class StandingMachines:
         self.testbed = testbed
         self._channels = channels
         self._ask = ask
+        self._programs = Programs()
 
     def with_kernel(self, kernel: str | None, /) -> Testbed:
         """As it is."""
@@ -33,17 +36,23 @@ class StandingMachines:
             raise UsageError(message)
         return 1
 
-    def take_in(self, controls: Sequence[OwnControl], _tell: Callable[[str], None], /) -> None:
-        """None: what stands in the kernels of machines is the playbooks' to say."""
-        refuse_modules(controls, "the kernels of a slice's machines")
+    def take_in(self, controls: Sequence[OwnControl], tell: Callable[[str], None], /) -> None:
+        """BPF programs, as they are, on the machines of their senders; modules are the playbooks' to say."""
+        require_programs(controls, "the kernels of a slice's machines")
+        for control in controls:
+            machines = {self.testbed.machine_of(sender): None for sender in control.senders}
+            for name in machines:
+                self._programs.add(control, self._channels[name], f"the kernel of {name}", tell)
 
     def execute(self, task: Task) -> Report:
         """A part on each machine."""
         try:
-            return carry_out(task, self.testbed, self._channels)
+            report = carry_out(task, self.testbed, self._channels)
         except PlaceLostError as error:
             message = f"{error}; '{self._ask}' says what is still there"
             raise PlaceLostError(message) from error
+        return replace(report, options=report.options | self._programs.options(task.job.modules))
 
     def close(self) -> None:
-        """The machines stay as they are."""
+        """The machines stay as they are, without the BPF programs of this run."""
+        self._programs.close()

@@ -38,7 +38,8 @@ def standing_place(name: str, cells: Sequence[Cell], *, emulates_rtt: bool) -> I
         testbed = survey(
             opened.known.wish.backend, opened.reservation, opened.live, channels, emulates_rtt=emulates_rtt
         )
-        yield StandingMachines(testbed, channels, f"fabbbr slice show {name}")
+        with closing(StandingMachines(testbed, channels, f"fabbbr slice show {name}")) as machines:
+            yield machines
 
 
 def require_same_network(reservation: Reservation, cells: Sequence[Cell]) -> None:
