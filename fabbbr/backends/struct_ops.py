@@ -8,6 +8,7 @@ loaded, and reads it back.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from fabbbr.backends.base import OwnControl
-from fabbbr.backends.channel import Channel
+from fabbbr.backends.channel import Channel, ChannelError
 from fabbbr.backends.tools import search_path
 from fabbbr.errors import EnvironmentUnfitError, ModuleUnfitError
 from fabbbr.sources import OF_A_KERNEL, Sources
@@ -118,7 +119,9 @@ class Programs:
         """Take all of them away; connections that are open keep theirs until they close."""
         while self._registered:
             one = self._registered.pop()
-            _run(one.channel, _UNREGISTER, one.digest, *one.ids)
+            # Where a machine is out of reach, the next run finds the record and takes it away.
+            with contextlib.suppress(ChannelError):
+                _run(one.channel, _UNREGISTER, one.digest, *one.ids)
 
     def _is_there(self, channel: Channel, digest: str) -> bool:
         """Machines may share a kernel, as name spaces do."""

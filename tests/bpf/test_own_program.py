@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from bpf.machine import number_in, offered, wait_until
 from places import GUEST
 
 from fabbbr import sources
-from fabbbr.backends import struct_ops
+from fabbbr.backends import mininet, struct_ops
 from fabbbr.backends.base import OwnControl
 from fabbbr.backends.channel import CommandChannel, NamespaceChannel
 from fabbbr.backends.standing import StandingMachines
@@ -103,6 +104,21 @@ def test_the_machines_of_a_slice_get_it_where_their_senders_are(network):
     assert NAME in offered()
     machines.close()
     assert NAME not in offered()
+
+
+def test_ctrl_c_takes_it_away_from_the_host_of_mininet(monkeypatch):
+    monkeypatch.setattr(mininet, "lacks", list)  # a kernel without netem takes programs all the same
+    monkeypatch.setattr(mininet, "tool_versions", dict)
+    with pytest.raises(KeyboardInterrupt):
+        _interrupted()
+    assert NAME not in offered()
+
+
+def _interrupted():
+    with closing(mininet.MininetBackend()) as place:
+        place.take_in([control()], lambda _: None)
+        assert NAME in offered()
+        raise KeyboardInterrupt
 
 
 def test_what_a_killed_run_left_is_taken_away_first(programs):
