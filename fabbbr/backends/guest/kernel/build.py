@@ -271,7 +271,7 @@ def _remembered() -> tuple[str, ...]:
     return ("CC=ccache gcc",) if shutil.which("ccache") is not None else ()
 
 
-def _compile(tree: Path, jobs: int, progress: Progress, more: tuple[str, ...]) -> None:
+def _compile(tree: Path, jobs: int, progress: Progress, more: tuple[str, ...] = ()) -> None:
     log = tree / "build.log"
     process = subprocess.Popen(
         (*MAKE, *more, *_TARGET, f"-j{jobs}"),
