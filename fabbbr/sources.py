@@ -98,8 +98,8 @@ class Sources:
 
     def shown(self, name: str, line: int | None = None) -> str:
         """A file of it as a message names it."""
-        path = self.place if self.place.name == name and len(self.contents) == 1 else self.place / name
-        return f"{path}:{line}" if line else str(path)
+        folder = self.place.parent if self.place.name in self.contents else self.place
+        return f"{folder / name}:{line}" if line else str(folder / name)
 
 
 def read(path: Path) -> Sources:

@@ -57,6 +57,7 @@ _ERROR = re.compile(r"^(?P<file>[^\s:]+):(?P<line>\d+):\d+: (?:fatal )?error: (?
 _LINE = re.compile(r"^; .* @ (?P<file>\S+):(?P<line>\d+)$", re.MULTILINE)
 _VERDICT = re.compile(r"^(?!libbpf:)(?P<said>[^\n]+)\nprocessed \d+ insns", re.MULTILINE)
 _ABSENT = re.compile(r"extern (?:\(\w+ ksym\) )?'(\w+)'")
+_NO_OPERATION = re.compile(r"struct_ops init_kern \w+: Cannot find member (\w+)")
 _NEEDS_LIBBPF = re.compile(r"'(bpf/\w+\.h)' file not found")
 
 
@@ -163,6 +164,10 @@ def refusal(said: str, sources: Sources, name: str, where: str) -> str:
     if absent is not None:
         place = _place_of(absent[1], sources)
         return f"{place}: {where} gives BPF programs no {absent[1]}; do without it, or write it"
+    operation = _NO_OPERATION.search(said)
+    if operation is not None:
+        place = _place_of(operation[1], sources)
+        return f"{place}: {where} has no operation {operation[1]}; remove it, or look for what it is there"
     lines = [line.strip() for line in said.splitlines() if line.strip()] or ["bpftool says nothing"]
     telling = next((line for line in lines if "failed" in line or "can't" in line), lines[-1])
     return (

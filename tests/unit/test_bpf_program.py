@@ -71,6 +71,8 @@ def test_a_program_is_known_by_its_name_and_comes_with_what_it_includes_from_bes
     assert found.program == "mine.bpf.c"
     assert list(found.contents) == ["mine.bpf.c", "parts/more.h", "parts/types.h"]
     assert [named.name for named in found.names] == ["mine"]
+    assert found.shown("mine.bpf.c", 3) == f"{folder}/mine.bpf.c:3"
+    assert found.place_of("program/parts/more.h", 1) == f"{folder}/parts/more.h:1"
 
 
 def test_a_folder_with_one_program_is_one_whatever_recipe_makes_its_user_side(folder):

@@ -81,6 +81,7 @@ def test_nothing_registered_leaves_nothing_to_take_away():
         (VERIFIER, "mine.bpf.c:44: the verifier of here refuses it: no write support to tcp"),
         ("libbpf: extern (func ksym) 'absent': not found", "mine.bpf.c:1: here gives BPF programs no a"),
         ("Error: can't register struct_ops mine: Invalid", "mine.bpf.c:2: here does not take mine: E"),
+        ("libbpf: struct_ops init_kern x: Cannot find member name", "mine.bpf.c:2: here has no operation"),
         ("", "mine.bpf.c:2: here does not take mine: bpftool says nothing; see that it has ssthresh"),
     ],
 )  # fmt: skip
