@@ -4,6 +4,7 @@ import pytest
 from places import GUEST
 
 from fabbbr.backends.channel import ChannelError
+from fabbbr.backends.standing import StandingMachines
 from fabbbr.backends.survey import survey
 from fabbbr.errors import PlanError, UsageError
 from fabbbr.laboratory import Request, _to_be_had, run_folder_path
@@ -40,6 +41,10 @@ def test_cells_of_another_definition_are_refused_with_what_is_missing():
         require_same_network(reserved("rtt_pair"), cells)
 
 
+def standing(place):
+    return StandingMachines(place, {}, "fabbbr slice show mine")
+
+
 def test_of_the_cells_those_stay_whose_round_trips_there_are(tmp_path):
     file = tmp_path / "made.yaml"
     file.write_text(
@@ -54,11 +59,11 @@ def test_of_the_cells_those_stay_whose_round_trips_there_are(tmp_path):
             "tolerances": GUEST.tolerances.model_copy(update={"rtt_s": 0.002}),
         }
     )
-    assert {cell.axes["rtt"] for cell in _to_be_had(cells, place)} == {"26 ms", "27 ms"}
+    assert {cell.axes["rtt"] for cell in _to_be_had(cells, standing(place))} == {"26 ms", "27 ms"}
     longer = place.model_copy(update={"emulates_rtt": True})
-    assert {cell.axes["rtt"] for cell in _to_be_had(cells, longer)} == {"26 ms", "27 ms", "60 ms"}
+    assert {cell.axes["rtt"] for cell in _to_be_had(cells, standing(longer))} == {"26 ms", "27 ms", "60 ms"}
     with pytest.raises(PlanError, match=r"none of 1 cells fits: link trunk: .* 1 ms"):
-        _to_be_had([cell for cell in cells if cell.axes["rtt"] == "1 ms"], place)
+        _to_be_had([cell for cell in cells if cell.axes["rtt"] == "1 ms"], standing(place))
 
 
 def test_a_run_on_a_slice_has_a_folder_of_its_own():
