@@ -55,6 +55,19 @@ def add_cell_options(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="change a key of the experiment, as in path.rate='1 Gbit/s'; may be given again",
     ).completer = keys  # type: ignore[attr-defined]
+    add_own_ccas(parser)
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="let the experiment's own slice file or module run without asking; for this call only",
+    )
+    parser.add_argument(
+        "--only", metavar="SELECTOR", help="axis=value[,axis=value…], or a glob over cell ids"
+    ).completer = axis_values  # type: ignore[attr-defined]
+
+
+def add_own_ccas(parser: argparse.ArgumentParser) -> None:
+    """Add ``--cca``: congestion controls that the user brings."""
     parser.add_argument(
         "--cca",
         dest="ccas",
@@ -66,14 +79,6 @@ def add_cell_options(parser: argparse.ArgumentParser) -> None:
         ".c file, or a BPF program (.bpf.c); runs beside those that the experiment compares; "
         "may be given again",
     )
-    parser.add_argument(
-        "--trust",
-        action="store_true",
-        help="let the experiment's own slice file or module run without asking; for this call only",
-    )
-    parser.add_argument(
-        "--only", metavar="SELECTOR", help="axis=value[,axis=value…], or a glob over cell ids"
-    ).completer = axis_values  # type: ignore[attr-defined]
 
 
 def _named_place(text: str) -> tuple[str, Path]:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from fabbbr.arguments.completers import figure_names
-from fabbbr.arguments.options import Commands, add_command, add_json, add_selector, runs_cells
+from fabbbr.arguments.options import (
+    Commands,
+    add_command,
+    add_json,
+    add_own_ccas,
+    add_selector,
+    runs_cells,
+)
 
 
 def add_result_commands(commands: Commands) -> None:
@@ -61,7 +68,12 @@ def _add_datasheet(commands: Commands) -> None:
         commands, "datasheet", "datasheet", "a congestion control beside its rivals, on one page"
     )
     runs_cells(datasheet)
-    datasheet.add_argument("cca", metavar="CCA", help="as in experiment files: cubic, bbr3, …")
+    datasheet.add_argument(
+        "cca",
+        metavar="CCA",
+        help="as in experiment files: cubic, bbr3, …; or the name of one that --cca brings",
+    )
+    add_own_ccas(datasheet)
     datasheet.add_argument(
         "--against", default="cubic,bbr3", metavar="CCA,CCA…", help="rivals (default: cubic,bbr3)"
     )

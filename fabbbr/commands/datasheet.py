@@ -75,6 +75,8 @@ class _Datasheet:
             overrides=(f"cca={','.join((self.cca, *self.rivals))}",),
             jobs=self.arguments.jobs,
             out=self.folder / name,
+            ccas=dict(self.arguments.ccas),
+            tell=self.console.say,
         )
 
     def fill(self) -> Datasheet:

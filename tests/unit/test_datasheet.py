@@ -1,10 +1,16 @@
 """The datasheet: who is ahead where, and that what it asks for is what its experiments give."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from fabbbr import bundled, cli
+from fabbbr.arguments import build_parser
+from fabbbr.commands.datasheet import _Datasheet
+from fabbbr.commands.terminal import Terminal
+from fabbbr.laboratory import planned
 from fabbbr.plan.opening import open_plan
 from fabbbr_analysis.datasheet import EXPERIMENTS, sheet, write_datasheet
 from fabbbr_analysis.datasheet.asked import PANELS
@@ -12,6 +18,7 @@ from fabbbr_analysis.runset import RunSet
 from fabbbr_analysis.tables.columns import GROUPS
 
 FOLDER = bundled.folder("experiments") / "datasheet"
+AIMD = Path(__file__).resolve().parents[2] / "examples" / "tcp_aimd"
 LOSSES = ("0.1 %", "1 %")
 
 
@@ -159,3 +166,14 @@ def test_a_datasheet_without_a_rival_is_refused_before_anything_runs(against, tm
     assert cli.main(["datasheet", "bbr3", "--against", against]) == 2
     assert "no rival of bbr3" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_one_of_ones_own_runs_in_every_experiment_beside_its_rivals():
+    """``fabbbr datasheet aimd --cca aimd=./tcp_aimd``: from its sources to its page."""
+    words = ["datasheet", "aimd", "--cca", f"aimd={AIMD}", "--against", "cubic"]
+    asked = _Datasheet(build_parser().parse_args(words), Terminal())
+    for name in EXPERIMENTS:
+        cells = planned(asked.request(name)).cells
+        run = {flow.cca: flow.module for cell in cells for flow in cell.flows}
+        assert run["aimd"].kernel_name == "aimd", name
+        assert run["cubic"] is None
