@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +84,13 @@ KNIT6_E1 = Plan(
     claims=("K1.1", "K1.2", "K1.3"),
     clock="real",
 )
+SMALL_F10 = replace(
+    CARDWELL_F10,
+    losses=("0.001 %", "0.1 %", "15 %"),
+    repeat=3,
+    broken_cells=("cca=cubic,loss=0.1%,r2",),
+)
+SMALL_E1 = replace(KNIT6_E1, rtts=("6 ms", "61 ms"), ccas=("cubic", "bbr1"), repeat=2)
 
 
 def run_set(plan: Plan, folder: Path, *, seed: int = 1, period_s: float = 0.5, gain: float = 1.0) -> RunSet:

@@ -19,7 +19,8 @@ from fabbbr.physics import end_of
 from fabbbr.plan.arrivals import arrivals
 from fabbbr.plan.definitions import ParametersError
 from fabbbr.plan.link_traces import Trace
-from fabbbr.plan.resolve import MisfitError, Processes, Wiring, wire
+from fabbbr.plan.misfits import MisfitError
+from fabbbr.plan.resolve import Processes, Wiring, wire
 from fabbbr.sources import Sources
 from fabbbr.spec.contradictions import MOST_FLOWS
 from fabbbr.spec.document import Loc

@@ -75,8 +75,9 @@ def test_it_is_called_as_its_source(source, called):
 
 def test_a_name_may_be_given_and_must_be_one():
     assert Given(source="6.1", name="patched").called == "patched"
-    with pytest.raises(KernelBuildError, match="can be no kernel's name; give it one: --name"):
-        _ = Given(source="6.1", name="a/b").called
+    for name in ("a/b", "", "default"):
+        with pytest.raises(KernelBuildError, match="can be no name of your kernel; give it one: --name"):
+            _ = Given(source="6.1", name=name).called
 
 
 def test_a_folder_is_copied_without_what_was_built_in_it(tree, work):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import os
 import re
@@ -14,7 +13,6 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import pytest
-import synthetic
 from matplotlib.container import ErrorbarContainer
 from plotly.subplots import make_subplots
 
@@ -29,24 +27,6 @@ from fabbbr_analysis.press.paper import Framing
 from fabbbr_analysis.press.write import file_names, format_of, write_all, write_figure
 from fabbbr_analysis.runset import RunSet
 from fabbbr_analysis.summary import summarise
-
-SMALL_F10 = dataclasses.replace(
-    synthetic.CARDWELL_F10,
-    losses=("0.001 %", "0.1 %", "15 %"),
-    repeat=3,
-    broken_cells=("cca=cubic,loss=0.1%,r2",),
-)
-SMALL_E1 = dataclasses.replace(synthetic.KNIT6_E1, rtts=("6 ms", "61 ms"), ccas=("cubic", "bbr1"), repeat=2)
-
-
-@pytest.fixture(scope="module")
-def f10(tmp_path_factory):
-    return synthetic.run_set(SMALL_F10, tmp_path_factory.mktemp("runs") / "f10", period_s=1.0)
-
-
-@pytest.fixture(scope="module")
-def e1(tmp_path_factory):
-    return synthetic.run_set(SMALL_E1, tmp_path_factory.mktemp("runs") / "e1", period_s=1.0)
 
 
 def on_paper(figure, **sheet):
@@ -192,11 +172,10 @@ import sys
 sys.path[:0] = ["tests", "analysis"]
 import synthetic
 from pathlib import Path
-from test_press import SMALL_E1
 from fabbbr_analysis.press.write import write_figure
 from fabbbr_analysis.press.paper import Framing
 folder = Path(sys.argv[1])
-run_set = synthetic.run_set(SMALL_E1, folder / "run", period_s=1.0)
+run_set = synthetic.run_set(synthetic.SMALL_E1, folder / "run", period_s=1.0)
 for kind in ("pdf", "svg", "png"):
     write_figure(run_set, "overview_by_rtt", folder / f"a.{kind}", Framing())
 """

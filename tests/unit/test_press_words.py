@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 import shutil
@@ -11,7 +10,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import synthetic
 import yaml
 
 from fabbbr import cli
@@ -28,17 +26,6 @@ from fabbbr_analysis.runset import RunSet
 from fabbbr_analysis.summary import summarise
 
 ROOT = Path(__file__).parents[2]
-SMALL_F10 = dataclasses.replace(
-    synthetic.CARDWELL_F10,
-    losses=("0.001 %", "0.1 %", "15 %"),
-    repeat=3,
-    broken_cells=("cca=cubic,loss=0.1%,r2",),
-)
-
-
-@pytest.fixture(scope="module")
-def f10(tmp_path_factory):
-    return synthetic.run_set(SMALL_F10, tmp_path_factory.mktemp("runs") / "f10", period_s=1.0)
 
 
 @pytest.fixture(scope="module")

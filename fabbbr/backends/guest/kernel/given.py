@@ -13,7 +13,7 @@ from pathlib import Path
 from fabbbr.backends.guest.kernel.source import LEFT_OUT, of_series, unpack
 from fabbbr.errors import KernelBuildError
 from fabbbr.files import sha256_of
-from fabbbr.kernels import kernel_called
+from fabbbr.kernels import OF_IMAGE, kernel_called
 
 _SERIES = re.compile(r"(?:linux-source-)?(\d+\.\d+)")
 _ROOM = "linux"
@@ -40,8 +40,8 @@ class Given:
         last = Path(self.source).resolve().name
         own = series[1] if series is not None else re.sub(r"\.(tar(\.\w+)?|tgz)$", "", last)
         name = kernel_called(self.name if self.name is not None else own)
-        if name is None:
-            message = f"{self.name or own!r} can be no kernel's name; give it one: --name 6.12-mine"
+        if name in (None, OF_IMAGE):
+            message = f"{self.name or own!r} can be no name of your kernel; give it one: --name 6.12-mine"
             raise KernelBuildError(message)
         return name
 

@@ -1,0 +1,105 @@
+"""What all parts of a wiring look at: who sends over which links."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from fabbbr.plan.assign import Assigned
+from fabbbr.plan.misfits import MisfitError
+from fabbbr.sources import Sources
+from fabbbr.spec.document import Loc
+from fabbbr.spec.experiment import Setup
+from fabbbr.topology import Link, Topology
+from fabbbr.units import ETHERNET_HEADER_BYTES, Duration
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ground:
+    """A setup, its slice, and who sends there."""
+
+    setup: Setup
+    topology: Topology
+    assigned: tuple[Assigned, ...]
+    """Flows."""
+    pings: tuple[Assigned, ...]
+    modules: Mapping[str, Sources]
+
+    @property
+    def all(self) -> tuple[Assigned, ...]:
+        """All that goes from one host to another."""
+        return (*self.assigned, *self.pings)
+
+    @property
+    def frame_bytes(self) -> int:
+        """Of a full packet on Ethernet."""
+        return self.setup.path.mtu + ETHERNET_HEADER_BYTES
+
+    @cached_property
+    def _routes(self) -> dict[tuple[str, str], tuple[Link, ...]]:
+        """Of every pair of hosts between which something goes."""
+        ends = dict.fromkeys((one.ends.sender, one.ends.receiver) for one in self.all)
+        return {pair: self.topology.path(*pair) for pair in ends}
+
+    @cached_property
+    def _crossing(self) -> dict[str, list[tuple[Link, ...]]]:
+        """Link → the routes of flows over it."""
+        crossing = defaultdict(list)
+        for pair in self._of_flows:
+            for link in self._routes[pair]:
+                crossing[link.name].append(self._routes[pair])
+        return crossing
+
+    @cached_property
+    def backwards(self) -> frozenset[str]:
+        """Names of the links that some flow's data crosses from ``b`` to ``a``."""
+        return frozenset(name for pair in self._of_flows for name in self.topology.backwards(*pair))
+
+    @cached_property
+    def _of_flows(self) -> dict[tuple[str, str], None]:
+        """Pairs of hosts between which some flow goes, in order: a ping decides neither shaping nor BDP."""
+        return dict.fromkeys((flow.ends.sender, flow.ends.receiver) for flow in self.assigned)
+
+    @cached_property
+    def bottlenecks(self) -> dict[str, Link]:
+        """Those of the slice, by name."""
+        return {link.name: link for link in self.topology.bottlenecks}
+
+    def route(self, flow: Assigned) -> tuple[Link, ...]:
+        """The links that it crosses, in order."""
+        return self._routes[flow.ends.sender, flow.ends.receiver]
+
+    def access(self, flow: Assigned, loc: Loc, why: str) -> str:
+        """Name of the access link of its sender; raise MisfitError, saying ``why`` there must be one."""
+        first = self.route(flow)[0]
+        if first.bottleneck:
+            message = (
+                f"{why} needs an access link, and {flow.ends.sender} stands right at bottleneck {first.name}"
+            )
+            raise MisfitError.of((loc, message))
+        return first.name
+
+    def longest_rtt(self, link: str, delays: dict[str, Duration]) -> Duration:
+        """Of the flows through ``link``; of the path as asked when no flow crosses it."""
+        rtts = [round_trip(route, delays) for route in self._crossing.get(link, ())]
+        return max(rtts, default=self.setup.path.longest_rtt)
+
+
+def round_trip(route: tuple[Link, ...], delays: dict[str, Duration]) -> Duration:
+    """Twice the sum of the one-way delays."""
+    return Duration(2 * sum(delays[link.name].ns for link in route if link.name in delays))
+
+
+def half(rtt: Duration) -> Duration:
+    """One way of a round trip."""
+    return Duration(rtt.ns // 2)  # even: the spec refuses odd round trips
+
+
+def delivers(ground: Ground, link: str) -> bool:
+    """Whether a trace of ``link`` is followed by single opportunities: no queue of tc is asked for."""
+    path, own, trunk = ground.setup.path, ground.setup.links.get(link), ground.topology.trunk
+    aqm = own.aqm if own is not None and own.aqm is not None else path.aqm
+    resized = any(step.buffer is not None and (step.link or trunk) == link for step in ground.setup.steps)
+    return path.trace is not None and aqm == "taildrop" and not resized and link not in ground.backwards

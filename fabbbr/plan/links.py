@@ -1,0 +1,158 @@
+"""What every link of a cell does: queue, loss, delay, aggregation of acknowledgements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fabbbr import limits
+from fabbbr.foreign import shown
+from fabbbr.model import AckAggregation, Bottleneck, CellLink, LinkTrace, Loss
+from fabbbr.plan.ground import Ground, delivers
+from fabbbr.plan.link_traces import Trace
+from fabbbr.plan.misfits import Complaints, MisfitError
+from fabbbr.spec.document import Loc
+from fabbbr.topology import Link
+from fabbbr.units import Duration, QueueSize, Rate, bdp_bytes
+
+LARGEST_QUEUE_BYTES = 2**32 - 1
+"""The limit of a queue is a 32-bit number in the kernel's interface (struct tc_tbf_qopt)."""
+
+
+def _losses(ground: Ground) -> dict[str, Loss]:
+    loss = ground.setup.path.loss
+    losses: dict[str, Loss] = {}
+    if loss is not None and loss.position == "after_bottleneck":
+        losses = dict.fromkeys(ground.bottlenecks, loss)
+    elif loss is not None:
+        losses = {
+            ground.access(flow, ("path", "loss"), "loss before the bottleneck"): loss
+            for flow in ground.assigned
+        }
+    losses |= {name: link.loss for name, link in ground.setup.links.items() if link.loss is not None}
+    return {name: loss for name, loss in losses.items() if loss.rate.base}
+
+
+def _aggregation(ground: Ground, link: str) -> AckAggregation | None:
+    """That of the path, on every bottleneck; None when it holds nothing."""
+    asked = ground.setup.path.ack_aggregation
+    holds = asked is not None and asked.most.ns > 0
+    return asked if holds and link in ground.bottlenecks else None
+
+
+def buffer_bytes(
+    ground: Ground, loc: Loc, buffer: QueueSize, rate: Rate, rtt: Duration, *, of: str = ""
+) -> int:
+    """What a queue holds; raise MisfitError for less than a packet, or more than tc can count."""
+    size = buffer.bytes(rate=rate, rtt=rtt, mtu_bytes=ground.setup.path.mtu)
+    if size < ground.frame_bytes:
+        message = (
+            f"{of}a buffer of {buffer} is {size} bytes at {rate} and {rtt}, less than one packet "
+            f"({ground.frame_bytes} bytes); enlarge it"
+        )
+        raise MisfitError.of((loc, message))
+    if size > LARGEST_QUEUE_BYTES:
+        message = (
+            f"{of}a buffer of {buffer} is {size} bytes at {rate} and {rtt}, and tc counts to "
+            f"{LARGEST_QUEUE_BYTES}; lower the buffer or the rate"
+        )
+        raise MisfitError.of((loc, message))
+    return size
+
+
+def links_of(
+    ground: Ground,
+    delays: dict[str, Duration],
+    rates: dict[str, Rate],
+    trace: Trace | None,
+    complaints: Complaints,
+) -> Iterator[CellLink]:
+    """Every link of the slice, in its order; one that does not fit is only complained of."""
+    losses = _losses(ground)
+    for link in ground.topology.links:
+        with complaints.noted():
+            yield _link(ground, link, losses.get(link.name), delays, rates, trace)
+
+
+def _link(
+    ground: Ground,
+    link: Link,
+    loss: Loss | None,
+    delays: dict[str, Duration],
+    rates: dict[str, Rate],
+    trace: Trace | None,
+) -> CellLink:
+    aggregation = _aggregation(ground, link.name)
+    if link.name in ground.backwards:
+        _check_backwards(ground, link, loss, aggregation)
+    return CellLink(
+        name=link.name,
+        a=link.a,
+        b=link.b,
+        delay=delays.get(link.name),
+        loss=loss,
+        ack_aggregation=aggregation,
+        bottleneck=_bottleneck(ground, link.name, delays, rates[link.name], trace)
+        if link.name in rates
+        else None,
+    )
+
+
+def _check_backwards(
+    ground: Ground, link: Link, loss: Loss | None, aggregation: AckAggregation | None
+) -> None:
+    """What falls on one direction alone needs all data to go that way."""
+    if loss is not None:
+        own = ground.setup.links.get(link.name)
+        loc: Loc = ("links", link.name, "loss") if own is not None and own.loss else ("path", "loss")
+        message = (
+            f"loss on link {link.name} would fall on the acknowledgements of the flows that "
+            f"send from {link.b} to {link.a}; loss needs all data to go from {link.a} to {link.b}"
+        )
+        raise MisfitError.of((loc, message))
+    if aggregation is not None:
+        message = (
+            f"aggregation on link {link.name} would hold the data of the flows that "
+            f"send from {link.b} to {link.a}; it needs all data to go from {link.a} to {link.b}"
+        )
+        raise MisfitError.of((("path", "ack_aggregation"), message))
+
+
+def _ce_threshold(ground: Ground) -> Duration | None:
+    asked = ground.setup.path.ce_threshold
+    return asked if asked is not None and asked.ns else None
+
+
+def _bottleneck(
+    ground: Ground, link: str, delays: dict[str, Duration], rate: Rate, trace: Trace | None
+) -> Bottleneck:
+    path, own = ground.setup.path, ground.setup.links.get(link)
+    buffer = path.buffer
+    loc: Loc = ("path", "buffer")
+    if own is not None and own.buffer is not None:
+        buffer, loc = own.buffer, ("links", link, "buffer")
+    aqm = own.aqm if own is not None and own.aqm is not None else path.aqm
+    rtt = ground.longest_rtt(link, delays)
+    return Bottleneck(
+        rate=rate,
+        buffer_bytes=buffer_bytes(ground, loc, buffer, rate, rtt, of=f"link {link}: "),
+        buffer_asked=str(buffer),
+        bdp_bytes=int(bdp_bytes(rate, rtt)),
+        aqm=aqm,
+        ecn=path.ecn and aqm != "taildrop",
+        ce_threshold=_ce_threshold(ground) if aqm == "fq_codel" else None,
+        both_directions=link in ground.backwards,
+        trace=_followed(ground, link, trace),
+    )
+
+
+def _followed(ground: Ground, link: str, trace: Trace | None) -> LinkTrace | None:
+    """The trace, where this link delivers by it."""
+    if trace is None or link != ground.topology.trunk or not delivers(ground, link):
+        return None
+    if len(trace.opportunities_ms) > limits.OPPORTUNITIES:
+        message = (
+            f"{shown(ground.setup.path.trace)} has {len(trace.opportunities_ms)} opportunities; "
+            f"at most {limits.OPPORTUNITIES}, cut it"
+        )
+        raise MisfitError.of((("path", "trace"), message))
+    return trace.link(ground.setup.path.trace or "")
