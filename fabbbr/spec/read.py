@@ -16,16 +16,14 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from fabbbr import limits
-from fabbbr.errors import SpecError, UsageError
+from fabbbr.errors import SpecError
 from fabbbr.foreign import shown
 from fabbbr.record import Record
-from fabbbr.spec.axes import Combination, axis_names, axis_nodes, read_axes, replace_axis
+from fabbbr.spec.axes import Combination, axis_names, axis_nodes, read_axes
 from fabbbr.spec.contradictions import mistakes
 from fabbbr.spec.document import (
-    Items,
     Loc,
     Node,
-    Place,
     Problem,
     Scalar,
     Table,
@@ -41,10 +39,10 @@ from fabbbr.spec.document import (
 from fabbbr.spec.experiment import OWN_CCAS, PROFILES, Condition, Experiment, Header, Profile, Setup
 from fabbbr.spec.explain import messages, unknown_key
 from fabbbr.spec.guess import Guess, guess
+from fabbbr.spec.overrides import PROFILE_KEYS, Changes, with_axis
 
 HEADER_KEYS = tuple(Header.model_fields)
 SETUP_KEYS = tuple(Setup.model_fields)
-PROFILE_KEYS = ("quick", "full")
 KEYS = (*HEADER_KEYS, *SETUP_KEYS, "vary", "except", *PROFILE_KEYS)
 AXES_OF_KEYS = ("slice", "warm_up", "sample_period", "queue_delay", "kernel")
 """Keys of a single value: an axis of that name gives it to them, without ``$name``."""
@@ -69,7 +67,7 @@ def parse(
     ``repeat``. ``ccas`` (name → place of a module) are congestion controls that the experiment gets beside
     its own. Raises SpecError with one line per mistake, UsageError when an override itself is malformed.
     """
-    changes = _Changes(profile, tuple(overrides), repeat, ccas or {})
+    changes = Changes(profile, tuple(overrides), repeat, ccas or {})
     experiment, problems, _ = _read(text, source, changes)
     refuse(problems)
     assert experiment is not None
@@ -103,29 +101,12 @@ def examine(
 
     Raises as :func:`parse` where the text is no YAML mapping at all.
     """
-    changes = _Changes(profile, tuple(overrides), repeat, ccas or {})
+    changes = Changes(profile, tuple(overrides), repeat, ccas or {})
     _, problems, looked = _read(text, source, changes)
     return problems, looked
 
 
-@dataclass(frozen=True)
-class _Changes:
-    """What the command line makes of a file."""
-
-    profile: Profile
-    overrides: Sequence[str]
-    repeat: int | None
-    ccas: Mapping[str, str]
-
-    def __bool__(self) -> bool:
-        return bool(self.overrides or self.ccas) or self.repeat is not None
-
-    def made(self, table: Table) -> Table:
-        """The table with all of them."""
-        return _with_ccas(_with_repeat(apply_overrides(table, self.overrides), self.repeat), self.ccas)
-
-
-def _read(text: str, source: str, changes: _Changes) -> tuple[Experiment | None, list[Problem], list[Looked]]:
+def _read(text: str, source: str, changes: Changes) -> tuple[Experiment | None, list[Problem], list[Looked]]:
     root, problems = compose(text, source=source)
     if not isinstance(root, Table):
         problems.append(Problem(place=root.place, key="", message="expected keys such as id, path and flows"))
@@ -185,146 +166,8 @@ def in_profile(root: Table, profile: Profile) -> Table:
     keys = [key for key in over.entries if key in set_keys and key not in _NOT_IN_PROFILES]
     table = merge(table, replace(over, entries={key: over.entries[key] for key in keys}))
     for key in over.entries.keys() - set_keys:
-        table = _with_axis(table, key, over.entries[key]) or table
+        table = with_axis(table, key, over.entries[key]) or table
     return table
-
-
-def _with_axis(table: Table, axis: str, values: Node) -> Table | None:
-    vary = table.entries.get("vary")
-    replaced = replace_axis(vary, axis, values) if vary is not None else None
-    return None if replaced is None else replace(table, entries=table.entries | {"vary": replaced})
-
-
-def apply_overrides(table: Table, overrides: Sequence[str]) -> Table:
-    """Lay ``key.path=value`` and ``axis=value,value`` of the command line on an experiment.
-
-    Raises UsageError when one has no ``=`` or runs into a list or a value; what it
-    sets is checked with the rest.
-    """
-    for override in overrides:
-        name, equals, text = override.partition("=")
-        name = name.strip()
-        if not equals or not name or not text.strip():
-            message = f"override {shown(override)}: write it as key.path=value, e.g. path.rate='1 Gbit/s'"
-            raise UsageError(message)
-        if name.partition(".")[0] in PROFILE_KEYS:
-            message = f"override {shown(override)}: it applies to the profile in use; set the key itself"
-            raise UsageError(message)
-        if name.count(".") > limits.NESTING:
-            message = f"override {shown(override)}: no key of an experiment is so deep"
-            raise UsageError(message)
-        source = f"override {shown(override)}"
-        value = _override_value(text, source)
-        table = _with_axis(table, name, _as_list(value)) or _set(table, name.split("."), value, source)
-    return table
-
-
-def _with_ccas(table: Table, ccas: Mapping[str, str]) -> Table:
-    """The experiment with these modules to choose from.
-
-    One that nothing names goes on the axes that ``cca`` is taken from; UsageError where there is none.
-    """
-    for name, place in ccas.items():
-        source = f"--cca {name}={place}"
-        module = Scalar(text=place, place=Place(source=source))
-        table = _set(table, [OWN_CCAS, name, "module"], module, source)
-        axes = {axis: node for axis, node in _axes_of_ccas(table) if isinstance(node, Items)}
-        chosen = {scalar.text for node in axes.values() for _, scalar in scalars(node)}
-        if name in chosen | {scalar.text for scalar in _ccas_of_flows(table)}:
-            continue
-        if not axes:
-            message = (
-                f"--cca {name}: nothing runs it, for this experiment does not vary its congestion control; "
-                f"name the flows that should, e.g. --set flows.0.cca={name}"
-            )
-            raise UsageError(message)
-        for axis, node in axes.items():
-            more = Scalar(text=name, place=Place(source=source))
-            table = _with_axis(table, axis, replace(node, nodes=(*node.nodes, more))) or table
-    return table
-
-
-def _ccas_of_flows(table: Table) -> Iterator[Scalar]:
-    """What stands for the congestion control of each group."""
-    flows = table.entries.get("flows")
-    for group in flows.nodes if isinstance(flows, Items) else ():
-        cca = group.entries.get("cca") if isinstance(group, Table) else None
-        if isinstance(cca, Scalar):
-            yield cca
-
-
-def _axes_of_ccas(table: Table) -> Iterator[tuple[str, Node]]:
-    """The axes that congestion controls are taken from, with their values."""
-    wanted = {scalar.reference for scalar in _ccas_of_flows(table)}
-    return ((axis, node) for axis, node in axis_nodes(table.entries.get("vary")) if axis in wanted)
-
-
-def _with_repeat(table: Table, repeat: int | None) -> Table:
-    if repeat is None:
-        return table
-    source = f"--repeat {repeat}"
-    return _set(table, ["repeat"], Scalar(text=str(repeat), place=Place(source=source)), source)
-
-
-def _override_value(text: str, source: str) -> Node:
-    try:
-        node, problems = compose(text.strip(), source=source)
-        refuse(problems)
-    except SpecError as error:
-        raise UsageError(str(error)) from None
-    return _without_lines(node, Place(source=source))
-
-
-def _without_lines(node: Node, place: Place) -> Node:
-    match node:
-        case Scalar():
-            return replace(node, place=place)
-        case Items():
-            return Items(nodes=tuple(_without_lines(item, place) for item in node.nodes), place=place)
-        case Table():
-            entries = {key: _without_lines(value, place) for key, value in node.entries.items()}
-            return Table(entries=entries, places=dict.fromkeys(entries, place), place=place)
-
-
-def _as_list(node: Node) -> Node:
-    if not isinstance(node, Scalar):
-        return node
-    texts = [text.strip() for text in node.text.split(",")]
-    return Items(nodes=tuple(replace(node, text=text) for text in texts), place=node.place)
-
-
-def _set(table: Table, keys: list[str], value: Node, source: str) -> Table:
-    key, *rest = keys
-    below = table.entries.get(key)
-    if rest:
-        value = _set_below(below, rest, value, source)
-    return replace(
-        table, entries=table.entries | {key: value}, places=table.places | {key: Place(source=source)}
-    )
-
-
-def _set_below(below: Node | None, keys: list[str], value: Node, source: str) -> Node:
-    place = Place(source=source)
-    match below:
-        case None:
-            return _set(Table(entries={}, places={}, place=place), keys, value, source)
-        case Table():
-            return _set(below, keys, value, source)
-        case Items() if keys[0] in map(str, range(len(below.nodes))):
-            index = int(keys[0])
-            item = _set_below(below.nodes[index], keys[1:], value, source) if keys[1:] else value
-            return replace(below, nodes=(*below.nodes[:index], item, *below.nodes[index + 1 :]))
-        case Items():
-            message = (
-                f"{source}: {shown(keys[0])} is no position of a list of {len(below.nodes)} (counted from 0)"
-            )
-            raise UsageError(message)
-        case Scalar():
-            message = (
-                f"{source}: there stands the single value {shown(below.text)}; set it as a "
-                f"whole, e.g. {{{keys[0]}: …}}"
-            )
-            raise UsageError(message)
 
 
 @dataclass
