@@ -15,6 +15,7 @@ from fabbbr.job.configure import (
     gate_tasks,
     interface_roles,
     readback_captures,
+    seeding_commands,
     step_commands,
 )
 from fabbbr.job.congestion import controls, module_commands, module_digests, requirements
@@ -65,6 +66,7 @@ def _job(cell: Cell, testbed: Testbed, cabling: Cabling, expected: Expected) -> 
             *module_commands(cell),
             *configure_commands(cell, testbed, cabling, expected.network_cables),
             *counting_commands(expected.super_packets, cabling),
+            *(() if zero_ns is None else seeding_commands(cell, cabling)),
         ),
         readback=readback_captures(cell, cabling),
         pings=probes,

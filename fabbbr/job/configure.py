@@ -22,6 +22,7 @@ Rules, each with its reason:
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -59,14 +60,22 @@ def configure_commands(
     )
 
 
-def anew_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
-    """Every netem as it is, set once more: it draws the seed of its generator when it is set.
+def seeding_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
+    """Every netem as it is, but with a seed that depends on the cell's and on the place of the qdisc.
 
-    And every AQM taken away and put back: it remembers the burst that probed it.
+    It draws one by itself when it is made, and losses from it ever since. Linux before 6.6 ignores ours.
     """
     most = Extremes.of(cell)
     for ends in cabling.ends:
-        yield from _netem_commands("change", most, ends, ends.link)
+        if ends.wire_forward is not None:
+            lines = _netem_lines("change", most, ends, ends.link)
+            yield _tc(ends.wire_forward.node, *(f"{line} seed {_netem_seed(cell, line)}" for line in lines))
+
+
+def anew_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
+    """Every netem seeded once more, and every AQM put in anew: it remembers the burst that probed it."""
+    yield from seeding_commands(cell, cabling)
+    for ends in cabling.ends:
         queue = ends.link.bottleneck
         if queue is not None and queue.aqm != "taildrop":
             for interface in (ends.queue, *ends.reverse_queues):
@@ -86,7 +95,7 @@ def step_commands(cell: Cell, testbed: Testbed, cabling: Cabling) -> Iterator[tu
                 for interface in (ends.queue, *ends.reverse_queues)
             ]
         if step.rtt is not None:
-            commands += _netem_commands("change", most, _with_wire(ends, step.link), link)
+            commands.append(_tc(_wire_of(ends).node, *_netem_lines("change", most, ends, link)))
         yield tuple(commands)
 
 
@@ -292,7 +301,8 @@ def _queue_commands(cell: Cell, testbed: Testbed, cabling: Cabling) -> Iterator[
                     _tbf_line("add", interface, cell, testbed, queue),
                     *_aqm_lines(cell, interface, queue),
                 )
-        yield from _netem_commands("add", most, ends, ends.link)
+        if ends.wire_forward is not None:
+            yield _tc(ends.wire_forward.node, *_netem_lines("add", most, ends, ends.link))
 
 
 def _tbf_line(verb: str, interface: Interface, cell: Cell, testbed: Testbed, queue: Bottleneck) -> str:
@@ -323,7 +333,7 @@ def _aqm_lines(cell: Cell, interface: Interface, queue: Bottleneck) -> list[str]
     return [f"qdisc add dev {interface.name} parent 1:1 handle 2: {options}"]
 
 
-def _netem_commands(verb: str, most: Extremes, ends: LinkEnds, link: CellLink) -> list[Command]:
+def _netem_lines(verb: str, most: Extremes, ends: LinkEnds, link: CellLink) -> list[str]:
     if ends.wire_forward is None or ends.wire_backward is None:
         return []
     limit = most.netem_limit(link)
@@ -345,7 +355,12 @@ def _netem_commands(verb: str, most: Extremes, ends: LinkEnds, link: CellLink) -
                 f"filter add dev {forward} parent 1: protocol ip prio 1 "
                 "u32 match ip sport 0x8000 0x8000 flowid 1:1"
             )
-    return [_tc(ends.wire_forward.node, *lines)]
+    return lines
+
+
+def _netem_seed(cell: Cell, line: str) -> int:
+    place, _, _ = line.partition(" netem ")
+    return int.from_bytes(hashlib.sha256(f"{cell.seed}\n{place}".encode()).digest()[:8], "big")
 
 
 def _slot_words(aggregation: AckAggregation | None) -> str:
@@ -461,9 +476,9 @@ def _changed(link: CellLink, step: Step) -> CellLink:
     return link.model_copy(update=changes)
 
 
-def _with_wire(ends: LinkEnds, link: str) -> LinkEnds:
-    assert ends.wire_forward is not None, f"link {link} has no wire to change the RTT of"
-    return ends
+def _wire_of(ends: LinkEnds) -> Interface:
+    assert ends.wire_forward is not None, f"link {ends.link.name} has no wire to change the RTT of"
+    return ends.wire_forward
 
 
 def _ip(node: str, lines: list[str]) -> Command:

@@ -1,7 +1,7 @@
 """When the flows of a job begin where the clock is virtual: an instant known beforehand. Pure.
 
 Nothing that happens before it may matter afterwards. So it is late enough for any set-up, however long that
-takes; the agent waits for it, lets the kernel draw its randomness anew, and sets netem again, which has a
+takes; the agent waits for it, lets the kernel draw its randomness anew, and seeds netem again, which has a
 generator of its own. Waiting costs nothing on a virtual clock.
 """
 

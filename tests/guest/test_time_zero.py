@@ -31,11 +31,36 @@ there, _ = listener.accept()
 here.send(b"x" * 1000)
 there.recv(1000)
 """
+# Long enough to leave start-up: BBRv2 draws when it will probe next, as the flows that are measured do.
+FLOW = """
+import socket, threading
+listener = socket.socket()
+listener.bind(("127.0.0.1", 0))
+listener.listen()
+here = socket.socket()
+here.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"fab_bbr2")
+here.connect(listener.getsockname())
+there, _ = listener.accept()
+threading.Thread(target=here.sendall, args=(bytes(20_000_000),)).start()
+left = 20_000_000
+while left:
+    left -= len(there.recv(1 << 20))
+"""
+# netem and cake draw when they are set, where the path's own ones do.
+QUEUES = """
+import subprocess
+for _ in range(3):
+    for kind in ("netem loss 1%", "cake bandwidth 1mbit", "pie"):
+        subprocess.run(("tc", "qdisc", "replace", "dev", "lo", "root", *kind.split()), check=True)
+subprocess.run(("tc", "qdisc", "del", "dev", "lo", "root"), check=True)
+"""
 MORE = {
     "a sleep": ["import time; time.sleep(1.2345678)"],
     "a process that draws random bytes": ["import os; os.urandom(333)"],
     "files looked for in vain": ["import os; [os.path.exists('/no/%d' % n) for n in range(999)]"],
     "a connection": [CONNECT],
+    "a flow of BBRv2": [FLOW],
+    "queues on another device": [QUEUES],
     "all of them, again and again": [
         "import time; time.sleep(0.0123)", "import os; os.urandom(7)", CONNECT, "import time; time.sleep(1)",
     ],

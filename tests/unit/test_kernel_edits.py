@@ -95,6 +95,7 @@ def test_who_asks_for_other_numbers_gets_them_in_old_kernels_too(file, text):
     changed = path.read_text(encoding="utf-8")
     assert changed.count("fabbbr_seed_anew();") == 1
     assert changed.index("fabbbr_seeded() && crng_ready()") < changed.index("random_ioctl")
+    assert changed.index("fabbbr_seed_anew();") > changed.index("case RNDRESEEDCRNG:"), "nobody else may"
 
 
 OF_5_10 = """\

@@ -45,18 +45,24 @@ def test_all_that_is_planned_before_the_flows_fits_before_their_instant(job_on, 
     assert job.flows_at_ns % 10**10 == 0
 
 
-def test_every_netem_is_set_again_as_it_is_at_that_instant(job_on):
+def test_every_netem_is_set_again_as_it_is_with_a_seed_of_its_own_at_that_instant(job_on):
     job = job_on("rate: 1 Mbit/s, rtt: 200 ms, loss: 1 %")
     batches = [c.stdin for c in job.configure if c.argv[0] == "tc"]
-    added = [line for text in batches for line in text.splitlines() if "netem" in line]
+    added = [line for text in batches for line in text.splitlines() if "netem" in line and " add " in line]
+    assert batches[-1:] == [command.stdin for command in job.anew], "and at the beginning"
     again = [line for command in job.anew for line in command.stdin.splitlines()]
-    assert [line.replace(" change ", " add ") for line in again] == added
+    seeds = [line.partition(" seed ")[2] for line in again]
+    assert len({int(seed) for seed in seeds}) == len(added) == 3
+    plain = [line.removesuffix(f" seed {seed}") for line, seed in zip(again, seeds, strict=True)]
+    assert [line.replace(" change ", " add ") for line in plain] == added
     assert any("loss random 1%" in line for line in again)
 
 
 def test_on_a_real_clock_flows_begin_when_all_is_ready(job_on):
     job = job_on(PATHS[0], place("real"))
     assert (job.flows_at_ns, job.anew) == (None, ())
+    set_up = "".join(command.stdin or "" for command in job.configure)
+    assert " seed " not in set_up, "not every tc knows the word"
 
 
 def test_on_several_machines_there_is_no_common_zero_of_their_clocks(job_on):

@@ -113,24 +113,16 @@ def _generator(random: Path) -> None:
 
 
 def _reseeding(random: Path) -> None:
-    """The generation tells the batches, from which single words are drawn, that they are out of date."""
-    if has(random, r"^static void crng_reseed\(void\)\n\{"):
-        # Up to Linux 6.1, which calls it for more reasons than that ioctl.
-        substitute(random, (r"^(static void crng_reseed\(void\)\n\{\n(?:\t.*\n)+)", r"\1" + _NOT_BY_ITSELF))
-        substitute(random, (r"(RNDRESEEDCRNG:(?:\n\t\t.*)+?\n)(\t\tcrng_reseed\(\);\n)", r"\1" + _IF_ASKED))
-        return
-    substitute(random, (r"^(static void crng_reseed\(struct work_struct \*work\)\n\{\n)", r"\1" + _ANEW))
+    """Only who asks gets other numbers: Linux itself calls crng_reseed for more reasons, one of them at boot.
+
+    The generation tells the batches, from which single words are drawn, that they are out of date.
+    """
+    function = r"^(static void crng_reseed\((?:void|struct work_struct \*work)\)\n\{\n(?:\t.*\n)+)"
+    substitute(random, (function, r"\1" + _NOT_BY_ITSELF))
+    asked = r"(RNDRESEEDCRNG:(?:\n\t\t.*)+?\n)(\t\tcrng_reseed\((?:NULL)?\);\n)"
+    substitute(random, (asked, r"\1" + _IF_ASKED))
 
 
-_ANEW = """\
-\tif (fabbbr_seeded() && crng_ready()) {
-\t\tif (!work) {
-\t\t\tfabbbr_seed_anew();
-\t\t\tWRITE_ONCE(base_crng.generation, base_crng.generation + 1);
-\t\t}
-\t\treturn;
-\t}
-"""
 _NOT_BY_ITSELF = """\
 
 \tif (fabbbr_seeded() && crng_ready())
