@@ -23,7 +23,7 @@ BOUNDED = {
     "jain_groups": (0.0, 1.0),
 }
 """Ratios pile up at their bounds, so their intervals come from the bootstrap. All others have Student's t, or
-the bootstrap where that goes below 0, which none of them can be."""
+the bootstrap where that goes below 0, which none of them can be, or goodput above what the link carries."""
 
 COMPARED = (
     "goodput_bps",
@@ -81,11 +81,12 @@ _SUMMARY_COLUMNS = ("n", "mean", "low", "high", "median", "sd", "method", "exclu
 
 def _summary(cells: pd.DataFrame, metric: str, generator: np.random.Generator) -> dict[str, object]:
     certified = cells["status"] == "certified"
-    values = values_of(once(cells[certified]), metric)
+    runs = once(cells[certified])
+    values = values_of(runs, metric)
     excluded = int((~certified).sum())
     if values.size == 0:
         return {"n": 0, "method": None, "excluded": excluded}
-    interval = _mean_interval(values, metric, generator)
+    interval = _mean_interval(values, metric, _most(runs, metric), generator)
     return {
         "n": interval.n,
         "mean": interval.value,
@@ -98,10 +99,20 @@ def _summary(cells: pd.DataFrame, metric: str, generator: np.random.Generator) -
     }
 
 
-def _mean_interval(values: Array, metric: str, generator: np.random.Generator) -> Interval:
+def _mean_interval(values: Array, metric: str, most: float, generator: np.random.Generator) -> Interval:
     if metric not in BOUNDED:
-        return stats.mean_within(values, within=(0.0, math.inf), generator=generator)
+        return stats.mean_within(values, within=(0.0, most), generator=generator)
     return stats.bootstrap_interval(values, generator=generator, within=BOUNDED[metric])
+
+
+def _most(runs: pd.DataFrame, metric: str) -> float:
+    """What the metric cannot exceed: of goodput, what TCP payload fills of the link, where that is known."""
+    if metric not in ("goodput_bps", "goodput_steady_bps") or "utilisation" not in runs.columns:
+        return math.inf
+    ceilings = (runs["goodput_bps"] / runs["utilisation"]).astype("float64")
+    if not np.isfinite(ceilings).all():
+        return math.inf
+    return float(max(ceilings.max(), runs[metric].max()))
 
 
 _TELLING = (

@@ -242,6 +242,14 @@ def test_intervals_of_shares_and_counts_stay_within_what_these_can_be(share, mar
     assert 0 <= marked.low <= marked.value + 1e-6
 
 
+def test_the_interval_of_a_goodput_ends_at_what_the_path_carries():
+    goodput = [67e6, 85e6, 95e6]
+    told = Told().condition("x", group("a", goodput, ceiling_bps=95.64e6), group("b", [5e6, 5.5e6, 6e6]))
+    found = {row.group: row.values["goodput_bps"] for row in told.answer().rows}
+    assert (found["a"].high, found["a"].method) == (95.64e6, "t, cut")
+    assert found["b"].method == "t"
+
+
 def test_cells_that_are_not_certified_are_counted_and_never_averaged():
     told = Told().condition("x", group("a", [1e6, 2e6, 99e6]), group("b", [3e6, 4e6, 99e6]))
     told.runs[2]["status"] = "uncertified"

@@ -35,14 +35,27 @@ def test_a_summary_has_a_row_a_condition_and_metric_in_the_order_of_the_runs():
 
 
 def test_the_mean_has_the_t_interval_and_a_ratio_the_bootstrap():
-    table = runs([9.0, 10.0, 11.0], utilisation=[0.8, 0.9, 1.0])
+    table = runs([9.0, 10.0, 11.0], utilisation=[0.36, 0.4, 0.44])
     rate, ratio = summary.summarise(table, ["goodput_bps", "utilisation"]).itertuples()
     expected = stats.mean_interval([9.0, 10.0, 11.0])
     assert (rate.mean, rate.low, rate.high, rate.method) == (10.0, expected.low, expected.high, "t")
     assert (rate.median, rate.sd, rate.n) == (10.0, 1.0, 3)
     assert ratio.method == "expanded percentile"
-    assert 0.0 <= ratio.low < 0.8  # three runs say less than their own range
-    assert 0.9 < ratio.high <= 1.0
+    assert 0.0 <= ratio.low < 0.36  # three runs say less than their own range
+    assert 0.44 < ratio.high <= 1.0
+
+
+@pytest.mark.parametrize("goodput", [[67e6, 85e6, 95e6], [60e6, 95e6, 95.5e6, 95.6e6, 95.6e6]])
+@pytest.mark.parametrize("metric", ["goodput_bps", "goodput_steady_bps"])
+def test_no_goodput_is_more_than_the_link_carries_and_neither_is_what_is_said_of_its_truth(goodput, metric):
+    ceiling = 95.64e6
+    utilisation = [one / ceiling for one in goodput]
+    table = runs(goodput, goodput_steady_bps=goodput, utilisation=utilisation)
+    (row,) = summary.summarise(table, [metric]).itertuples()
+    assert row.low < row.mean < row.high <= ceiling * (1 + 1e-9)
+    assert stats.mean_interval(goodput).high > ceiling
+    (unknown,) = summary.summarise(table.assign(utilisation=None), [metric]).itertuples()
+    assert unknown.high > ceiling
 
 
 def test_uncertified_cells_are_counted_and_never_averaged():

@@ -109,7 +109,9 @@ def _row(rows: pd.DataFrame, facts: Mapping[str, Any]) -> AnswerRow:
         n_flows=int(rows["n_flows"].max()),
         sized=bool(first["sized"]),
         self_limited=bool(first["self_limited"]),
-        values={column: _mean(values, column, said) for column, values in present.items()},
+        values={
+            column: _mean(values, column, said, _most(rows, column)) for column, values in present.items()
+        },
         fair_share=None if pd.isna(first["fair_share"]) else float(first["fair_share"]),
         by_run=present,
         **facts,
@@ -124,11 +126,18 @@ def _by_run(rows: pd.DataFrame, column: str) -> dict[str, float]:
     return dict(zip(rows["cell_id"].astype(str), values, strict=True))
 
 
-def _mean(values: Mapping[str, float], column: str, said: str) -> Interval:
+def _most(rows: pd.DataFrame, column: str) -> float:
+    """What the measure cannot exceed: of goodput, what the group's path carries."""
+    if not column.startswith("goodput") or rows["ceiling_bps"].isna().any():
+        return math.inf
+    return max(float(rows["ceiling_bps"].max()), float(rows[column].max()))
+
+
+def _mean(values: Mapping[str, float], column: str, said: str, most: float) -> Interval:
     """The same draws whatever else is in the table."""
     generator = np.random.default_rng([1, zlib.crc32(f"{said}\0{column}".encode())])
     sample = list(values.values())
     if column in _SHARES:
         return stats.bootstrap_interval(sample, generator=generator, within=(0.0, 1.0))
     # A delay may come out some µs below 0, because ss rounds.
-    return stats.mean_within(sample, within=(min(0.0, *sample), math.inf), generator=generator)
+    return stats.mean_within(sample, within=(min(0.0, *sample), most), generator=generator)

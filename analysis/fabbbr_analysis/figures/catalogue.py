@@ -45,6 +45,7 @@ OFFERED = (
     "jain_flows",
     "jain_groups",
     "completion_mean_s",
+    "ping_p95_s",
 )
 """Metrics that get a figure, in this order; throughput only where a paper reports it and not goodput."""
 
@@ -311,7 +312,17 @@ def _over_time(run_set: RunSet, palette: Palette, limit: int) -> dict[str, Drawi
         for point in here
         if timed.intersection(point.cell_ids)
     }
-    return over_time | distributions | believed | stood
+    pinged = delays.pinged_cells(run_set)
+    travelled = {
+        _timed("ping", point): Drawing(
+            title=_titled("Round trips of pings beside the flows", point),
+            reading=delays.PING_CAPTION,
+            draw=partial(delays.ping_round_trips, run_set, point.cell_ids, palette=palette),
+        )
+        for point in here
+        if pinged.intersection(point.cell_ids)
+    }
+    return over_time | distributions | believed | stood | travelled
 
 
 def has_sizes(run_set: RunSet) -> bool:

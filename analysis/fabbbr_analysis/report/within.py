@@ -92,6 +92,21 @@ def delays_slot(run_set: RunSet, palette: Palette, prefix: str) -> Slot | None:
     )
 
 
+def pings_slot(run_set: RunSet, palette: Palette, prefix: str) -> Slot | None:
+    """Return the figure of the round trips of pings; None where there is no ping."""
+    drawn = [
+        (point.label, delays.ping_round_trips(run_set, point.cell_ids, palette=palette))
+        for point in points(run_set)
+    ]
+    return _slot(
+        drawn,
+        slot_id=f"{prefix}-pings",
+        title="How long a ping takes beside the flows",
+        caption=delays.PING_CAPTION,
+        wide=True,
+    )
+
+
 def completion_slot(run_set: RunSet, palette: Palette, prefix: str) -> Slot | None:
     """Return the distribution of completion times; None where no flow delivers a given number of bytes."""
     if not has_sizes(run_set):

@@ -104,3 +104,25 @@ def test_the_delay_of_packets_is_drawn_for_cells_that_timed_them_in_ms_of_data_t
     (curve,) = figures.figure(run_set, names[0]).data
     assert (curve.x[0], curve.x[100], curve.x[-1]) == pytest.approx((0, 50, 100))
     assert (curve.y[0], curve.y[100], curve.y[-1]) == (0, 0.5, 1)
+
+
+def pinged(f10, cell_id, round_trips_s):
+    """The run set with a ping beside one cell's flows, a request every 10 ms from 1 s before them on."""
+    pings = pd.DataFrame(
+        {"cell_id": cell_id, "t_s": np.arange(len(round_trips_s)) * 0.01 - 1, "rtt_s": round_trips_s}
+    )
+    medians = f10.runs["cell_id"].eq(cell_id).map({True: 0.02, False: float("nan")})
+    runs = f10.runs.assign(ping_median_s=medians, ping_p95_s=medians)
+    return synthetic.changed(f10, runs=runs, pings=pings)
+
+
+def test_round_trips_of_pings_are_drawn_for_cells_that_have_one_in_ms_of_those_sent_beside_flows(f10):
+    cell_id = f10.cells.loc[f10.cells["axis_loss"] == "0.1 %", "cell_id"].iloc[0]
+    beside = [0.001 * number for number in range(101)]
+    run_set = pinged(f10, cell_id, [9.0] * 100 + beside + [float("nan")] * 101)
+    names = [name for name in figures.figure_names(run_set) if name.startswith("ping")]
+    assert names == ["ping_p95_by_loss", "ping[loss=0.1%]"]
+    (curve,) = figures.figure(run_set, names[1]).data
+    assert (curve.x[0], curve.x[100], curve.x[-1]) == pytest.approx((0, 50, 100))
+    assert (curve.y[0], curve.y[-1]) == (0, 0.5), "half of the requests had no answer"
+    assert curve.name == f10.cells.loc[f10.cells["cell_id"] == cell_id, "ccas"].iloc[0]
