@@ -45,15 +45,18 @@ def _build(arguments: argparse.Namespace) -> int:
     there = own.own_kernels().get(name)
     if there is not None and arguments.if_missing and there.recipe == recipe_hash():
         return _say(there, name, as_json=arguments.json)
-    console, cpus = Terminal(stderr=arguments.json), arguments.jobs or len(usable_cpus())
+    kernel = build(Terminal(stderr=arguments.json), given, jobs=arguments.jobs)
+    return _say(kernel, name, as_json=arguments.json)
+
+
+def build(console: Terminal, given: Given, *, jobs: int | None = None) -> GuestKernel:
+    """Build a kernel with a bar on ``console``, or a line per stage where it is no terminal."""
+    name, cpus = given.called, jobs or len(usable_cpus())
     console.say(
         f"building kernel {name}: about {expected_minutes(cpus)} minutes with {cpus} CPUs, "
         f"{SPACE_BYTES / 1e9:.0f} GB below {own.own_kernels_folder()} while it is compiled, and 60 MB after"
     )
-    kernel = with_bar(
-        console, f"kernel {name}", partial(own.build_own, given, jobs=arguments.jobs, keep=keep)
-    )
-    return _say(kernel, name, as_json=arguments.json)
+    return with_bar(console, f"kernel {name}", partial(own.build_own, given, jobs=jobs, keep=keep))
 
 
 def _say(kernel: GuestKernel, name: str, *, as_json: bool) -> int:

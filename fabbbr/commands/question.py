@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from fabbbr.commands.terminal import Terminal
-from fabbbr.foreign import inline
+from fabbbr.foreign import inline, listed
 from fabbbr.trust import Code, Kind, Trust
 
 _DIGITS = 16
@@ -51,6 +52,17 @@ def build_now(minutes: int, cpus: int, folder: Path) -> bool:
     console.say(f"{minutes} minutes with {cpus} CPUs; it will be below {folder}.")
     console.say("(Ready made, and without a compiler: pip install fabbbr-guest.)")
     return agreed(console, "Build it now?")
+
+
+def build_kernels_now(names: Sequence[str], minutes: int, cpus: int) -> bool:
+    """Ask whether to build the kernels that an experiment names, each of which takes ``minutes``."""
+    console = Terminal(stderr=True)
+    each, them = (" each", "them") if len(names) > 1 else ("", "it")
+    console.say(
+        f"The guest has no kernel {listed(names)} yet, which the experiment names. To build {them}, once,"
+    )
+    console.say(f"takes about {minutes} minutes{each} with {cpus} CPUs.")
+    return agreed(console, f"Build {them} now?")
 
 
 def agreed(console: Terminal, question: str) -> bool:

@@ -12,11 +12,13 @@ from functools import partial
 from fabbbr.backends.base import usable_cpus
 from fabbbr.backends.guest.image.found import found_image, images_folder
 from fabbbr.backends.guest.kernel.build import cannot_build, expected_minutes
+from fabbbr.backends.guest.kernel.own import lacking
 from fabbbr.backends.registry import DEFAULT, clock_of
 from fabbbr.commands.display import as_json, print_outcome, raise_for, watched
 from fabbbr.commands.guest import build
+from fabbbr.commands.kernel import build as build_kernel
 from fabbbr.commands.plan import print_plan
-from fabbbr.commands.question import attended, build_now, trust_of
+from fabbbr.commands.question import attended, build_kernels_now, build_now, trust_of
 from fabbbr.commands.repeat import against_a_guest, run_in_guest_too
 from fabbbr.commands.results import report_on
 from fabbbr.commands.terminal import Terminal
@@ -42,6 +44,7 @@ def main(arguments: argparse.Namespace) -> int:
         return print_plan(cells, place(request), commands=True, as_json=arguments.json)
     if attended(arguments):
         offer_image(request)
+        _offer_kernels(request)
     console = Terminal(stderr=arguments.json)
     run = partial(run_with_progress, console, with_tables=not arguments.no_report)
     folder, summary = _decide(console, arguments, request, run) if arguments.until_decided else run(request)
@@ -140,17 +143,34 @@ def _say_of_slice(
 
 def offer_image(request: Request) -> None:
     """Build the guest image first, where it is missing, can be built, and is agreed to."""
-    wanted = (
-        request.slice is None
-        and request.backend == DEFAULT
-        and clock_of(request.backend, request.clock) == "virtual"
-    )
-    if not wanted or found_image() is not None or cannot_build() is not None:
+    if not _boots_image(request) or found_image() is not None or cannot_build() is not None:
         return
     planned(request)  # a mistake in the file is named before minutes of building
     cpus = len(usable_cpus())
     if build_now(expected_minutes(cpus), cpus, images_folder()):
         build(Terminal(), jobs=None)
+
+
+def _offer_kernels(request: Request) -> None:
+    """Build the kernels that cells name, too, where they are the distribution's."""
+    image = found_image() if _boots_image(request) else None
+    if image is None or cannot_build() is not None:
+        return
+    cells = selected(request, planned(request).cells)
+    names = sorted({cell.kernel for cell in cells if cell.kernel is not None})
+    wanted = [given for name in names if (given := lacking(name, image.kernel)) is not None]
+    cpus = len(usable_cpus())
+    if wanted and build_kernels_now([given.called for given in wanted], expected_minutes(cpus), cpus):
+        for given in wanted:
+            build_kernel(Terminal(), given)
+
+
+def _boots_image(request: Request) -> bool:
+    return (
+        request.slice is None
+        and request.backend == DEFAULT
+        and clock_of(request.backend, request.clock) == "virtual"
+    )
 
 
 def request_of(arguments: argparse.Namespace) -> Request:

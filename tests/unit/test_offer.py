@@ -6,6 +6,7 @@ import select
 import subprocess
 import sys
 import time
+import types
 
 import pytest
 
@@ -126,3 +127,35 @@ def test_where_no_image_can_be_built_none_is_offered(said_yes, monkeypatch):
     monkeypatch.setattr(run, "cannot_build", lambda: "this machine is a toaster")
     assert cli.main(["run", "mine.yaml"]) == 5
     assert said_yes == ["run"]
+
+
+KERNELS = EXPERIMENT.replace(
+    "repeat: 1", "kernel: $kernel\nrepeat: 1\nvary: {kernel: [6.1, default, ./linux, 6.12]}"
+)
+
+
+@pytest.fixture
+def of_kernels(said_yes, place, monkeypatch):
+    """An experiment of four kernels, of which the image has one and nobody but the user knows another."""
+    (place / "mine.yaml").write_text(KERNELS, encoding="utf-8")
+    image = types.SimpleNamespace(kernel=types.SimpleNamespace(release="7.3.4"))
+    monkeypatch.setattr(run, "found_image", lambda: image)
+    monkeypatch.setattr(run, "build_kernels_now", lambda names, *_: said_yes.append(names) or True)
+    monkeypatch.setattr(run, "build_kernel", lambda _, given: said_yes.append(given.source))
+    return said_yes
+
+
+def test_kernels_of_the_distribution_are_built_before_the_run(of_kernels):
+    assert cli.main(["run", "mine.yaml"]) == 5
+    assert of_kernels == [["6.1", "6.12"], "6.1", "6.12", "run"]
+
+
+def test_only_kernels_of_the_chosen_cells_are(of_kernels):
+    assert cli.main(["run", "mine.yaml", "--only", "kernel=default|6.12"]) == 5
+    assert of_kernels == [["6.12"], "6.12", "run"]
+
+
+def test_without_a_yes_no_kernel_is_built(of_kernels, monkeypatch):
+    monkeypatch.setattr(run, "build_kernels_now", lambda *_: False)
+    assert cli.main(["run", "mine.yaml"]) == 5
+    assert of_kernels == ["run"]

@@ -63,6 +63,34 @@ def test_one_that_is_not_there_is_refused_with_the_command_that_builds_it(put):
     )
 
 
+def test_one_that_was_a_tree_is_refused_with_a_tree_to_name(put):
+    with pytest.raises(
+        EnvironmentUnfitError, match=r"as with: fabbbr kernel build --source TREE --name linux$"
+    ):
+        own.kernel_named("linux", OF_IMAGE)
+
+
+@pytest.mark.parametrize(
+    ("name", "kernels", "built_of"),
+    [
+        ("6.1", {}, "6.1"),
+        ("6.1", {"6.1": {}}, None),
+        ("6.1", {"6.1": {"recipe": "older"}}, "linux-source-6.1"),
+        ("mine", {"mine": {"recipe": "older", "package": "linux-source-6.1"}}, "linux-source-6.1"),
+        ("mine", {"mine": {"recipe": "older", "package": "linux-source-6.1", "patches": ("p 1",)}}, None),
+        ("mine", {"mine": {"recipe": "older", "package": "linux"}}, None),
+        ("mine", {}, None),
+        ("7.3", {}, None),
+        ("default", {}, None),
+    ],
+)
+def test_what_would_build_a_kernel_is_known_where_it_is_the_distributions(put, name, kernels, built_of):
+    for called, properties in kernels.items():
+        put(called, "6.1.190", **properties)
+    given = own.lacking(name, OF_IMAGE)
+    assert (given and (given.source, given.called)) == (built_of and (built_of, name))
+
+
 def test_one_of_another_recipe_is_refused(put):
     put("6.1", "6.1.190", recipe="older")
     with pytest.raises(EnvironmentUnfitError, match=r"by another fabbbr; build it anew.*--name 6\.1"):

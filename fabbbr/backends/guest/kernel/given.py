@@ -46,6 +46,11 @@ class Given:
         return name
 
 
+def is_series(source: str) -> bool:
+    """Whether a source is a series of the distribution's: no file of that name is there."""
+    return _SERIES.fullmatch(source) is not None and not Path(source).expanduser().exists()
+
+
 @dataclass(frozen=True, kw_only=True)
 class LaidOut:
     """A source that may be changed, and what it was."""
@@ -61,7 +66,7 @@ def lay_out(given: Given, work: Path) -> LaidOut:
     """Copy the source into ``work`` and patch it; raise KernelBuildError naming what does not fit."""
     series = _SERIES.fullmatch(given.source)
     place = Path(given.source).expanduser()
-    if series is not None and not place.exists():
+    if series is not None and is_series(given.source):
         tree, package, version = _of_series(given, series[1], work)
     elif place.is_dir():
         tree, package, version = _of_folder(place, given.commit, work)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fabbbr.backends.guest.kernel import build
 from fabbbr.backends.guest.kernel.build import DESCRIPTION, GuestKernel, Keep, Origin, Progress
-from fabbbr.backends.guest.kernel.given import Given, lay_out
+from fabbbr.backends.guest.kernel.given import Given, is_series, lay_out
 from fabbbr.errors import EnvironmentUnfitError
 from fabbbr.foreign import listed
 from fabbbr.kernels import OF_IMAGE
@@ -69,15 +69,34 @@ def kernel_named(name: str, of_image: GuestKernel) -> GuestKernel:
     found = kernels.get(name)
     if found is None and of_image.release.startswith(f"{name}."):
         return of_image
-    how = f"fabbbr kernel build --source {found.package if found is not None else name}"
+    source = name if found is None else found.package
+    how = (
+        f"fabbbr kernel build --source {source}" if is_series(source) else "fabbbr kernel build --source TREE"
+    )
     if found is None:
         there = listed([OF_IMAGE, *kernels])
-        message = f"no kernel {name} is built (there are: {there}); build it once, as with: {how}"
+        named = "" if is_series(source) else f" --name {name}"
+        message = f"no kernel {name} is built (there are: {there}); build it once, as with: {how}{named}"
         raise EnvironmentUnfitError(message)
     if found.recipe != build.recipe_hash():
         message = f"kernel {name} was built by another fabbbr; build it anew, as with: {how} --name {name}"
         raise EnvironmentUnfitError(message)
     return found
+
+
+def lacking(name: str, of_image: GuestKernel) -> Given | None:
+    """What builds the kernel that an experiment calls ``name``, of the distribution's source.
+
+    None where that kernel is there, and where only the user knows what it was made of.
+    """
+    found = own_kernels().get(name)
+    is_there = (
+        found.recipe == build.recipe_hash() if found is not None else of_image.release.startswith(f"{name}.")
+    )
+    source = name if found is None else found.package
+    if name == OF_IMAGE or is_there or not is_series(source) or (found is not None and found.patches):
+        return None
+    return Given(source=source, name=name)
 
 
 def remove(name: str) -> None:
