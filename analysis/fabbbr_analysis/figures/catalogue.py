@@ -289,7 +289,7 @@ def _over_time(run_set: RunSet, palette: Palette, limit: int) -> dict[str, Drawi
             draw=partial(distribution.draw, run_set, quantity, point.cell_ids, palette=palette),
         )
         for quantity in distribution.QUANTITIES
-        if quantity is not distribution.COMPLETION or has_sizes(run_set)
+        if quantity.is_asked_of(run_set)
         for point in here
     }
     believed = {
@@ -312,22 +312,7 @@ def _over_time(run_set: RunSet, palette: Palette, limit: int) -> dict[str, Drawi
         for point in here
         if timed.intersection(point.cell_ids)
     }
-    pinged = delays.pinged_cells(run_set)
-    travelled = {
-        _timed("ping", point): Drawing(
-            title=_titled("Round trips of pings beside the flows", point),
-            reading=delays.PING_CAPTION,
-            draw=partial(delays.ping_round_trips, run_set, point.cell_ids, palette=palette),
-        )
-        for point in here
-        if pinged.intersection(point.cell_ids)
-    }
-    return over_time | distributions | believed | stood | travelled
-
-
-def has_sizes(run_set: RunSet) -> bool:
-    """Whether some flow delivers a given number of bytes, so that its completion time is a result."""
-    return any(flow.size is not None for cell in run_set.plan.values() for flow in cell.flows)
+    return over_time | distributions | believed | stood
 
 
 def changes_over_time(run_set: RunSet) -> bool:

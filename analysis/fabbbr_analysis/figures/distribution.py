@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 import plotly.graph_objects as go
 
+from fabbbr.model import Cell
 from fabbbr_analysis.figures import canvas
 from fabbbr_analysis.figures.conditions import axis_columns
 from fabbbr_analysis.figures.curves import told_apart
@@ -40,6 +41,12 @@ class Distribution:
     samples: Callable[[RunSet, Sequence[str]], Samples]
     what: str
     """What the shares are of."""
+    asked: Callable[[Cell], bool] = lambda _: True
+    """Whether it is a result of such a cell."""
+
+    def is_asked_of(self, run_set: RunSet) -> bool:
+        """Whether some cell of the run set has it."""
+        return any(map(self.asked, run_set.plan.values()))
 
 
 def draw(run_set: RunSet, quantity: Distribution, cell_ids: Sequence[str], *, palette: Palette) -> go.Figure:
@@ -144,6 +151,27 @@ def _queues(run_set: RunSet, cell_ids: Sequence[str]) -> Samples:
     return found
 
 
+def _pings(run_set: RunSet, cell_ids: Sequence[str]) -> Samples:
+    """Of requests sent while flows ran; one without an answer is slower than any."""
+    ccas = dict(zip(run_set.cells["cell_id"], run_set.cells["ccas"], strict=True))
+    found: Samples = {}
+    for cell_id in cell_ids:
+        pings = run_set.pings(columns=["cell_id", "t_s", "rtt_s"], cell_ids=[cell_id])
+        sent = while_flows_run(pings, run_set.flows[run_set.flows["cell_id"] == cell_id])
+        timed = sent.assign(value=sent["rtt_s"].fillna(np.inf) * 1e3, series=ccas[cell_id])
+        found = {**found, **_by_series(timed)}
+    return found
+
+
+def _chunks(run_set: RunSet, cell_ids: Sequence[str]) -> Samples:
+    """Of all videos of a cell: what is told apart is what they run beside."""
+    ccas = dict(zip(run_set.cells["cell_id"], run_set.cells["ccas"], strict=True))
+    chunks = run_set.chunks(columns=["cell_id", "asked_s", "whole_s"], cell_ids=cell_ids)
+    whole = chunks[chunks["whole_s"].notna()]
+    series = whole["cell_id"].map(ccas)
+    return _by_series(whole.assign(value=whole["whole_s"] - whole["asked_s"], series=series))
+
+
 def _completions(run_set: RunSet, cell_ids: Sequence[str]) -> Samples:
     flows = _named(run_set, cell_ids)
     sized = {
@@ -203,5 +231,32 @@ COMPLETION = Distribution(
     ),
     samples=_completions,
     what="flows",
+    asked=lambda cell: any(flow.size is not None for flow in cell.flows),
 )
-QUANTITIES = (COMPLETION, RTT, QUEUE)
+PING = Distribution(
+    slug="ping_cdf",
+    title="Round trips of pings beside the flows",
+    label="Round trip of a ping",
+    unit="ms",
+    caption=(
+        "Of the echo requests that were sent while flows ran, in all certified runs: what a small packet "
+        f"waits. Those without an answer keep the curve below 100 %. {_BAND}"
+    ),
+    samples=_pings,
+    what="requests",
+    asked=lambda cell: bool(cell.pings),
+)
+CHUNK = Distribution(
+    slug="chunk_cdf",
+    title="Download time of a video's chunk",
+    label="From asking for a chunk to its last byte",
+    unit="s",
+    caption=(
+        "Of all chunks that came whole, in all certified runs. One that takes longer than what the player "
+        f"has in its buffer makes it stall. {_BAND}"
+    ),
+    samples=_chunks,
+    what="chunks",
+    asked=lambda cell: any(flow.video is not None for flow in cell.flows),
+)
+QUANTITIES = (COMPLETION, PING, CHUNK, RTT, QUEUE)

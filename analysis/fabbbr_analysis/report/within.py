@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import plotly.graph_objects as go
 
 from fabbbr_analysis.figures import delays, distribution, estimates, timeline
-from fabbbr_analysis.figures.catalogue import Point, has_sizes, points
+from fabbbr_analysis.figures.catalogue import Point, points
 from fabbbr_analysis.figures.events import Event, events
 from fabbbr_analysis.figures.sampling import POINTS_PER_TRACE
 from fabbbr_analysis.figures.style import Palette
@@ -92,33 +92,17 @@ def delays_slot(run_set: RunSet, palette: Palette, prefix: str) -> Slot | None:
     )
 
 
-def pings_slot(run_set: RunSet, palette: Palette, prefix: str) -> Slot | None:
-    """Return the figure of the round trips of pings; None where there is no ping."""
-    drawn = [
-        (point.label, delays.ping_round_trips(run_set, point.cell_ids, palette=palette))
-        for point in points(run_set)
-    ]
-    return _slot(
-        drawn,
-        slot_id=f"{prefix}-pings",
-        title="How long a ping takes beside the flows",
-        caption=delays.PING_CAPTION,
-        wide=True,
-    )
-
-
 def completion_slot(run_set: RunSet, palette: Palette, prefix: str) -> Slot | None:
     """Return the distribution of completion times; None where no flow delivers a given number of bytes."""
-    if not has_sizes(run_set):
-        return None
     return _distribution(run_set, distribution.COMPLETION, palette, prefix)
 
 
 def distribution_slots(run_set: RunSet, palette: Palette, prefix: str) -> list[Slot]:
-    """Return the distributions of RTT and queue."""
+    """Return the other distributions: of pings and chunks where there are some, of RTT and queue."""
     found = (
         _distribution(run_set, quantity, palette, prefix)
-        for quantity in (distribution.RTT, distribution.QUEUE)
+        for quantity in distribution.QUANTITIES
+        if quantity is not distribution.COMPLETION
     )
     return [slot for slot in found if slot is not None]
 
@@ -126,6 +110,8 @@ def distribution_slots(run_set: RunSet, palette: Palette, prefix: str) -> list[S
 def _distribution(
     run_set: RunSet, quantity: distribution.Distribution, palette: Palette, prefix: str
 ) -> Slot | None:
+    if not quantity.is_asked_of(run_set):
+        return None
     drawn = [
         (point.label, distribution.draw(run_set, quantity, point.cell_ids, palette=palette))
         for point in points(run_set)

@@ -106,23 +106,36 @@ def test_the_delay_of_packets_is_drawn_for_cells_that_timed_them_in_ms_of_data_t
     assert (curve.y[0], curve.y[100], curve.y[-1]) == (0, 0.5, 1)
 
 
-def pinged(f10, cell_id, round_trips_s):
-    """The run set with a ping beside one cell's flows, a request every 10 ms from 1 s before them on."""
-    pings = pd.DataFrame(
-        {"cell_id": cell_id, "t_s": np.arange(len(round_trips_s)) * 0.01 - 1, "rtt_s": round_trips_s}
-    )
-    medians = f10.runs["cell_id"].eq(cell_id).map({True: 0.02, False: float("nan")})
-    runs = f10.runs.assign(ping_median_s=medians, ping_p95_s=medians)
-    return synthetic.changed(f10, runs=runs, pings=pings)
+def asking(f10, **traffic):
+    """The manifest as if its cells had been planned with this traffic."""
+    cells = tuple(cell.model_copy(update=traffic) for cell in f10.manifest.cells)
+    return f10.manifest.model_copy(update={"cells": cells})
 
 
-def test_round_trips_of_pings_are_drawn_for_cells_that_have_one_in_ms_of_those_sent_beside_flows(f10):
+def test_round_trips_of_pings_are_those_of_requests_sent_while_flows_ran(f10):
     cell_id = f10.cells.loc[f10.cells["axis_loss"] == "0.1 %", "cell_id"].iloc[0]
-    beside = [0.001 * number for number in range(101)]
-    run_set = pinged(f10, cell_id, [9.0] * 100 + beside + [float("nan")] * 101)
-    names = [name for name in figures.figure_names(run_set) if name.startswith("ping")]
-    assert names == ["ping_p95_by_loss", "ping[loss=0.1%]"]
-    (curve,) = figures.figure(run_set, names[1]).data
-    assert (curve.x[0], curve.x[100], curve.x[-1]) == pytest.approx((0, 50, 100))
-    assert (curve.y[0], curve.y[-1]) == (0, 0.5), "half of the requests had no answer"
+    beside = [0.001 * number for number in range(1, 101)] + [float("nan")] * 100
+    before = [9.0] * 100
+    pings = pd.DataFrame({"cell_id": cell_id, "t_s": np.arange(300) * 0.01 - 1, "rtt_s": [*before, *beside]})
+    run_set = synthetic.changed(f10, manifest=asking(f10, pings=("one",)), pings=pings)
+    (curve,) = figures.figure(run_set, "ping_cdf[loss=0.1%]").data
+    assert (curve.x[0], curve.x[-1]) == pytest.approx((1, 100))
+    assert (curve.y[0], curve.y[-1]) == pytest.approx((0, 0.5)), "half of them had no answer"
     assert curve.name == f10.cells.loc[f10.cells["cell_id"] == cell_id, "ccas"].iloc[0]
+
+
+def test_chunks_have_the_time_from_asking_to_the_last_byte_and_those_that_never_came_none(f10):
+    cell_id = f10.cells.loc[f10.cells["axis_loss"] == "0.1 %", "cell_id"].iloc[0]
+    flows = [flow.model_copy(update={"video": "one"}) for flow in f10.plan[cell_id].flows]
+    asked = np.arange(11.0) * 2
+    chunks = pd.DataFrame(
+        {"cell_id": cell_id, "asked_s": asked, "whole_s": [*(asked + 0.1 * asked)[:10], None]}
+    )
+    run_set = synthetic.changed(f10, manifest=asking(f10, flows=tuple(flows)), chunks=chunks)
+    (curve,) = figures.figure(run_set, "chunk_cdf[loss=0.1%]").data
+    assert (curve.x[0], curve.x[-1], curve.y[-1]) == pytest.approx((0, 1.8, 1))
+    assert curve.name == f10.cells.loc[f10.cells["cell_id"] == cell_id, "ccas"].iloc[0]
+
+
+def test_where_nobody_pings_or_watches_there_is_no_figure_of_it(f10):
+    assert not [name for name in figures.figure_names(f10) if name.startswith(("ping", "chunk"))]
