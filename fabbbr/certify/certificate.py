@@ -90,10 +90,10 @@ def _burst(probe: BurstProbe, preflight: Preflight, allowed: Tolerances) -> Iter
     rate = _departure_rate_bps(steady, frame, all_departed=probe.departs_whole)
     yield Check(
         name="rate",
-        # With room for a single frame the queue runs dry between two: what was read back must do.
+        # As with room for one frame, where the queue runs dry between two: what was read back must do.
         passed=abs(rate / queue.rate.bps - 1) <= allowed.rate + _unevenness(probe, len(steady))
         if rate is not None
-        else queue.buffer_bytes < 2 * frame,
+        else probe.too_few,
         asked=f"{queue.rate}",
         measured="not measurable" if rate is None else f"{rate / 1e6:.6g} Mbit/s",
         detail=f"spacing of {burst.sent} packets behind the bottleneck",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, inf
 
 from fabbbr.job.cabling import Cabling
 from fabbbr.job.expected import BurstProbe, Queue, RoundTrip, Slots, slots_s
@@ -24,6 +24,8 @@ _FILL_PACKETS = 20_000
 _MEASURED_PACKETS = 1_000
 _AQM_DRAIN_S = 0.05
 _FEWEST_STANDING = 8
+_FEWEST_NEIGHBOURS = 15
+"""On the average: three times what a rate is measured from, so that hardly any draw has too few."""
 _RED_LIMIT_PER_THRESHOLD = 12
 """tc's default: the upper threshold is a quarter of the limit, the lower one a third of that."""
 _AFTER_ARRIVAL_NS = 2_000
@@ -102,7 +104,14 @@ def burst_probe(cell: Cell, testbed: Testbed, queues: Sequence[Queue]) -> BurstP
         tokens=standing.tokens,
         fills_buffer=fills,
         departs_whole=cell.bottleneck.aqm == "taildrop" and not fills and not _loss_ahead(cell),
+        too_few=standing.fits < 2 or _neighbours(cell, standing) < _FEWEST_NEIGHBOURS,
     )
+
+
+def _neighbours(cell: Cell, standing: _Standing) -> float:
+    """Pairs of packets behind the queue that were sent one after the other, but for the first of them."""
+    lost_ahead = _loss_ahead(cell)
+    return (standing.fits - 3) * (1 - lost_ahead) if lost_ahead else inf
 
 
 def _fills_buffer(cell: Cell, standing: _Standing) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fabbbr.model import Cell, Flow
 from fabbbr.physics import RateOverTime, cubic_window_segments, end_of
-from fabbbr.testbed import Testbed
+from fabbbr.testbed import Pace, Testbed
 from fabbbr.units import TCP_IPV4_HEADER_BYTES, Duration
 
 
@@ -68,21 +68,40 @@ def _of_cell(cell: Cell, testbed: Testbed) -> Estimate:
     carried = (RateOverTime.of(cell, link).bits(0.0, end.seconds) / 8 for link in cell.bottlenecks)
     sent = sum(min(each, possible) for each in carried)
     packets = sent / cell.frame_bytes
-    forwarding_s = packets / testbed.pace.packets_per_s
-    lasts_s = max(forwarding_s, end.seconds) if testbed.clock == "real" else forwarding_s
+    around_s = _set_up_s(cell, testbed.pace)
+    computing_s = _forwarding_s(cell, packets, testbed.pace) + _sampling_s(cell, end, testbed.pace)
+    lasts_s = max(computing_s, end.seconds) if testbed.clock == "real" else computing_s
     return Estimate(
         cells=1,
         clock_s=end.seconds,
         bottleneck_bytes=sent,
         bottleneck_packets=packets,
-        computing_s=forwarding_s + testbed.pace.overhead_s,
-        wall_s=lasts_s + testbed.pace.overhead_s,
+        computing_s=around_s + computing_s,
+        wall_s=around_s + lasts_s,
     )
+
+
+def _set_up_s(cell: Cell, pace: Pace) -> float:
+    hosts = {name for flow in cell.flows for name in (flow.sender, flow.receiver)}
+    nodes = len(hosts) + len(cell.switches) + len(cell.links)
+    return nodes * pace.node_s + len(cell.flows) * pace.flow_s
+
+
+def _forwarding_s(cell: Cell, packets: float, pace: Pace) -> float:
+    gated = any(link.bottleneck is not None and link.bottleneck.trace is not None for link in cell.links)
+    return packets / (pace.gated_per_s if gated else pace.packets_per_s)
+
+
+def _sampling_s(cell: Cell, end: Duration, pace: Pace) -> float:
+    """Each period reads the queues of every switch and wire, and a socket for each stream that is on."""
+    queues_s = (len(cell.switches) + len(cell.links)) * end.seconds
+    sockets_s = sum(flow.streams * _seconds_on(flow, end) for flow in cell.flows if flow.udp is None)
+    return (queues_s + sockets_s) / cell.sample_period.seconds / pace.samples_per_s
 
 
 def _most_bytes(flow: Flow, cell: Cell, end: Duration, loss: float) -> float:
     """What a flow can send at most, by its size, its pacing and the injected loss."""
-    seconds = flow.duration.seconds if flow.duration is not None else end.seconds - flow.start.seconds
+    seconds = _seconds_on(flow, end)
     limits = [_loss_limited_bps(flow, cell.mtu_bytes, loss) * flow.streams * seconds / 8]
     sends = flow.udp.rate if flow.udp is not None else flow.video.bitrate if flow.video is not None else None
     own = [rate.bps for rate in (flow.pacing, flow.maxrate, sends) if rate is not None]
@@ -98,3 +117,8 @@ def _loss_limited_bps(flow: Flow, mtu_bytes: int, ratio: float) -> float:
         return float("inf")
     rtt = flow.rtt.seconds
     return cubic_window_segments(rtt_s=rtt, loss=ratio) * 8 * (mtu_bytes - TCP_IPV4_HEADER_BYTES) / rtt
+
+
+def _seconds_on(flow: Flow, end: Duration) -> float:
+    """Of one that has a size: as long as it may take."""
+    return flow.duration.seconds if flow.duration is not None else end.seconds - flow.start.seconds

@@ -440,6 +440,30 @@ def test_an_estimate_knows_that_loss_pacing_and_size_hold_flows_back():
     assert (sized.bottleneck_bytes, sized.clock_s) == (1e6, 0.8)
 
 
+@pytest.mark.parametrize(
+    ("changed", "more_s"),
+    [
+        # A switch, a link on each side of it and a socket, every 10 ms instead of every 100 ms.
+        ({"more": "sample_period: 10 ms"}, 4 * (6000 - 600) / GUEST.pace.samples_per_s),
+        ({"flows": "{cca: cubic, duration: 60 s, streams: 4}"}, 3 * 600 / GUEST.pace.samples_per_s),
+        ({"path": "loss: 0 %"}, 0),
+    ],
+)
+def test_what_a_cell_costs_grows_with_what_is_read_of_it(changed, more_s):
+    plain, other = (estimate([cell(**how)], GUEST).computing_s for how in ({}, changed))
+    assert other - plain == pytest.approx(more_s)
+
+
+def test_a_packet_costs_more_where_a_program_has_it_in_its_hands():
+    text = BASE.format(slice="two_site", rtt="40 ms", path="", flows=ONE_FLOW, more="")
+    traced = read.parse(text.replace("rate: 10 Mbit/s", "trace: t"), source="f.yaml")
+    each_ms = "".join(f"{number}\n" for number in range(1, 1001))
+    traces = {"t": link_traces.parse(each_ms, source="t")}
+    (gated, *_) = expand.cells(traced, definitions.load, seed=1, traces=traces)
+    costs = estimate([gated], GUEST)
+    assert costs.computing_s > costs.bottleneck_packets / GUEST.pace.gated_per_s
+
+
 def test_a_flow_under_loss_is_expected_at_the_published_response_functions():
     """One loss in 33.9 million holds CUBIC at 10 Gbit/s, 100 ms, 1500-byte packets; Reno: sqrt(1.5/p)."""
     text = BASE.format(slice="two_site", rtt="100 ms", path=", loss: 29.5 ppb", flows=ONE_FLOW, more="")
