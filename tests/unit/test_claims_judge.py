@@ -83,6 +83,13 @@ def test_scattered_runs_decide_nothing():
     assert verdicts(f10(spread=0.3, repeat=3))["C10.1"].verdict == "inconclusive"
 
 
+def test_runs_that_are_all_the_same_are_said_to_say_as_much_as_one():
+    same, other = (verdicts(f10(spread=spread))["C10.4"] for spread in (0.0, 0.01))
+    assert same.low == same.value == same.high
+    assert "the runs are all the same" in same.reason
+    assert "the runs are all the same" not in other.reason
+
+
 def test_one_repetition_is_no_evidence():
     verdict = verdicts(f10(repeat=1))["C10.4"]
     assert (verdict.verdict, verdict.value, verdict.low) == ("not run", None, None)

@@ -49,6 +49,9 @@ _WHY: dict[VerdictText, str] = {
 }
 
 
+_NOTHING_RANDOM = "the runs are all the same, so they say as much as one: nothing in them is random"
+
+
 def decide(band: Band, *, value: float, low: float, high: float) -> VerdictText:
     """Compare an interval with the pass band."""
     if band.holds(value) and band.holds(low, slack=band.slack) and band.holds(high, slack=band.slack):
@@ -119,13 +122,14 @@ def _measured(
     if not all(map(math.isfinite, (value, low, high))):
         return _not_run(part, "the formula divides by a condition that delivered nothing", n)
     verdict = decide(part.band, value=value, low=low, high=high)
+    alone = (_NOTHING_RANDOM,) if low == high else ()
     reason = (
         f"{part.quantity}: {value:.3g}, {confidence * 100:.4g} % interval {low:.3g} to {high:.3g}, "
         f"{_WHY[verdict].format(band=part.band)}"
     )
     return PartVerdict(
         quantity=part.quantity, verdict=verdict, value=value, low=low, high=high, n=n, band=part.band,
-        reason=reason, conditions=means.conditions(), remarks=(*remarks, *means.remarks),
+        reason=reason, conditions=means.conditions(), remarks=(*remarks, *means.remarks, *alone),
     )  # fmt: skip
 
 
