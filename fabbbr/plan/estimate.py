@@ -84,12 +84,14 @@ def _of_cell(cell: Cell, testbed: Testbed) -> Estimate:
 def _set_up_s(cell: Cell, pace: Pace) -> float:
     hosts = {name for flow in cell.flows for name in (flow.sender, flow.receiver)}
     nodes = len(hosts) + len(cell.switches) + len(cell.links)
-    return nodes * pace.node_s + len(cell.flows) * pace.flow_s
+    return pace.overhead_s + nodes * pace.node_s + len(cell.flows) * pace.flow_s
 
 
 def _forwarding_s(cell: Cell, packets: float, pace: Pace) -> float:
-    gated = any(link.bottleneck is not None and link.bottleneck.trace is not None for link in cell.links)
-    return packets / (pace.gated_per_s if gated else pace.packets_per_s)
+    if any(link.bottleneck is not None and link.bottleneck.trace is not None for link in cell.links):
+        return packets / pace.handled_per_s
+    sized = sum(flow.size.bytes for flow in cell.flows if flow.size is not None) / cell.frame_bytes
+    return packets / pace.packets_per_s + min(packets, sized) / pace.handled_per_s
 
 
 def _sampling_s(cell: Cell, end: Duration, pace: Pace) -> float:

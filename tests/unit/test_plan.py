@@ -454,14 +454,21 @@ def test_what_a_cell_costs_grows_with_what_is_read_of_it(changed, more_s):
     assert other - plain == pytest.approx(more_s)
 
 
-def test_a_packet_costs_more_where_a_program_has_it_in_its_hands():
+def test_a_packet_costs_more_where_the_agent_has_it_in_its_hands():
     text = BASE.format(slice="two_site", rtt="40 ms", path="", flows=ONE_FLOW, more="")
     traced = read.parse(text.replace("rate: 10 Mbit/s", "trace: t"), source="f.yaml")
     each_ms = "".join(f"{number}\n" for number in range(1, 1001))
     traces = {"t": link_traces.parse(each_ms, source="t")}
     (gated, *_) = expand.cells(traced, definitions.load, seed=1, traces=traces)
-    costs = estimate([gated], GUEST)
-    assert costs.computing_s > costs.bottleneck_packets / GUEST.pace.gated_per_s
+    sized = cell(flows="{cca: cubic, size: 100 MB}")
+    for costs in (estimate([gated], GUEST), estimate([sized], GUEST)):
+        assert costs.computing_s > costs.bottleneck_packets / GUEST.pace.handled_per_s
+
+
+def test_a_manifest_of_before_these_costs_were_told_apart_is_read():
+    told = GUEST.model_dump(mode="json") | {"pace": {"packets_per_s": 150e3, "overhead_s": 3.0}}
+    read_again = type(GUEST).model_validate(told)
+    assert (read_again.pace.packets_per_s, read_again.pace.overhead_s) == (150e3, 3.0)
 
 
 def test_a_flow_under_loss_is_expected_at_the_published_response_functions():
