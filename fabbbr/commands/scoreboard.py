@@ -87,7 +87,8 @@ class _Scoreboard:
         plans = {name: planned(self.request(name)) for name in self.names}
         done = [name for name in self.names if not missing_cells(self.folder / name, plans[name])]
         for name in done:
-            self._note(name, plans[name])
+            self._note(name)
+            self._learn_from_cells(name, plans[name])
         left = {name: plans[name] for name in self.names if name not in done}
         board = self._write()
         while left:
@@ -96,11 +97,14 @@ class _Scoreboard:
             if not chosen:
                 break
             self._say_left(chosen)
-            name = chosen[0].name
+            name, began = chosen[0].name, time.monotonic()
+            del left[name]
             _, summary = run_with_progress(self.console, self.request(name))
             self.failed.add(summary)
-            self._note(name, left.pop(name))
+            self._note(name)
             board = self._write()
+            # With its tables and the page, which take their time too.
+            self._pace.learn(chosen[0].computing_s, (time.monotonic() - began) * self._jobs)
         self.left_out = sorted(left)
         if left:
             self.console.say(
@@ -125,15 +129,18 @@ class _Scoreboard:
             for name, plan in plans.items()
         )
 
-    def _note(self, name: str, plan: Planned) -> None:
-        """Learn how long the cells of a finished experiment took, and have it looked at once."""
+    def _learn_from_cells(self, name: str, plan: Planned) -> None:
+        """How long an experiment took that was there already."""
+        planned_cells = {cell.id: cell for cell in plan.cells}
+        there = RunFolder.open(self.folder / name).cells()
+        took = {cell.id: cell.manifest.wall_s for cell in there if cell.id in planned_cells}
+        self._pace.learn(_computing_s([planned_cells[each] for each in took]), sum(took.values()))
+
+    def _note(self, name: str) -> None:
+        """Have a finished experiment looked at, once."""
         from fabbbr_analysis.claims import observe
 
-        folder = RunFolder.open(self.folder / name)
-        planned_cells = {cell.id: cell for cell in plan.cells}
-        took = {cell.id: cell.manifest.wall_s for cell in folder.cells() if cell.id in planned_cells}
-        self._pace.learn(_computing_s([planned_cells[each] for each in took]), sum(took.values()))
-        self._run_sets[name] = open_runs([folder.path])[0]
+        self._run_sets[name] = open_runs([self.folder / name])[0]
         self._observed[name] = observe(self._run_sets[name])
 
     def _write(self) -> Board:
