@@ -58,6 +58,11 @@ def _add_scoreboard(commands: Commands) -> None:
         metavar="TIME",
         help="as 2h: begin nothing that takes longer in all",
     )
+    scoreboard.add_argument(
+        "--packets",
+        action="store_true",
+        help="packet by packet only: nothing again with segmentation offloads, as most papers had them",
+    )
     scoreboard.add_argument("--jobs", type=int, metavar="N", help="cells at a time (default: one per CPU)")
     scoreboard.add_argument("--seed", type=int, default=1, metavar="S", help="of all runs (default: 1)")
     add_json(scoreboard)

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from fabbbr_analysis.scoreboard import Board
 
 
+_SUPER_PACKETS = ".super-packets"
+"""Of the folder in which an experiment is run with segmentation offloads on."""
+
+
 def main(arguments: argparse.Namespace) -> int:
     """Run what is missing, experiment by experiment, and keep the page up to date."""
     console = Terminal(stderr=arguments.json)
@@ -62,7 +66,7 @@ class _Scoreboard:
 
     def __post_init__(self) -> None:
         self.folder: Path = self.arguments.out
-        self.names = _names(self.arguments.papers)
+        self.names = _names(self.arguments.papers, both_ways=not self.arguments.packets)
         require_jobs(self.arguments.jobs)
         within = self.arguments.within
         self._within_s = float("inf") if within is None else span("--within", within)
@@ -75,8 +79,9 @@ class _Scoreboard:
     def request(self, name: str) -> Request:
         """The quick form of an experiment, in its own folder."""
         return Request(
-            experiment=name,
+            experiment=name.removesuffix(_SUPER_PACKETS),
             profile="quick",
+            overrides=("path.offloads=true",) if name.endswith(_SUPER_PACKETS) else (),
             seed=self.arguments.seed,
             jobs=self.arguments.jobs,
             out=self.folder / name,
@@ -125,6 +130,7 @@ class _Scoreboard:
                 name=name,
                 claims=len(plan.experiment.claims),
                 computing_s=_computing_s(missing_cells(self.folder / name, plan)),
+                again=name.endswith(_SUPER_PACKETS),
             )
             for name, plan in plans.items()
         )
@@ -160,8 +166,12 @@ class _Scoreboard:
         self.console.say(f"{len(chosen)} experiments, about {minutes(wall_s)} left; now {chosen[0].name}")
 
 
-def _names(papers: Sequence[str]) -> list[str]:
-    """Bundled experiments of the papers wanted (default: all that have one)."""
+def _names(papers: Sequence[str], *, both_ways: bool) -> list[str]:
+    """Bundled experiments of the papers wanted (default: all that have one).
+
+    Those that were published with segmentation offloads on come twice, the second time with them.
+    """
+    from fabbbr_analysis.references import ran_with_offloads
     from fabbbr_analysis.scoreboard import papers_of
 
     own = papers_of(bundled.names("experiments"))
@@ -169,7 +179,8 @@ def _names(papers: Sequence[str]) -> list[str]:
         if paper not in own:
             message = f"no paper {paper!r}{did_you_mean(paper, own)} (there are {', '.join(own)})"
             raise UsageError(message)
-    return [name for paper in own if not papers or paper in papers for name in own[paper]]
+    plain = [name for paper in own if not papers or paper in papers for name in own[paper]]
+    return [*plain, *(name + _SUPER_PACKETS for name in plain if both_ways and ran_with_offloads(name))]
 
 
 def _computing_s(cells: Sequence[Cell]) -> float:

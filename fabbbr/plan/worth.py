@@ -15,11 +15,13 @@ class Candidate:
     """How many are judged on it."""
     computing_s: float
     """What its missing cells should take, one after the other."""
+    again: bool = False
+    """Whether it judges in another way what another experiment judges too."""
 
 
 def in_order_of_worth(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
-    """Most claims per second of computing first; what is done already comes before all."""
-    return tuple(sorted(candidates, key=lambda each: (-_worth(each), each.name)))
+    """Most claims per second of computing first, what is done before these; what judges them again last."""
+    return tuple(sorted(candidates, key=lambda each: (each.again, -_worth(each), each.name)))
 
 
 def _worth(candidate: Candidate) -> float:

@@ -4,6 +4,7 @@ import csv
 import dataclasses
 import json
 from importlib import resources
+from pathlib import Path
 
 import pytest
 import synthetic
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabbbr import bundled
+from fabbbr.commands import scoreboard
 from fabbbr.plan.worth import Candidate, Pace, in_order_of_worth, that_fit
 from fabbbr_analysis.claims import all_claims, judge, observe
 from fabbbr_analysis.references import load
@@ -56,6 +58,37 @@ def run_sets(tmp_path_factory):
 @pytest.fixture(scope="module")
 def whole(run_sets):
     return board(run_sets, judge(run_sets), figures={}, machine={"Machine": "2 CPUs"})
+
+
+def test_what_was_published_with_offloads_on_is_run_both_ways_the_second_time_with_them():
+    names = scoreboard._names(["cardwell", "knit6"], both_ways=True)
+    plain = scoreboard._names(["cardwell", "knit6"], both_ways=False)
+    assert names == [*plain, *(f"{name}.super-packets" for name in plain if name.startswith("knit6"))]
+
+
+def test_the_committed_copy_has_every_claim_and_its_four_files_are_of_one_board():
+    folder = Path(__file__).parents[2] / "docs" / "scoreboard"
+    told = json.loads((folder / "scoreboard.json").read_text(encoding="utf-8"))
+    assert {claim["id"] for claim in told["claims"]} == {row["id"] for _, row in load("claims").iterrows()}
+    assert sum(told["counts"].values()) == len(load("claims"))
+    for kind in ("md", "html"):
+        page = (folder / f"scoreboard.{kind}").read_text(encoding="utf-8")
+        assert told["headline"] in page
+        assert told["digest"][:16] in page
+
+
+def test_what_is_judged_again_comes_last():
+    first = Candidate(name="a", claims=1, computing_s=100.0)
+    again = Candidate(name="b", claims=9, computing_s=1.0, again=True)
+    assert in_order_of_worth([again, first]) == (first, again)
+
+
+def test_the_board_says_which_of_its_runs_lost_super_packets(run_sets):
+    cells = tuple(cell.model_copy(update={"offloads": True}) for cell in run_sets[1].manifest.cells)
+    manifest = run_sets[1].manifest.model_copy(update={"cells": cells})
+    runs = [run_sets[1], synthetic.changed(run_sets[1], manifest=manifest)]
+    plain, other = (run.title for run in board(runs, [], figures={}, machine={}).runs)
+    assert other == f"{plain} (super-packets)"
 
 
 def test_every_claim_of_the_register_has_one_line_and_the_counts_are_of_these(whole):

@@ -194,7 +194,7 @@ def _run(run_set: RunSet) -> ScoredRun:
     took = [(manifest.virtual_s or 0.0, manifest.wall_s) for manifest in run_set.cell_manifests()]
     return ScoredRun(
         experiment=run_set.experiment,
-        title=str(run_set.manifest.experiment.get("title") or run_set.experiment),
+        title=_title(run_set),
         cells=len(status),
         certified=int((status == "certified").sum()),
         flows_s=sum(clock_s for clock_s, _ in took),
@@ -202,6 +202,11 @@ def _run(run_set: RunSet) -> ScoredRun:
         digest=run_set.found.digest if run_set.found is not None else None,
         command=rerun_command(run_set.manifest, run_set.origins()),
     )
+
+
+def _title(run_set: RunSet) -> str:
+    title = str(run_set.manifest.experiment.get("title") or run_set.experiment)
+    return f"{title} (super-packets)" if any(cell.offloads for cell in run_set.plan.values()) else title
 
 
 _OF_A_RUN = ("Profile", "Started")
