@@ -90,10 +90,10 @@ def _burst(probe: BurstProbe, preflight: Preflight, allowed: Tolerances) -> Iter
     rate = _departure_rate_bps(steady, frame, all_departed=probe.departs_whole)
     yield Check(
         name="rate",
-        # As with room for one frame, where the queue runs dry between two: what was read back must do.
+        # With room for a single frame the queue runs dry between two: what was read back must do.
         passed=abs(rate / queue.rate.bps - 1) <= allowed.rate + _unevenness(probe, len(steady))
         if rate is not None
-        else probe.too_few,
+        else queue.buffer_bytes < 2 * frame,
         asked=f"{queue.rate}",
         measured="not measurable" if rate is None else f"{rate / 1e6:.6g} Mbit/s",
         detail=f"spacing of {burst.sent} packets behind the bottleneck",
@@ -144,7 +144,7 @@ def _departure_rate_bps(
     """Rate at which packets left the bottleneck, from arrivals behind those that passed on stored tokens.
 
     A packet that is missing between two others was lost behind the queue, where it took its time, or in
-    front of or in it, where it took none: unless all departed, only neighbours by sequence number
+    it, where it took none: unless all departed, only neighbours by sequence number
     count. (Departures come in pairs and threes at the rate's own spacing; a sum over torn pieces would
     be off by as much at each tear.)
     """

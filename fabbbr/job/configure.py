@@ -22,7 +22,6 @@ Rules, each with its reason:
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -31,9 +30,10 @@ from fabbbr.job import congestion
 from fabbbr.job.cabling import Cabling, LinkEnds
 from fabbbr.job.expected import HostPacing, HostSettings, Offloads, Queue, Wire, slots_s
 from fabbbr.job.headroom import Extremes, window_bytes
+from fabbbr.job.qdiscs import aqm_lines, netem_lines, netem_seed, tbf_burst_bytes, tbf_line
 from fabbbr.job.records import Cable, Capture, Command, GateTask, Interface, Node
-from fabbbr.model import AckAggregation, Bottleneck, Cell, CellLink, Loss, Step
-from fabbbr.physics import burst_bytes, opportunity_s
+from fabbbr.model import Cell, CellLink, Step
+from fabbbr.physics import opportunity_s
 from fabbbr.testbed import Testbed
 from fabbbr.units import NANOSECONDS_PER_SECOND, Duration, Rate
 
@@ -68,8 +68,8 @@ def seeding_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
     most = Extremes.of(cell)
     for ends in cabling.ends:
         if ends.wire_forward is not None:
-            lines = _netem_lines("change", most, ends, ends.link)
-            yield _tc(ends.wire_forward.node, *(f"{line} seed {_netem_seed(cell, line)}" for line in lines))
+            lines = netem_lines("change", most, ends, ends.link)
+            yield _tc(ends.wire_forward.node, *(f"{line} seed {netem_seed(cell, line)}" for line in lines))
 
 
 def anew_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
@@ -80,7 +80,7 @@ def anew_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
         if queue is not None and queue.aqm != "taildrop":
             for interface in (ends.queue, *ends.reverse_queues):
                 gone = f"qdisc del dev {interface.name} parent 1:1 handle 2:"
-                yield _tc(interface.node, gone, *_aqm_lines(cell, interface, queue))
+                yield _tc(interface.node, gone, *aqm_lines(cell, interface, queue))
 
 
 def step_commands(cell: Cell, testbed: Testbed, cabling: Cabling) -> Iterator[tuple[Command, ...]]:
@@ -91,11 +91,11 @@ def step_commands(cell: Cell, testbed: Testbed, cabling: Cabling) -> Iterator[tu
         ends, commands = ends_of[step.link], []
         if link.bottleneck is not None and (step.rate is not None or step.buffer_bytes is not None):
             commands += [
-                _tc(interface.node, _tbf_line("change", interface, cell, testbed, link.bottleneck))
+                _tc(interface.node, tbf_line("change", interface, cell, testbed, link.bottleneck))
                 for interface in (ends.queue, *ends.reverse_queues)
             ]
         if step.rtt is not None:
-            commands.append(_tc(_wire_of(ends).node, *_netem_lines("change", most, ends, link)))
+            commands.append(_tc(_wire_of(ends).node, *netem_lines("change", most, ends, link)))
         yield tuple(commands)
 
 
@@ -193,7 +193,7 @@ def expected_queues(cell: Cell, testbed: Testbed, cabling: Cabling) -> Iterator[
                 link=ends.link.name,
                 rate=queue.rate,
                 buffer_bytes=queue.buffer_bytes,
-                burst_bytes=_burst_bytes(interface, cell, testbed, queue.rate),
+                burst_bytes=tbf_burst_bytes(interface, cell, testbed, queue.rate),
                 aqm=queue.aqm,
                 ce_threshold_s=queue.ce_threshold.seconds if queue.ce_threshold is not None else None,
                 reverse=interface != ends.queue,
@@ -235,12 +235,6 @@ def expected_wires(cell: Cell, cabling: Cabling) -> Iterator[Wire]:
                 loss=ends.link.loss if forward else None,
                 slots_s=slots_s(None if forward else ends.link.ack_aggregation),
             )
-
-
-def _burst_bytes(interface: Interface, cell: Cell, testbed: Testbed, rate: Rate) -> int:
-    """Of a TBF at ``interface``: it must hold what it sends between two ticks of its kernel."""
-    hz = testbed.kernel_of(interface.node).timer_hz
-    return burst_bytes(rate, timer_hz=hz, frame_bytes=cell.frame_bytes)
 
 
 def interface_roles(cabling: Cabling) -> dict[str, dict[str, str]]:
@@ -298,88 +292,11 @@ def _queue_commands(cell: Cell, testbed: Testbed, cabling: Cabling) -> Iterator[
             for interface in (ends.queue, *ends.reverse_queues):
                 yield _tc(
                     interface.node,
-                    _tbf_line("add", interface, cell, testbed, queue),
-                    *_aqm_lines(cell, interface, queue),
+                    tbf_line("add", interface, cell, testbed, queue),
+                    *aqm_lines(cell, interface, queue),
                 )
         if ends.wire_forward is not None:
-            yield _tc(ends.wire_forward.node, *_netem_lines("add", most, ends, ends.link))
-
-
-def _tbf_line(verb: str, interface: Interface, cell: Cell, testbed: Testbed, queue: Bottleneck) -> str:
-    return (
-        f"qdisc {verb} dev {interface.name} root handle 1: tbf "
-        f"rate {queue.rate.bps}bit burst {_burst_bytes(interface, cell, testbed, queue.rate)} "
-        f"limit {queue.buffer_bytes}"
-    )
-
-
-def _aqm_lines(cell: Cell, interface: Interface, queue: Bottleneck) -> list[str]:
-    if queue.aqm == "taildrop":
-        return []
-    packets = max(queue.buffer_bytes // cell.frame_bytes, 1)
-    ecn = "ecn" if queue.ecn else "noecn"
-    if queue.ce_threshold is not None:
-        ecn += f" ce_threshold {_microseconds(queue.ce_threshold)}"
-    options = {
-        # memory_limit counts kernel memory (truesize), so bytes are kept by counting full frames instead.
-        "fq_codel": f"fq_codel limit {packets} memory_limit {4 * queue.buffer_bytes + (1 << 20)} {ecn}",
-        "pie": f"pie limit {packets} {ecn}",
-        "red": (
-            f"red limit {queue.buffer_bytes} avpkt 1000 bandwidth {queue.rate.bps}bit adaptive"
-            + (" ecn" if queue.ecn else "")
-        ),
-        "cake": f"cake unlimited besteffort memlimit {queue.buffer_bytes}",
-    }[queue.aqm]
-    return [f"qdisc add dev {interface.name} parent 1:1 handle 2: {options}"]
-
-
-def _netem_lines(verb: str, most: Extremes, ends: LinkEnds, link: CellLink) -> list[str]:
-    if ends.wire_forward is None or ends.wire_backward is None:
-        return []
-    limit = most.netem_limit(link)
-    delay = f"delay {_microseconds(link.delay)}" if link.delay is not None and link.delay.ns else ""
-    forward, backward = ends.wire_forward.name, ends.wire_backward.name
-    slots = _slot_words(link.ack_aggregation)
-    lines = [f"qdisc {verb} dev {backward} root handle 1: netem limit {limit} {delay} {slots}".rstrip()]
-    if link.loss is None:
-        lines.append(f"qdisc {verb} dev {forward} root handle 1: netem limit {limit} {delay}")
-    else:
-        if verb == "add":
-            priomap = " ".join(["1"] * 16)
-            lines.append(f"qdisc add dev {forward} root handle 1: prio bands 2 priomap {priomap}")
-        lossy = f"netem limit {limit} {delay} {_loss_words(link.loss)}"
-        lines.append(f"qdisc {verb} dev {forward} parent 1:1 handle 10: {lossy}")
-        lines.append(f"qdisc {verb} dev {forward} parent 1:2 handle 20: netem limit {limit} {delay}")
-        if verb == "add":
-            lines.append(
-                f"filter add dev {forward} parent 1: protocol ip prio 1 "
-                "u32 match ip sport 0x8000 0x8000 flowid 1:1"
-            )
-    return lines
-
-
-def _netem_seed(cell: Cell, line: str) -> int:
-    place, _, _ = line.partition(" netem ")
-    return int.from_bytes(hashlib.sha256(f"{cell.seed}\n{place}".encode()).digest()[:8], "big")
-
-
-def _slot_words(aggregation: AckAggregation | None) -> str:
-    if aggregation is None:
-        return ""
-    return f"slot {_microseconds(aggregation.least)} {_microseconds(aggregation.most)}"
-
-
-def _loss_words(loss: Loss) -> str:
-    def percent(share: object) -> str:
-        return str(share).replace(" ", "")
-
-    if loss.model == "random":
-        return f"loss random {percent(loss.rate)}"
-    # tc wants 1-h and 1-k: the chances of losing a packet in the bad and in the good state.
-    return (
-        f"loss gemodel {percent(loss.rate)} {percent(loss.recovery)} "
-        f"{percent(loss.loss_in_bad or '100%')} {percent(loss.loss_in_good or '0%')}"
-    )
+            yield _tc(ends.wire_forward.node, *netem_lines("add", most, ends, ends.link))
 
 
 def _host_sysctls(cell: Cell) -> dict[str, str]:
@@ -491,9 +408,3 @@ def _tc(node: str, *lines: str) -> Command:
 
 def _capture(name: str, node: str, *argv: str) -> Capture:
     return Capture(name=name, command=Command(node=node, argv=argv))
-
-
-def _microseconds(duration: Duration) -> str:
-    """The finest unit that every tc reads."""
-    whole, rest = divmod(duration.ns, 1000)
-    return f"{whole}.{rest:03d}us" if rest else f"{whole}us"

@@ -112,10 +112,7 @@ class BurstProbe:
     fills_buffer: bool
     """Whether it overfills the buffer: where that is cheap, and tail drop counts bytes."""
     departs_whole: bool
-    """Whether all packets leave the bottleneck: none is lost ahead of it, and all fit."""
-    too_few: bool
-    """Whether too few may follow each other out of it to tell its rate: it holds one, or some and others are
-    lost ahead of it, which leaves gaps and allows of no refills."""
+    """Whether all packets leave the bottleneck: all fit."""
 
 
 @dataclass(frozen=True, kw_only=True)

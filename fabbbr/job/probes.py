@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import ceil, inf
+from math import ceil
 
 from fabbbr.job.cabling import Cabling
 from fabbbr.job.expected import BurstProbe, Queue, RoundTrip, Slots, slots_s
 from fabbbr.job.records import Burst, Capture, Command
 from fabbbr.model import Cell, CellLink
-from fabbbr.physics import burst_bytes, opportunity_s, stationary_loss
+from fabbbr.physics import burst_bytes, opportunity_s
 from fabbbr.testbed import Testbed
 from fabbbr.units import NANOSECONDS_PER_SECOND
 
@@ -18,14 +18,12 @@ _PINGS = 3
 _PING_FRAME_BYTES = 98
 _IP_UDP_HEADER_BYTES = 28
 _PORT = 7
-_SOURCE_PORT = 65_535
-"""Its top bit is set: the burst is data and gets the injected loss."""
+_SOURCE_PORT = 32_767
+"""Its top bit is not set: the burst goes beside the injected loss, which hits data."""
 _FILL_PACKETS = 20_000
 _MEASURED_PACKETS = 1_000
 _AQM_DRAIN_S = 0.05
 _FEWEST_STANDING = 8
-_FEWEST_NEIGHBOURS = 15
-"""On the average: three times what a rate is measured from, so that hardly any draw has too few."""
 _RED_LIMIT_PER_THRESHOLD = 12
 """tc's default: the upper threshold is a quarter of the limit, the lower one a third of that."""
 _AFTER_ARRIVAL_NS = 2_000
@@ -103,15 +101,8 @@ def burst_probe(cell: Cell, testbed: Testbed, queues: Sequence[Queue]) -> BurstP
         frame_bytes=cell.served_bytes,
         tokens=standing.tokens,
         fills_buffer=fills,
-        departs_whole=cell.bottleneck.aqm == "taildrop" and not fills and not _loss_ahead(cell),
-        too_few=standing.fits < 2 or _neighbours(cell, standing) < _FEWEST_NEIGHBOURS,
+        departs_whole=cell.bottleneck.aqm == "taildrop" and not fills,
     )
-
-
-def _neighbours(cell: Cell, standing: _Standing) -> float:
-    """Pairs of packets behind the queue that were sent one after the other, but for the first of them."""
-    lost_ahead = _loss_ahead(cell)
-    return (standing.fits - 3) * (1 - lost_ahead) if lost_ahead else inf
 
 
 def _fills_buffer(cell: Cell, standing: _Standing) -> bool:
@@ -127,12 +118,10 @@ def burst(cell: Cell, testbed: Testbed, cabling: Cabling) -> Burst:
     """
     queue = _Standing.of(cell, testbed)
     sender, receiver = _forward_pair(cell)
-    ahead_ns, lost_ahead = _delay_ahead_ns(cell, sender), _loss_ahead(cell)
+    ahead_ns = _delay_ahead_ns(cell, sender)
     packets = _first_packets(cell, queue)
-    if lost_ahead:
-        packets = ceil(packets / (1 - min(lost_ahead, 0.9)) * 1.2)
     refill = max(queue.fits // 2, 1)
-    refillable = cell.bottleneck.aqm == "taildrop" and not lost_ahead and queue.fits >= 2
+    refillable = cell.bottleneck.aqm == "taildrop" and queue.fits >= 2
     refills = ceil(max(_MEASURED_PACKETS - queue.fits, 0) / refill) if refillable else 0
     return Burst(
         sender=sender,
@@ -179,9 +168,3 @@ def _forward_pair(cell: Cell) -> tuple[str, str]:
 def _delay_ahead_ns(cell: Cell, sender: str) -> int:
     """One-way delay from ``sender`` to the bottleneck's queue."""
     return sum(link.delay.ns for link in cell.links if link.a == sender and link.delay is not None)
-
-
-def _loss_ahead(cell: Cell) -> float:
-    """Share of the burst that is dropped before it reaches the queue."""
-    ahead = [link.loss for link in cell.links if link.loss is not None and link.bottleneck is None]
-    return max((stationary_loss(loss) for loss in ahead), default=0.0)

@@ -4,7 +4,7 @@ import threading
 from contextlib import closing
 
 import pytest
-from guest.cells import WALL_LIMIT_S, experiment
+from guest.cells import WALL_LIMIT_S, experiment, run
 from places import GUEST, place
 
 from fabbbr.backends.base import Task
@@ -74,6 +74,15 @@ def honest(cell, tmp_path_factory):
 
 def test_what_was_asked_for_passes_every_check(cell, honest):
     assert failed(cell, honest) == set()
+
+
+def test_the_rate_of_three_frames_is_measured_although_packets_are_lost_ahead_of_them(tmp_path):
+    """The probe goes beside the injected loss, so that its refills keep the queue from running dry."""
+    path = "rate: 200 Mbit/s, rtt: 20 ms, buffer: 3 packets, loss: {rate: 5 %, position: before_bottleneck}"
+    ran = run(tmp_path, experiment("tiny", path=path, flows="{cca: cubic, duration: 1 s}"))
+    assert ran.wrong() == {}
+    (rate,) = (check for check in ran.cell().manifest.certificate.checks if check.name == "rate")
+    assert rate.measured == "200 Mbit/s"
 
 
 @pytest.mark.parametrize(

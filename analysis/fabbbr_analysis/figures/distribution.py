@@ -139,7 +139,7 @@ def _rtts(run_set: RunSet, cell_ids: Sequence[str]) -> Samples:
 
 def _queues(run_set: RunSet, cell_ids: Sequence[str]) -> Samples:
     columns = ["cell_id", "role", "link", "node", "t_s", "backlog_bytes"]
-    ccas = dict(zip(run_set.cells["cell_id"], run_set.cells["ccas"], strict=True))
+    ccas = _mixes(run_set)
     found: Samples = {}
     for cell_id in cell_ids:
         if cell_id not in run_set.plan:
@@ -151,9 +151,14 @@ def _queues(run_set: RunSet, cell_ids: Sequence[str]) -> Samples:
     return found
 
 
+def _mixes(run_set: RunSet) -> dict[str, str]:
+    """Cell → the congestion controls of all its flows."""
+    return dict(zip(run_set.cells["cell_id"], run_set.cells["ccas"], strict=True))
+
+
 def _pings(run_set: RunSet, cell_ids: Sequence[str]) -> Samples:
     """Of requests sent while flows ran; one without an answer is slower than any."""
-    ccas = dict(zip(run_set.cells["cell_id"], run_set.cells["ccas"], strict=True))
+    ccas = _mixes(run_set)
     found: Samples = {}
     for cell_id in cell_ids:
         pings = run_set.pings(columns=["cell_id", "t_s", "rtt_s"], cell_ids=[cell_id])
@@ -165,7 +170,7 @@ def _pings(run_set: RunSet, cell_ids: Sequence[str]) -> Samples:
 
 def _chunks(run_set: RunSet, cell_ids: Sequence[str]) -> Samples:
     """Of all videos of a cell: what is told apart is what they run beside."""
-    ccas = dict(zip(run_set.cells["cell_id"], run_set.cells["ccas"], strict=True))
+    ccas = _mixes(run_set)
     chunks = run_set.chunks(columns=["cell_id", "asked_s", "whole_s"], cell_ids=cell_ids)
     whole = chunks[chunks["whole_s"].notna()]
     series = whole["cell_id"].map(ccas)

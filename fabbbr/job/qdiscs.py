@@ -1,0 +1,106 @@
+"""Lines of tc for the queueing disciplines of a cell; ``configure`` says to whom and when. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+
+from fabbbr.job.cabling import LinkEnds
+from fabbbr.job.headroom import Extremes
+from fabbbr.job.records import Interface
+from fabbbr.model import AckAggregation, Bottleneck, Cell, CellLink, Loss
+from fabbbr.physics import burst_bytes
+from fabbbr.testbed import Testbed
+from fabbbr.units import Duration, Rate
+
+
+def tbf_burst_bytes(interface: Interface, cell: Cell, testbed: Testbed, rate: Rate) -> int:
+    """Of a TBF at ``interface``: it must hold what it sends between two ticks of its kernel."""
+    hz = testbed.kernel_of(interface.node).timer_hz
+    return burst_bytes(rate, timer_hz=hz, frame_bytes=cell.frame_bytes)
+
+
+def tbf_line(verb: str, interface: Interface, cell: Cell, testbed: Testbed, queue: Bottleneck) -> str:
+    """The bottleneck's rate, and its buffer where no AQM holds the queue; ``verb`` is add or change."""
+    return (
+        f"qdisc {verb} dev {interface.name} root handle 1: tbf "
+        f"rate {queue.rate.bps}bit burst {tbf_burst_bytes(interface, cell, testbed, queue.rate)} "
+        f"limit {queue.buffer_bytes}"
+    )
+
+
+def aqm_lines(cell: Cell, interface: Interface, queue: Bottleneck) -> list[str]:
+    """What stands below TBF; nothing where the queue drops at its tail."""
+    if queue.aqm == "taildrop":
+        return []
+    packets = max(queue.buffer_bytes // cell.frame_bytes, 1)
+    ecn = "ecn" if queue.ecn else "noecn"
+    if queue.ce_threshold is not None:
+        ecn += f" ce_threshold {_microseconds(queue.ce_threshold)}"
+    options = {
+        # memory_limit counts kernel memory (truesize), so bytes are kept by counting full frames instead.
+        "fq_codel": f"fq_codel limit {packets} memory_limit {4 * queue.buffer_bytes + (1 << 20)} {ecn}",
+        "pie": f"pie limit {packets} {ecn}",
+        "red": (
+            f"red limit {queue.buffer_bytes} avpkt 1000 bandwidth {queue.rate.bps}bit adaptive"
+            + (" ecn" if queue.ecn else "")
+        ),
+        "cake": f"cake unlimited besteffort memlimit {queue.buffer_bytes}",
+    }[queue.aqm]
+    return [f"qdisc add dev {interface.name} parent 1:1 handle 2: {options}"]
+
+
+def netem_lines(verb: str, most: Extremes, ends: LinkEnds, link: CellLink) -> list[str]:
+    """Delay, loss and aggregation of a link, on its wire; ``verb`` is add or change. Empty without a wire."""
+    if ends.wire_forward is None or ends.wire_backward is None:
+        return []
+    limit = most.netem_limit(link)
+    delay = f"delay {_microseconds(link.delay)}" if link.delay is not None and link.delay.ns else ""
+    forward, backward = ends.wire_forward.name, ends.wire_backward.name
+    slots = _slot_words(link.ack_aggregation)
+    lines = [f"qdisc {verb} dev {backward} root handle 1: netem limit {limit} {delay} {slots}".rstrip()]
+    if link.loss is None:
+        lines.append(f"qdisc {verb} dev {forward} root handle 1: netem limit {limit} {delay}")
+    else:
+        if verb == "add":
+            priomap = " ".join(["1"] * 16)
+            lines.append(f"qdisc add dev {forward} root handle 1: prio bands 2 priomap {priomap}")
+        lossy = f"netem limit {limit} {delay} {_loss_words(link.loss)}"
+        lines.append(f"qdisc {verb} dev {forward} parent 1:1 handle 10: {lossy}")
+        lines.append(f"qdisc {verb} dev {forward} parent 1:2 handle 20: netem limit {limit} {delay}")
+        if verb == "add":
+            lines.append(
+                f"filter add dev {forward} parent 1: protocol ip prio 1 "
+                "u32 match ip sport 0x8000 0x8000 flowid 1:1"
+            )
+    return lines
+
+
+def netem_seed(cell: Cell, line: str) -> int:
+    """For a line of :func:`netem_lines`: by the cell's seed and the place of the qdisc."""
+    place, _, _ = line.partition(" netem ")
+    return int.from_bytes(hashlib.sha256(f"{cell.seed}\n{place}".encode()).digest()[:8], "big")
+
+
+def _slot_words(aggregation: AckAggregation | None) -> str:
+    if aggregation is None:
+        return ""
+    return f"slot {_microseconds(aggregation.least)} {_microseconds(aggregation.most)}"
+
+
+def _loss_words(loss: Loss) -> str:
+    def percent(share: object) -> str:
+        return str(share).replace(" ", "")
+
+    if loss.model == "random":
+        return f"loss random {percent(loss.rate)}"
+    # tc wants 1-h and 1-k: the chances of losing a packet in the bad and in the good state.
+    return (
+        f"loss gemodel {percent(loss.rate)} {percent(loss.recovery)} "
+        f"{percent(loss.loss_in_bad or '100%')} {percent(loss.loss_in_good or '0%')}"
+    )
+
+
+def _microseconds(duration: Duration) -> str:
+    """The finest unit that every tc reads."""
+    whole, rest = divmod(duration.ns, 1000)
+    return f"{whole}.{rest:03d}us" if rest else f"{whole}us"
