@@ -8,7 +8,7 @@ PACKAGES := python3 python3-venv build-essential flex bison bc bzip2 xz-utils ca
 TEST_PACKAGES := iperf3 iproute2 ethtool iputils-ping util-linux mininet \
 	tshark? chromium? chromium-driver? cpio kmod clang libbpf-dev bpftool?
 FUZZ_PACKAGES := clang-19 libclang-rt-19-dev
-FABRIC_PACKAGES := openssh-server openssh-client sudo iperf3 iproute2 iputils-ping util-linux procps
+FABRIC_PACKAGES := python3-dev openssh-server openssh-client sudo iperf3 iproute2 iputils-ping util-linux procps
 QEMU_PACKAGES := qemu-system-x86 qemu-utils mmdebstrap dpkg-dev e2fsprogs openssh-client
 DEMO := runs/demo
 N ?= 20

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from fabbbr.errors import EnvironmentUnfitError, UsageError
 from fabbbr.suggest import did_you_mean
+from fabbbr.version import GET_FABRIC
 
 if TYPE_CHECKING:
     # The command line reads the names at every start: nothing heavy is imported for them.
@@ -26,7 +27,7 @@ def _fabric(_: Mapping[str, str]) -> Provider:
     try:
         module = importlib.import_module("fabbbr.backends.fabric")
     except ImportError as error:
-        message = f"FABRIC's library cannot be imported: {error}; pip install 'fabbbr[fabric]'"
+        message = f"FABRIC's library cannot be imported: {error}; {GET_FABRIC}"
         raise EnvironmentUnfitError(message) from error
     provider: Provider = module.FabricProvider()
     return provider

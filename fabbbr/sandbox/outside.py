@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from fabbbr.errors import EnvironmentUnfitError
 from fabbbr.sandbox.settings import Settings
+from fabbbr.version import GET_FABRIC
 
 _TOOLS = {
     "unshare": "util-linux",
@@ -51,7 +52,7 @@ def require_programs() -> None:
         raise EnvironmentUnfitError(message)
     unknown = [module for module in _MODULES if importlib.util.find_spec(module) is None]
     if unknown:
-        message = f"sandbox: no Python package {unknown[0]}; install it: pip install 'fabbbr[fabric]'"
+        message = f"sandbox: no Python package {unknown[0]}; install it: {GET_FABRIC}"
         raise EnvironmentUnfitError(message)
 
 

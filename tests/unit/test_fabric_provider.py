@@ -200,7 +200,7 @@ def test_it_is_a_provider(provider):
 def test_without_the_extra_the_remedy_is_named(tmp_path, monkeypatch, capfd):
     monkeypatch.setitem(sys.modules, "fabrictestbed_extensions.fablib.config.config", None)
     monkeypatch.setitem(sys.modules, "fabrictestbed_extensions", None)
-    with pytest.raises(EnvironmentUnfitError, match=r"pip install 'fabbbr\[fabric\]'"):
+    with pytest.raises(EnvironmentUnfitError, match=r"pip install 'fabbbr\[fabric,ansible\]' .*python3-dev"):
         FabricProvider(tmp_path).offer()
     assert capfd.readouterr() == ("", "")
 

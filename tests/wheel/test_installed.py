@@ -110,7 +110,7 @@ def test_a_slice_of_guests_is_made_of_a_bundled_definition(plain):
 def test_without_the_extra_the_way_to_it_is_said(plain):
     refused = plain.run("fabbbr", "slice", "create", "mine", "--slice", "two_site", "--sites", "DALL,SALT")
     assert refused.returncode == 5
-    assert "pip install 'fabbbr[fabric]'" in refused.stderr
+    assert "pip install 'fabbbr[fabric,ansible]'" in refused.stderr
 
 
 def test_the_first_cells_of_the_quick_start_run(plain):

@@ -41,6 +41,7 @@ from fabbbr.errors import EnvironmentUnfitError
 from fabbbr.files import write_atomically
 from fabbbr.foreign import inline
 from fabbbr.reserve.records import Reservation
+from fabbbr.version import GET_FABRIC
 
 READ_S = 45.0
 """For an answer to a question."""
@@ -324,7 +325,7 @@ def _configured(folder: Path) -> Any:  # noqa: ANN401
             from fabrictestbed_extensions.fablib.config.config import ConfigException
             from fabrictestbed_extensions.fablib.fablib import FablibManager
         except ImportError as error:
-            message = f"FABRIC's library is not here ({error}): pip install 'fabbbr[fabric]'"
+            message = f"FABRIC's library is not here ({error}): {GET_FABRIC}"
             if sys.version_info < (3, 11):
                 message += ", with Python 3.11 or later"
             raise EnvironmentUnfitError(message) from error
