@@ -1,9 +1,10 @@
 """Edits of kernels that have the same thing in other words, without a kernel."""
 
+import re
+
 import pytest
 
-from fabbbr.backends.guest.kernel.edits import INGREDIENTS, clock, edit, older, place
-from fabbbr.backends.guest.kernel.edits.randomness import _reseeding
+from fabbbr.backends.guest.kernel.edits import INGREDIENTS, clock, edit, generator, older, place
 from fabbbr.errors import KernelBuildError
 
 OLD, NEW = (r"^old (\w+)$", r"\1 mended"), (r"^new (\w+)$", r"\1 mended")
@@ -91,11 +92,120 @@ static long random_ioctl(void)
 @pytest.mark.parametrize("text", [BEFORE_6_2, SINCE_6_2])
 def test_who_asks_for_other_numbers_gets_them_in_old_kernels_too(file, text):
     path = file(text)
-    _reseeding(path)
+    generator._reseeding(path)
     changed = path.read_text(encoding="utf-8")
     assert changed.count("fabbbr_seed_anew();") == 1
     assert changed.index("fabbbr_seeded() && crng_ready()") < changed.index("random_ioctl")
     assert changed.index("fabbbr_seed_anew();") > changed.index("case RNDRESEEDCRNG:"), "nobody else may"
+
+
+BEFORE_5_18 = """\
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+#include <linux/ptrace.h>
+#define crng_ready() (likely(crng_init > 1))
+static void _extract_crng(struct crng_state *crng, __u8 out[CHACHA_BLOCK_SIZE]);
+static void _extract_crng(struct crng_state *crng,
+			  __u8 out[CHACHA_BLOCK_SIZE])
+{
+	unsigned long v, flags;
+
+	chacha20_block(&crng->state[0], out);
+}
+static void _crng_backtrack_protect(struct crng_state *crng,
+				    __u8 tmp[CHACHA_BLOCK_SIZE], int used)
+{
+	unsigned long	flags;
+	__u32		*s, *d;
+
+	if (used)
+		extract_crng(tmp);
+}
+static ssize_t extract_crng_user(void __user *buf, size_t nbytes)
+{
+	ssize_t ret = 0;
+
+	while (nbytes) {
+		extract_crng(tmp);
+	}
+}
+static void _get_random_bytes(void *buf, int nbytes)
+{
+	if (nbytes > 0) {
+		extract_crng(tmp);
+	}
+}
+static long random_ioctl(struct file *f, unsigned int cmd, unsigned long arg)
+{
+	switch (cmd) {
+	case RNDRESEEDCRNG:
+		if (!capable(CAP_SYS_ADMIN))
+			return -EPERM;
+		if (crng_init < 2)
+			return -ENODATA;
+		crng_reseed(&primary_crng, NULL);
+		return 0;
+	}
+}
+SYSCALL_DEFINE3(getrandom, char __user *, buf, size_t, count,
+		unsigned int, flags)
+{
+	if (!(flags & GRND_INSECURE) && %s) {
+	}
+}
+u64 get_random_u64(void)
+{
+	u64 ret;
+	static void *previous;
+
+	warn_unseeded_randomness(&previous);
+
+	ret = batch->entropy_u64[batch->position++];
+	return ret;
+}
+u32 get_random_u32(void)
+{
+	u32 ret;
+	static void *previous;
+
+	warn_unseeded_randomness(&previous);
+
+	ret = batch->entropy_u32[batch->position++];
+	return ret;
+}
+"""
+
+
+@pytest.mark.parametrize("not_yet", ["!crng_ready()", "(crng_init == 0)"])
+def test_the_generator_of_before_gives_from_streams_alone(file, not_yet):
+    path = file(BEFORE_5_18 % not_yet)
+    generator.seed(path)
+    functions = dict(_functions(path.read_text(encoding="utf-8")))
+    for name in ("_extract_crng", "get_random_u32", "get_random_u64"):
+        given = functions[name].index("fabbbr_random(FABBBR_KERNEL, ")
+        assert given < functions[name].index("return")
+        assert given < max(functions[name].find("chacha20_block"), functions[name].find("batch->"))
+    assert functions["_crng_backtrack_protect"].index("return;") < functions["_crng_backtrack_protect"].index(
+        "extract_crng(tmp)"
+    ), "it would draw for the kernel when a process asked"
+    assert "fabbbr_random(FABBBR_PROCESSES, tmp," in functions["extract_crng_user"]
+    assert "FABBBR" not in functions["_get_random_bytes"], "it asks _extract_crng"
+    asked = functions["random_ioctl"]
+    assert asked.index("-EPERM") < asked.index("fabbbr_seed_anew();") < asked.index("-ENODATA")
+
+
+def test_nobody_waits_for_entropy_that_a_seed_makes_needless(file):
+    for not_yet in ("!crng_ready()", "(crng_init == 0)"):
+        path = file(BEFORE_5_18 % not_yet)
+        generator.seed(path)
+        text = path.read_text(encoding="utf-8")
+        assert "#define crng_ready() (fabbbr_seeded() || (likely(crng_init > 1)))\n" in text
+        assert "GRND_INSECURE) && !fabbbr_seeded() && (crng_init == 0)" in text or not_yet == "!crng_ready()"
+
+
+def _functions(text):
+    """Name → body of each function that is defined."""
+    found = re.findall(r"^[\w\s*]*?(\w+)\([^;{]*\)\n\{\n(.*?)^\}", text, flags=re.MULTILINE | re.DOTALL)
+    return [(name, body) for name, body in found]
 
 
 OF_5_10 = """\
@@ -123,6 +233,13 @@ def test_a_call_that_fails_for_ever_gets_on_in_old_kernels_too(file):
     assert changed.count("schedule();") == changed.count("um_udelay(1);") == 1
     assert "\t\t\tif (fabbbr_takes_time())\n\t\t\t\tum_udelay(1);\n" in changed
     assert changed.count("EXECUTE_SYSCALL(syscall, regs)") == 1
+
+
+@pytest.mark.parametrize("said", ["time-travel-start", "time-travel-start="])
+def test_the_virtual_clock_begins_when_it_is_told_in_old_kernels_too(file, said):
+    path = file(f'__setup("{said}", setup_time_travel_start);\n')
+    older._begin_when_it_is_told(path)
+    assert path.read_text(encoding="utf-8") == '__setup("time-travel-start=", setup_time_travel_start);\n'
 
 
 @pytest.mark.parametrize("said", ["DEFINE_LONGS(HOST_FP_SIZE, 2696);", "DEFINE(HOST_IP, RIP);"])

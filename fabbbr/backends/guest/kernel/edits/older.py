@@ -12,6 +12,7 @@ def repair(tree: Path) -> None:
     _offer_modules_no_library(tree / "arch/um/os-Linux/user_syms.c")
     _make_room_for_registers(tree / "arch/x86/um/user-offsets.c")
     _never_wait_for_a_thread(tree / "kernel/softirq.c")
+    _begin_when_it_is_told(tree / "arch/um/kernel/time.c")
     main = tree / "arch/um/os-Linux/main.c"
     if not (tree / "arch/um/kernel/skas/stub_exe.c").exists():
         _leave_rseq(main)
@@ -44,6 +45,15 @@ def _never_wait_for_a_thread(softirq: Path) -> None:
     waits = r"^(static bool ksoftirqd_running\(unsigned long pending\)\n\{\n)(?:\t.*\n|\n)+(\}\n)"
     if has(softirq, waits):
         substitute(softirq, (waits, r"\1\treturn false;\n\2"))
+
+
+def _begin_when_it_is_told(time: Path) -> None:
+    """As since Linux 6.11 and in stable series: the start of the virtual clock was given and not understood.
+
+    Then the guest took its date from the host, and what writes it down was another in each run.
+    """
+    if has(time, r'__setup\("time-travel-start",'):
+        substitute(time, (r'__setup\("time-travel-start",', '__setup("time-travel-start=",'))
 
 
 def _leave_rseq(main: Path) -> None:

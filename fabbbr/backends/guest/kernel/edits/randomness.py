@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from fabbbr.backends.guest.kernel.edits import generator
 from fabbbr.backends.guest.kernel.edits.place import has, substitute
 
 _HERE = Path(__file__).parent.parent
@@ -23,7 +24,7 @@ def seed(tree: Path) -> None:
     """
     _copy_streams(tree)
     _of_host(tree / "arch/um")
-    _generator(tree / "drivers/char/random.c")
+    generator.seed(tree / "drivers/char/random.c")
     _by_place(tree)
     if has(tree / "include/linux/prandom.h", r"\bprandom_u32_max\("):
         _by_old_names(tree)
@@ -98,61 +99,6 @@ _FROM_HOST = """\
 """
 
 
-def _generator(random: Path) -> None:
-    substitute(random, (r"^(#define pr_fmt\(fmt\) .*\n)", r"\1#define FABBBR_PLAIN_RANDOM\n"))
-    substitute(random, (r"^(#include <linux/ptrace.h>\n)", r"\1#include <linux/fabbbr_random.h>\n"))
-    _reseeding(random)
-    substitute(random, (r"(\tif \(!len\)\n\t\treturn;\n)(?=\n\tfirst_block_len)", r"\1" + _FOR_KERNEL))
-    substitute(
-        random,
-        (
-            r"(static void crng_make_state\([^{]*\{\n(?:\t.*\n)*?)(\n\tBUG_ON\(random_data_len > 32\);\n)",
-            r"\1\2" + _FOR_PROCESSES,
-        ),
-    )
-
-
-def _reseeding(random: Path) -> None:
-    """Only who asks gets other numbers: Linux itself calls crng_reseed for more reasons, one of them at boot.
-
-    The generation tells the batches, from which single words are drawn, that they are out of date.
-    """
-    function = r"^(static void crng_reseed\((?:void|struct work_struct \*work)\)\n\{\n(?:\t.*\n)+)"
-    substitute(random, (function, r"\1" + _NOT_BY_ITSELF))
-    asked = r"(RNDRESEEDCRNG:(?:\n\t\t.*)+?\n)(\t\tcrng_reseed\((?:NULL)?\);\n)"
-    substitute(random, (asked, r"\1" + _IF_ASKED))
-
-
-_NOT_BY_ITSELF = """\
-
-\tif (fabbbr_seeded() && crng_ready())
-\t\treturn;
-"""
-_IF_ASKED = """\
-\t\tif (fabbbr_seeded()) {
-\t\t\tfabbbr_seed_anew();
-\t\t\tWRITE_ONCE(base_crng.generation, base_crng.generation + 1);
-\t\t}
-\\2"""
-_FOR_KERNEL = """\
-
-\tif (fabbbr_seeded()) {
-\t\tfabbbr_random(FABBBR_KERNEL, buf, len);
-\t\treturn;
-\t}
-"""
-_FOR_PROCESSES = """\
-
-\tif (fabbbr_seeded()) {
-\t\tu8 fabbbr_key[CHACHA_KEY_SIZE];
-
-\t\tfabbbr_random(FABBBR_PROCESSES, fabbbr_key, sizeof(fabbbr_key));
-\t\tcrng_fast_key_erasure(fabbbr_key, chacha_state, random_data, random_data_len);
-\t\treturn;
-\t}
-"""
-
-
 def _by_place(tree: Path) -> None:
     """By the place that draws, and for keys that are drawn once: see fabbbr_places.h."""
     drawn = tree / "include/linux/random.h"
@@ -161,8 +107,9 @@ def _by_place(tree: Path) -> None:
     substitute(once, (r"^(#include <linux/jump_label.h>\n)", r"\1#include <linux/random.h>\n"))
     by_line = r"\1(fabbbr_secret, __FILE__, __LINE__, "
     substitute(once, (r"^(\tDO_ONCE)\(get_random_bytes, ", by_line))
-    names = ("DO_ONCE_SLEEPABLE", "DO_ONCE_SLOW")
-    substitute(once, *((rf"^(\t{name})\(get_random_bytes, ", by_line) for name in names))
+    if has(once, r"\bget_random_(?:slow|sleepable)_once\b"):
+        names = ("DO_ONCE_SLEEPABLE", "DO_ONCE_SLOW")
+        substitute(once, *((rf"^(\t{name})\(get_random_bytes, ", by_line) for name in names))
 
 
 def _by_old_names(tree: Path) -> None:
