@@ -1,8 +1,8 @@
 """Loads a congestion control that comes as a kernel module, and says what stands loaded, as one line of JSON.
 
-``loading.py load DIGEST NAME [PARAMETER=VALUE …]`` takes ``modules/DIGEST.ko`` unless it is there already;
-``loading.py show DIGEST NAME`` reads back. DIGEST is that of its sources, NAME what it registers itself as. No program
-of the machine is needed for it.
+``loading.py load DIGEST NAME [PARAMETER=VALUE …]`` takes ``modules/DIGEST.ko`` of the guest, or what was built on this
+machine, unless it is loaded already; ``loading.py show DIGEST NAME`` reads back. DIGEST is that of its sources, NAME what
+it registers itself as. No program of the machine is needed for it.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ import os
 import platform
 import socket
 import sys
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 _FINIT_MODULE = {"x86_64": 313, "aarch64": 273}
 """Processor → the number of the system call, for which the C library has no function."""
@@ -25,6 +25,7 @@ _WHY = {
     errno.EEXIST: "the kernel has a module or a congestion control of this name already",
     errno.ENOENT: "it needs a symbol that this kernel does not have",
     errno.ENOEXEC: "it was not built for this kernel",
+    errno.ENOKEY: "this kernel takes modules that are signed with a key it knows",
     errno.EPERM: "this kernel takes no modules, or only signed ones",
     errno.EINVAL: "the module refuses to start, or does not take a parameter's value",
 }
@@ -53,8 +54,8 @@ def _load(digest: str, name: str, params: Dict[str, str]) -> None:
         if there != params:
             raise RefusedError("%s is loaded with the parameters %s, not %s" % (name, there, params))
         return
-    path = os.path.join("modules", digest + ".ko")
-    if not os.path.exists(path):
+    path = _file(digest)
+    if path is None:
         raise RefusedError(
             "%s: no module of these sources (%s) was built for this machine" % (name, digest[:16])
         )
@@ -74,6 +75,12 @@ def _load(digest: str, name: str, params: Dict[str, str]) -> None:
     }
     with open(_state(digest), "w") as kept:
         json.dump(state, kept)
+
+
+def _file(digest: str) -> Optional[str]:
+    """What is to be loaded."""
+    there = (os.path.join(folder, digest + ".ko") for folder in ("modules", _LOADED))
+    return next((path for path in there if os.path.exists(path)), None)
 
 
 def _insert(file: int, said: bytes) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
-from fabbbr.errors import EnvironmentUnfitError, ModuleUnfitError, UsageError
+from fabbbr.errors import EnvironmentUnfitError, UsageError
 from fabbbr.job.records import Job
 from fabbbr.model import Module
 from fabbbr.sources import Sources
@@ -101,24 +101,6 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Leave nothing behind."""
-
-
-def refuse_modules(controls: Sequence[OwnControl], where: str) -> NoReturn:
-    """Raise ModuleUnfitError: ``where`` is a kernel that is not ours to load code into for a cell."""
-    names = ", ".join(use.kernel_name for control in controls for use in control.uses)
-    message = (
-        f"{controls[0].sources.place}: {names} would run in {where}, into which fabbbr loads no module of "
-        "yours for a cell: what breaks there breaks the machine. Run it in the guest (leave --backend out), "
-        "or write it as a BPF program, which a kernel checks before it takes it"
-    )
-    raise ModuleUnfitError(message)
-
-
-def require_programs(controls: Sequence[OwnControl], where: str) -> None:
-    """Raise ModuleUnfitError where one of them is a kernel module."""
-    modules = [control for control in controls if control.sources.program is None]
-    if modules:
-        refuse_modules(modules, where)
 
 
 def refuse_kernel(kernel: str, where: str) -> NoReturn:

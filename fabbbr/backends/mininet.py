@@ -21,11 +21,10 @@ from fabbbr.backends.base import (
     Task,
     heartbeat_s,
     refuse_kernel,
-    require_programs,
 )
 from fabbbr.backends.channel import CommandChannel
 from fabbbr.backends.keeper import Keeper, die_with_runner, kill_group
-from fabbbr.backends.struct_ops import Programs
+from fabbbr.backends.own_controls import OwnControls
 from fabbbr.backends.tools import NODE_PYTHON, search_path, tool_versions, tools_found
 from fabbbr.errors import BackendError, EnvironmentUnfitError, UsageError
 from fabbbr.testbed import REAL_TIME, Kernel, Machine, Testbed
@@ -117,7 +116,7 @@ class MininetBackend:
         self.testbed = describe()
         self._one_at_a_time = threading.Lock()
         self._keeper = Keeper()
-        self._programs = Programs()
+        self._own = OwnControls()
 
     def with_kernel(self, kernel: str | None, /) -> Testbed:
         """As it is."""
@@ -134,27 +133,30 @@ class MininetBackend:
         return 1
 
     def take_in(self, controls: Sequence[OwnControl], tell: Callable[[str], None], /) -> None:
-        """BPF programs, as they are; no module, which would stay in the kernel of this host."""
-        require_programs(controls, _KERNEL)
+        """Modules and BPF programs, in the kernel of this host."""
         for control in controls:
-            self._programs.add(control, CommandChannel((), "/"), _KERNEL, tell)
+            self._own.add(control, CommandChannel((), "/"), _KERNEL, tell)
 
     def execute(self, task: Task) -> Report:
         """Run the job on this machine."""
         (task.work / JOB).write_text(task.job.model_dump_json(), encoding="utf-8")
         with self._one_at_a_time:
             started = time.monotonic()
-            self._run_agent(task)
+            try:
+                self._run_agent(task)
+            finally:
+                if task.job.modules:
+                    self._own.after_cell()
         return Report(
             wall_s=time.monotonic() - started,
             clock_s=read_outcome(task.work),
-            options={"agent_sha256": agent_hash()} | self._programs.options(task.job.modules),
+            options={"agent_sha256": agent_hash()} | self._own.options(task.job.modules),
         )
 
     def close(self) -> None:
-        """End the keeper and with it whatever still runs; then nothing uses a BPF program any more."""
+        """End the keeper and with it whatever still runs; then nothing uses what the kernel was given."""
         self._keeper.close()
-        self._programs.close()
+        self._own.close()
 
     def _run_agent(self, task: Task) -> None:
         environment = os.environ | {"PATH": search_path(), "PYTHONDONTWRITEBYTECODE": "1"}

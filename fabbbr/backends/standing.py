@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from fabbbr.backends.base import OwnControl, Report, Task, refuse_kernel, require_programs
+from fabbbr.backends.base import OwnControl, Report, Task, refuse_kernel
 from fabbbr.backends.channel import Channel
 from fabbbr.backends.machines import carry_out
-from fabbbr.backends.struct_ops import Programs
+from fabbbr.backends.own_controls import OwnControls
 from fabbbr.errors import PlaceLostError, UsageError
 from fabbbr.testbed import Testbed
 
@@ -23,7 +23,7 @@ class StandingMachines:
         self.testbed = testbed
         self._channels = channels
         self._ask = ask
-        self._programs = Programs()
+        self._own = OwnControls()
 
     def with_kernel(self, kernel: str | None, /) -> Testbed:
         """As it is."""
@@ -37,12 +37,11 @@ class StandingMachines:
         return 1
 
     def take_in(self, controls: Sequence[OwnControl], tell: Callable[[str], None], /) -> None:
-        """BPF programs, as they are, on the machines of their senders; modules are the playbooks' to say."""
-        require_programs(controls, "the kernels of a slice's machines")
+        """On the machines of their senders."""
         for control in controls:
             machines = {self.testbed.machine_of(sender): None for sender in control.senders}
             for name in machines:
-                self._programs.add(control, self._channels[name], f"the kernel of {name}", tell)
+                self._own.add(control, self._channels[name], f"the kernel of {name}", tell)
 
     def execute(self, task: Task) -> Report:
         """A part on each machine."""
@@ -51,8 +50,11 @@ class StandingMachines:
         except PlaceLostError as error:
             message = f"{error}; '{self._ask}' says what is still there"
             raise PlaceLostError(message) from error
-        return replace(report, options=report.options | self._programs.options(task.job.modules))
+        finally:
+            if task.job.modules:
+                self._own.after_cell()
+        return replace(report, options=report.options | self._own.options(task.job.modules))
 
     def close(self) -> None:
-        """The machines stay as they are, without the BPF programs of this run."""
-        self._programs.close()
+        """The machines stay as they are, without the congestion controls of this run."""
+        self._own.close()

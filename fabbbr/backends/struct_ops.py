@@ -24,34 +24,38 @@ from typing import Any
 
 from fabbbr.backends.base import OwnControl
 from fabbbr.backends.channel import Channel, ChannelError
+from fabbbr.backends.loaded import (
+    OFFERED,
+    RECORDS,
+    belongs_to_another,
+    ground,
+    records,
+    require_free,
+    run,
+)
 from fabbbr.backends.tools import search_path
 from fabbbr.errors import EnvironmentUnfitError, ModuleUnfitError
 from fabbbr.sources import OF_A_KERNEL, Sources
 
 _CLANGS = ("clang", *(f"clang-{version}" for version in range(14, 30)))
-_LIMIT_S = 120.0
-_RECORDS = "/run/fab_loaded"
-"""Where the agent keeps what it has loaded: :data:`fabbbr.agent.loading._LOADED`."""
-_OFFERED = "/proc/sys/net/ipv4/tcp_available_congestion_control"
 _TYPES = f"""PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 [ "$(id -u)" = 0 ] || exit 71
 command -v bpftool >/dev/null || exit 72
 [ -r /sys/kernel/btf/vmlinux ] || exit 73
-cat {_OFFERED} && exec bpftool btf dump file /sys/kernel/btf/vmlinux format c"""
+cat {OFFERED} && exec bpftool btf dump file /sys/kernel/btf/vmlinux format c"""
 _LACKS = {
     71: "is not run as root, and loading a BPF program needs it; use sudo",
     72: "has no bpftool; apt-get install bpftool (Ubuntu: linux-tools-$(uname -r))",
     73: "has a kernel without BTF (CONFIG_DEBUG_INFO_BTF); boot one with it, or leave --backend out: the "
     "guest compiles the program natively",
 }
-_LEFT = f'for file in {_RECORDS}/*.json; do [ ! -e "$file" ] || {{ cat "$file"; echo; }}; done'
 _REGISTER = f"""PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
-mkdir -p {_RECORDS} && cat >{_RECORDS}/$1.o && exec bpftool struct_ops register {_RECORDS}/$1.o"""
+mkdir -p {RECORDS} && cat >{RECORDS}/$1.o && exec bpftool struct_ops register {RECORDS}/$1.o"""
 _UNREGISTER = f"""PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 digest=$1; shift
 for id; do bpftool struct_ops unregister id "$id"; done
-rm -f {_RECORDS}/$digest.o {_RECORDS}/$digest.json"""
-_RECORD = f"cat >{_RECORDS}/$1.json && cat {_OFFERED}"
+rm -f {RECORDS}/$digest.o {RECORDS}/$digest.json"""
+_RECORD = f"cat >{RECORDS}/$1.json && cat {OFFERED}"
 _REGISTERED = re.compile(r"Registered tcp_congestion_ops \S+ id (\d+)")
 _ERROR = re.compile(r"^(?P<file>[^\s:]+):(?P<line>\d+):\d+: (?:fatal )?error: (?P<said>.+)$", re.MULTILINE)
 _LINE = re.compile(r"^; .* @ (?P<file>\S+):(?P<line>\d+)$", re.MULTILINE)
@@ -92,13 +96,7 @@ class Programs:
         if self._is_there(channel, sources.sha256):
             return
         offered -= _take_leftovers_away(channel, names)
-        taken = [name for name in names if name in offered]
-        if taken:
-            message = (
-                f"{sources.place}: {where} offers a congestion control {taken[0]!r} already, and takes no "
-                "second; give .name another"
-            )
-            raise ModuleUnfitError(message)
+        require_free(names, offered, sources.place, where)
         program = _compiled(sources, types)
         self._described[sources.program or ""] = {
             "source_sha256": sources.sha256,
@@ -122,7 +120,7 @@ class Programs:
             one = self._registered.pop()
             # Where a machine is out of reach, the next run finds the record and takes it away.
             with contextlib.suppress(ChannelError):
-                _run(one.channel, _UNREGISTER, one.digest, *one.ids)
+                run(one.channel, _UNREGISTER, one.digest, *one.ids)
 
     def _is_there(self, channel: Channel, digest: str) -> bool:
         """Machines may share a kernel, as name spaces do."""
@@ -131,7 +129,7 @@ class Programs:
 
     def _register(self, control: OwnControl, channel: Channel, program: bytes, where: str) -> None:
         digest = control.sources.sha256
-        done = _run(channel, _REGISTER, digest, stdin=program)
+        done = run(channel, _REGISTER, digest, stdin=program)
         said = (done.stderr + done.stdout).decode("utf-8", "replace")
         ids = tuple(_REGISTERED.findall(said))
         self._registered.append(_Registered(channel=channel, digest=digest, ids=ids))
@@ -146,7 +144,7 @@ class Programs:
             "names": [use.kernel_name for use in control.uses],
             "runner": os.getpid(),
         }
-        offered = _run(channel, _RECORD, digest, stdin=json.dumps(record).encode() + b"\n")
+        offered = run(channel, _RECORD, digest, stdin=json.dumps(record).encode() + b"\n")
         for use in control.uses:
             if use.kernel_name not in offered.stdout.decode().split():
                 self.close()
@@ -183,47 +181,24 @@ def _place_of(word: str, sources: Sources) -> str:
 
 def _kernel_of(channel: Channel, where: str) -> tuple[set[str], bytes]:
     """The congestion controls that it offers, and its types as C."""
-    answer = _run(channel, _TYPES)
-    if answer.returncode != 0:
-        said = answer.stderr.decode("utf-8", "replace").strip()
-        lacks = _LACKS.get(answer.returncode, f"cannot say its types: {said}; look at bpftool there")
-        message = f"a BPF program cannot run in {where}: the machine {lacks}"
-        raise EnvironmentUnfitError(message)
-    offered, _, types = answer.stdout.partition(b"\n")
+    answer = ground(channel, _TYPES, _LACKS, f"a BPF program cannot run in {where}")
+    offered, _, types = answer.partition(b"\n")
     return set(offered.decode().split()), types
 
 
 def _records(channel: Channel) -> list[dict[str, Any]]:
     """What stands registered there of BPF programs, or did."""
-    found = []
-    for line in _run(channel, _LEFT).stdout.splitlines():
-        try:
-            record = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(record, dict) and record.get("form") == "bpf":
-            found.append(record)
-    return found
+    return [record for record in records(channel, "json") if record.get("form") == "bpf"]
 
 
 def _take_leftovers_away(channel: Channel, names: Sequence[str]) -> set[str]:
     """Of a run that was killed; one that still runs keeps its own."""
     away: set[str] = set()
     for record in _records(channel):
-        if set(record["names"]) & set(names) and not _runs(record["runner"]):
-            _run(channel, _UNREGISTER, record["source_sha256"], *record["ids"])
+        if set(record["names"]) & set(names) and not belongs_to_another(record["runner"]):
+            run(channel, _UNREGISTER, record["source_sha256"], *record["ids"])
             away |= set(record["names"])
     return away
-
-
-def _runs(pid: int) -> bool:
-    return pid != os.getpid() and Path(f"/proc/{pid}").exists()
-
-
-def _run(
-    channel: Channel, script: str, *words: str, stdin: bytes = b""
-) -> subprocess.CompletedProcess[bytes]:
-    return channel.run(("sh", "-c", script, "sh", *words), stdin=stdin, timeout_s=_LIMIT_S)
 
 
 def _clang() -> str:

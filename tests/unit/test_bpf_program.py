@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from fabbbr import sources
+from fabbbr.backends.complaints import AS_IT_IS, Against, before_building, of_output, warnings
 from fabbbr.backends.guest.module import native
-from fabbbr.backends.guest.module.complaints import AS_IT_IS, Against, before_building, of_output, warnings
 from fabbbr.plan.opening import open_plan
 from fabbbr.sources import Sources
 from fabbbr.spec.experiment import ModuleChoice

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from fabbbr.backends.complaints import Against, before_building, of_output, require_parameters, warnings
 from fabbbr.backends.guest.kernel.build import KernelBuildError
 from fabbbr.backends.guest.module import elf
-from fabbbr.backends.guest.module.build import BuiltModule, require_parameters
-from fabbbr.backends.guest.module.complaints import Against, before_building, of_output, warnings
+from fabbbr.backends.guest.module.build import BuiltModule
 from fabbbr.backends.guest.module.places import Places, oops_in
 from fabbbr.errors import ModuleUnfitError, PlanError, SpecError, StoreError, UntrustedError, UsageError
 from fabbbr.inspection import inspect
@@ -335,12 +335,12 @@ BUILT = BuiltModule(
 )
 def test_a_parameter_that_the_kernel_would_ignore_or_refuse_is_refused(params, said):
     with pytest.raises(ModuleUnfitError, match=said):
-        require_parameters(BUILT, params, Path("tcp_mine"))
+        require_parameters(BUILT.parameters, params, Path("tcp_mine"))
 
 
 def test_parameters_are_taken_as_the_kernel_takes_them():
-    require_parameters(BUILT, {"beta": "0x10", "fast": "Y"}, Path("tcp_mine"))
-    require_parameters(BUILT, {"beta": "4294967295"}, Path("tcp_mine"))
+    require_parameters(BUILT.parameters, {"beta": "0x10", "fast": "Y"}, Path("tcp_mine"))
+    require_parameters(BUILT.parameters, {"beta": "4294967295"}, Path("tcp_mine"))
 
 
 def test_an_oops_is_read_from_a_console():

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from fabbbr.backends.complaints import Against, before_building, of_output, prototypes, warnings
 from fabbbr.backends.guest.kernel import build as kernel_build
 from fabbbr.backends.guest.kernel.build import GuestKernel
 from fabbbr.backends.guest.module import native
-from fabbbr.backends.guest.module.complaints import Against, before_building, of_output, warnings
 from fabbbr.backends.guest.module.elf import exports, module_info
 from fabbbr.errors import KernelBuildError, ModuleUnfitError
 from fabbbr.files import sha256_of, write_atomically
@@ -27,14 +27,7 @@ _DESCRIPTION = "module.json"
 _LOG = "failed-build.log"
 _LIMIT_S = 300
 _REGISTERS = b"tcp_register_congestion_control"
-_OPERATIONS = re.compile(r"struct tcp_congestion_ops \{(.*?)\n\}", re.DOTALL)
-_OPERATION = re.compile(r"^\s*(\w[\w\s\*]*\(\*(\w+)\)\([^;]*\));", re.MULTILINE)
 _SYMBOL = re.compile(r"^[0-9a-f]+ \w (\w+)$", re.MULTILINE)
-_INTEGERS = {"byte": (0, 255), "short": (-(1 << 15), (1 << 15) - 1), "ushort": (0, (1 << 16) - 1),
-             "int": (-(1 << 31), (1 << 31) - 1), "uint": (0, (1 << 32) - 1), "hexint": (0, (1 << 32) - 1),
-             "long": (-(1 << 63), (1 << 63) - 1), "ulong": (0, (1 << 64) - 1), "ullong": (0, (1 << 64) - 1),
-             }  # fmt: skip
-_TRUTH = ("1", "0", "y", "n", "Y", "N", "on", "off", "yes", "no")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,44 +105,12 @@ def build_module(sources: Sources, kernel: GuestKernel, tree: Path) -> BuiltModu
     return built
 
 
-def require_parameters(built: BuiltModule, params: Mapping[str, str], place: Path) -> None:
-    """Raise ModuleUnfitError for a parameter that the module does not have, or cannot have that value.
-
-    The kernel itself only notes in its log that it ignores an unknown one.
-    """
-    for name, value in params.items():
-        kind = built.parameters.get(name)
-        if kind is None:
-            has = f"has {listed(built.parameters)}" if built.parameters else "has none"
-            message = f"{place}: no parameter {name} (it {has}); declare it with module_param, or remove it"
-            raise ModuleUnfitError(message)
-        why = _unfit(kind, value)
-        if why is not None:
-            message = f"{place}: parameter {name} = {value}: {why}; change it"
-            raise ModuleUnfitError(message)
-
-
-def _unfit(kind: str, value: str) -> str | None:
-    if kind in ("bool", "invbool", "bint"):
-        return None if value in _TRUTH else "it is a bool: write 1 or 0"
-    if kind not in _INTEGERS:
-        return None
-    least, most = _INTEGERS[kind]
-    try:
-        number = int(value, 0)
-    except ValueError:
-        return f"it is of type {kind}: write a whole number"
-    return None if least <= number <= most else f"it is of type {kind}, {least} to {most}"
-
-
 def against_kernel(kernel: GuestKernel, tree: Path) -> Against:
     """What a module meets in this kernel."""
     header = (tree / "include/net/tcp.h").read_text(encoding="utf-8")
-    operations = _OPERATIONS.search(header)
-    prototypes = _OPERATION.findall(operations[1]) if operations is not None else []
     return Against(
         release=kernel.release,
-        prototypes={name: " ".join(declared.split()) for declared, name in prototypes},
+        prototypes=prototypes(header),
         exported=frozenset(one.name for one in exports(kernel.binary.read_bytes())),
         known=frozenset(_SYMBOL.findall(kernel.symbols.read_text(encoding="ascii"))),
     )

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from fabbbr.backends.guest.module.complaints import AS_IT_IS, Complaint
+from fabbbr.backends.complaints import AS_IT_IS, Complaint
 from fabbbr.sources import Sources
 
 PROBE = "fab_kernel"

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from fabbbr.backends.base import OwnControl, Report, Task
+from fabbbr.backends.complaints import require_parameters
 from fabbbr.backends.guest.kernel.build import GuestKernel
-from fabbbr.backends.guest.module.build import BuiltModule, build_module, cached_module, require_parameters
+from fabbbr.backends.guest.module.build import BuiltModule, build_module, cached_module
 from fabbbr.backends.guest.module.places import Places, loaded_at, oops_in, where_is
 from fabbbr.backends.guest.module.tree import EXPECTED_S, cached_tree, kernel_tree
 from fabbbr.backends.guest.module.trial import try_out
@@ -46,7 +47,7 @@ class Shelf:
         for warning in built.warnings:
             tell(warning)
         for use in control.uses:
-            require_parameters(built, use.params, sources.place)
+            require_parameters(built.parameters, use.params, sources.place)
         shutil.copyfile(built.file, self.folder / f"{sources.sha256}.ko")
         self._built[sources.sha256] = built
         self._sources[sources.sha256] = sources

@@ -1,17 +1,20 @@
-"""What compiler and modpost say of a module, as one place, one reason and one remedy. Pure."""
+"""What is wrong with a module, as one place, one reason and one remedy. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+from fabbbr.errors import ModuleUnfitError
+from fabbbr.foreign import listed
 from fabbbr.job.congestion import mainline_name
 from fabbbr.sources import Sources
 from fabbbr.spec.experiment import CCAS, MOST_NAME_CHARACTERS
 
 _OWN = ("fab_bbr1", "fab_bbr1_cap3", "fab_bbr2", "fab_bbr3")
-TAKEN = frozenset((*map(mainline_name, CCAS), *_OWN)) - {"bbr2", "bbr3"}
+TAKEN_IN_GUEST = frozenset((*map(mainline_name, CCAS), *_OWN)) - {"bbr2", "bbr3"}
 """What the guest's kernel has of itself."""
 _REGISTER = "tcp_register_congestion_control"
 _ERROR = re.compile(
@@ -29,6 +32,13 @@ _TWICE = re.compile(r"modpost: \S+: '?(?:symbol ')?(\w+)' exported twice")
 _NO_LICENCE = re.compile(r"modpost: (?:\S+: )?missing MODULE_LICENSE\(\)")
 _SPACE = re.compile(r"modpost: (?:module \S+|\S+: module) uses symbol '?(\w+)'? from namespace '?(\w+)")
 _IMPLICIT = re.compile(r"implicit declaration of function ['‘](\w+)['’]")
+_OPERATIONS = re.compile(r"struct tcp_congestion_ops \{(.*?)\n\}", re.DOTALL)
+_OPERATION = re.compile(r"^\s*(\w[\w\s\*]*\(\*(\w+)\)\([^;]*\));", re.MULTILINE)
+_INTEGERS = {"byte": (0, 255), "short": (-(1 << 15), (1 << 15) - 1), "ushort": (0, (1 << 16) - 1),
+             "int": (-(1 << 31), (1 << 31) - 1), "uint": (0, (1 << 32) - 1), "hexint": (0, (1 << 32) - 1),
+             "long": (-(1 << 63), (1 << 63) - 1), "ulong": (0, (1 << 64) - 1), "ullong": (0, (1 << 64) - 1),
+             }  # fmt: skip
+_TRUTH = ("1", "0", "y", "n", "Y", "N", "on", "off", "yes", "no")
 _ALSO_CALLED = re.compile(r" \{aka [^}]*\}")
 _NO_FILE = re.compile(r"(\S+): No such file or directory")
 _NO_MEMBER = re.compile(r"has no member named ['‘](\w+)['’]")
@@ -65,6 +75,17 @@ class Against:
     exported: frozenset[str]
     known: frozenset[str]
     """Its functions and variables, exported or not."""
+    taken: frozenset[str] = TAKEN_IN_GUEST
+    """The congestion controls that it has already."""
+    where: str = "the guest"
+    """Whose kernel it is."""
+
+
+def prototypes(header: str) -> dict[str, str]:
+    """Operation → how ``net/tcp.h`` of a kernel declares it."""
+    operations = _OPERATIONS.search(header)
+    declared = _OPERATION.findall(operations[1]) if operations is not None else []
+    return {name: " ".join(words.split()) for words, name in declared}
 
 
 def before_building(sources: Sources, against: Against) -> Complaint | None:
@@ -79,7 +100,7 @@ def before_building(sources: Sources, against: Against) -> Complaint | None:
                 f"{MOST_NAME_CHARACTERS} (TCP_CA_NAME_MAX - 1)",
                 remedy="shorten .name",
             )
-        if named.name in TAKEN:
+        if named.name in against.taken:
             return Complaint(
                 place=place,
                 reason=f"{linux} has a congestion control {named.name!r} already, and takes no second",
@@ -180,7 +201,7 @@ def _of_modpost(output: str, sources: Sources, against: Against) -> Iterator[Com
         has = "does not export" if symbol in against.known else "has no"
         yield Complaint(
             place=_line_of(symbol, sources),
-            reason=f"needs {symbol}, and {linux} as the guest has it {has} {symbol}",
+            reason=f"needs {symbol}, and {linux} as {against.where} has it {has} {symbol}",
             remedy="do without it, or copy what it does into the module",
         )
     twice = _TWICE.search(output)
@@ -215,3 +236,33 @@ def _of_modpost(output: str, sources: Sources, against: Against) -> Iterator[Com
 def _line_of(word: str, sources: Sources) -> str:
     found = sources.line_of(word)
     return sources.shown(*found) if found is not None else str(sources.place)
+
+
+def require_parameters(has: Mapping[str, str], params: Mapping[str, str], place: Path) -> None:
+    """Raise ModuleUnfitError for a parameter that the module does not have, or cannot have that value.
+
+    ``has`` is name → type of those that it has. The kernel only notes in its log that it ignores others.
+    """
+    for name, value in params.items():
+        kind = has.get(name)
+        if kind is None:
+            there = f"has {listed(has)}" if has else "has none"
+            message = f"{place}: no parameter {name} (it {there}); declare it with module_param, or remove it"
+            raise ModuleUnfitError(message)
+        why = _unfit(kind, value)
+        if why is not None:
+            message = f"{place}: parameter {name} = {value}: {why}; change it"
+            raise ModuleUnfitError(message)
+
+
+def _unfit(kind: str, value: str) -> str | None:
+    if kind in ("bool", "invbool", "bint"):
+        return None if value in _TRUTH else "it is a bool: write 1 or 0"
+    if kind not in _INTEGERS:
+        return None
+    least, most = _INTEGERS[kind]
+    try:
+        number = int(value, 0)
+    except ValueError:
+        return f"it is of type {kind}: write a whole number"
+    return None if least <= number <= most else f"it is of type {kind}, {least} to {most}"
