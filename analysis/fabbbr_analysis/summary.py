@@ -67,9 +67,12 @@ def summarise(runs: pd.DataFrame, metrics: Sequence[str], *, seed: int = 1) -> p
             "condition": condition,
             **{axis: cells[axis].iloc[0] for axis in axes},
             "metric": metric,
-            **_summary(cells, metric, np.random.default_rng([seed, _number(str(condition), metric)])),
+            **_summary(
+                certified, excluded, metric, np.random.default_rng([seed, _number(str(condition), metric)])
+            ),
         }
         for (experiment, condition), cells in runs.groupby(["experiment", "condition"], sort=False)
+        for certified, excluded in (_counted(cells),)
         for metric in metrics
     ]
     columns = ["experiment", "condition", *axes, "metric", *_SUMMARY_COLUMNS]
@@ -79,11 +82,16 @@ def summarise(runs: pd.DataFrame, metrics: Sequence[str], *, seed: int = 1) -> p
 _SUMMARY_COLUMNS = ("n", "mean", "low", "high", "median", "sd", "method", "excluded")
 
 
-def _summary(cells: pd.DataFrame, metric: str, generator: np.random.Generator) -> dict[str, object]:
+def _counted(cells: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+    """The runs of a condition that count, and how many do not."""
     certified = cells["status"] == "certified"
-    runs = once(cells[certified])
+    return once(cells[certified]), int((~certified).sum())
+
+
+def _summary(
+    runs: pd.DataFrame, excluded: int, metric: str, generator: np.random.Generator
+) -> dict[str, object]:
     values = values_of(runs, metric)
-    excluded = int((~certified).sum())
     if values.size == 0:
         return {"n": 0, "method": None, "excluded": excluded}
     interval = _mean_interval(values, metric, _most(runs, metric), generator)
@@ -131,7 +139,8 @@ def are_one(cells: pd.DataFrame) -> bool:
     told = [column for column in _TELLING if column in cells.columns]
     if len(cells) < 2 or len(told) < len(_TELLING) or not (cells["clock"] == "virtual").all():
         return False
-    return bool((cells[told].nunique(dropna=False) == 1).all())
+    values = cells[told].to_numpy(dtype=np.float64, na_value=np.nan)
+    return bool(((values == values[0]) | (np.isnan(values) & np.isnan(values[0]))).all())
 
 
 def once(cells: pd.DataFrame) -> pd.DataFrame:
@@ -149,23 +158,19 @@ def compare(a: RunSet, b: RunSet, *, metrics: Sequence[str] = COMPARED, seed: in
         ``difference`` (a - b, with ``difference_low`` and ``difference_high``, Welch's t), ``ratio`` (a / b,
         with ``ratio_low`` and ``ratio_high``, bootstrap; NaN when b delivers zero), ``cliffs_delta`` in
         [-1, 1], ``p_holm`` over all rows, and ``verdict``: ``unchanged`` when the ratio's interval is within
-        5 % of 1, else ``changed`` when ``p_holm`` is below 0.05, else ``unclear``. A condition of one side
-        has a row without metric and ``only in a`` or ``only in b``.
+        5 % of 1, else ``changed`` when ``p_holm`` is below 0.05, else ``unclear``. Repetitions that are the
+        same in all are one run, which has no interval; where both sides are such, ``exact`` is True, nothing
+        is estimated, and the verdict is by the ratio itself. A condition of one side has a row without metric
+        and ``only in a`` or ``only in b``.
     """
     first, second = by_condition(a.certified), by_condition(b.certified)
     rows = [
-        _comparison(
-            condition, metric, values_of(first[condition], metric), values_of(second[condition], metric), seed
-        )
+        row
         for condition in first
         if condition in second
-        for metric in metrics
+        for row in _comparisons(condition, first[condition], second[condition], metrics, seed)
     ]
-    compared = _with_verdicts(
-        pd.DataFrame([row for row in rows if row], columns=list(_COMPARISON_COLUMNS)),
-        same="unchanged",
-        different="changed",
-    )
+    compared = _with_verdicts(rows, same="unchanged", different="changed")
     alone = pd.DataFrame(
         [
             *({"condition": name, "verdict": "only in a"} for name in first if name not in second),
@@ -195,7 +200,6 @@ def compare_along(
     DataFrame
         As of :func:`compare`, for pairs: ``a`` and ``b``, the values that differ, ``b`` being ``against``;
         ``condition``, what both share; ``verdict`` ``alike``, ``different`` or ``unclear`` by the same rules.
-        Repetitions that are the same in all are one run, which has no interval.
 
     Raises
     ------
@@ -210,18 +214,11 @@ def compare_along(
     rows = [
         {"a": _said(other), "b": _said(base)} | row
         for shared, other, first, second in _pairs(runs, by, held, base)
-        for metric in metrics
-        if (
-            row := _comparison(
-                shared, metric, values_of(first, metric), values_of(second, metric), seed, other
-            )
-        )
+        for row in _comparisons(shared, first, second, metrics, seed, other)
     ]
     if not rows:
         raise _nothing_to_pair(runs, by, held, base)
-    return _with_verdicts(
-        pd.DataFrame(rows, columns=["a", "b", *_COMPARISON_COLUMNS]), same="alike", different="different"
-    )
+    return _with_verdicts(rows, same="alike", different="different")
 
 
 def _varied_axes(runs: pd.DataFrame) -> list[str]:
@@ -254,7 +251,7 @@ def _pairs(
     for _, cells in runs.groupby("condition", sort=False):
         first = cells.iloc[0]
         shared = ", ".join(f"{axis} {text}" for axis, text in zip(held, _value(first, held), strict=True))
-        found.setdefault(shared, {})[_value(first, by)] = once(cells)
+        found.setdefault(shared, {})[_value(first, by)] = cells
     for shared, by_value in found.items():
         for other, cells in by_value.items():
             if base in by_value and other != base:
@@ -277,16 +274,30 @@ def _nothing_to_pair(
 _COMPARISON_COLUMNS = (
     "condition", "metric", "n_a", "n_b", "mean_a", "mean_b",
     "difference", "difference_low", "difference_high", "ratio", "ratio_low", "ratio_high",
-    "cliffs_delta", "p_holm", "verdict",
+    "cliffs_delta", "p_holm", "exact", "verdict",
 )  # fmt: skip
 
 
+def _comparisons(
+    condition: str,
+    a: pd.DataFrame,
+    b: pd.DataFrame,
+    metrics: Sequence[str],
+    seed: int,
+    of: Sequence[str] = (),
+) -> Iterator[dict[str, object]]:
+    """Compare the metrics that both sides have."""
+    exact = are_one(a) and are_one(b)
+    first, second = once(a), once(b)
+    for metric in metrics:
+        values = values_of(first, metric), values_of(second, metric)
+        if all(side.size for side in values):
+            yield _comparison(condition, metric, *values, seed, of) | {"exact": exact}
+
+
 def _comparison(
-    condition: str, metric: str, a: Array, b: Array, seed: int, of: Sequence[str] = ()
-) -> dict[str, object] | None:
-    """Compare one metric; None when a side does not have it."""
-    if a.size == 0 or b.size == 0:
-        return None
+    condition: str, metric: str, a: Array, b: Array, seed: int, of: Sequence[str]
+) -> dict[str, object]:
     difference = stats.difference_of_means(a, b)
     row: dict[str, object] = {
         "condition": condition,
@@ -308,15 +319,20 @@ def _comparison(
     return row
 
 
-def _with_verdicts(rows: pd.DataFrame, *, same: str, different: str) -> pd.DataFrame:
+def _with_verdicts(found: Sequence[dict[str, object]], *, same: str, different: str) -> pd.DataFrame:
     """Adjust the p values for one another and decide; ``same`` and ``different`` are what that is called."""
+    pair = ("a", "b") if found and "a" in found[0] else ()
+    rows = pd.DataFrame(found, columns=[*pair, *_COMPARISON_COLUMNS])
     tested = rows["p_holm"].notna()
     adjusted = pd.Series(np.nan, index=rows.index, dtype=float)
     adjusted[tested] = stats.holm(rows.loc[tested, "p_holm"].to_numpy(dtype=np.float64))
-    low, high = rows["ratio_low"].astype(float), rows["ratio_high"].astype(float)
+    exact = rows["exact"].astype(bool)
+    low, high = (rows["ratio"].where(exact, rows[end]).astype(float) for end in ("ratio_low", "ratio_high"))
     within = (low >= 1 - UNCHANGED_WITHIN) & (high <= 1 + UNCHANGED_WITHIN)
-    both_zero = (rows["difference_low"] == 0) & (rows["difference_high"] == 0)
-    verdict = np.select([within | both_zero, adjusted < SIGNIFICANT], [same, different], default="unclear")
+    none = (rows["difference"] == 0) & (exact | (rows["difference_low"] == rows["difference_high"]))
+    verdict = np.select(
+        [within | none, exact | (adjusted < SIGNIFICANT)], [same, different], default="unclear"
+    )
     return rows.assign(p_holm=adjusted, verdict=verdict)
 
 

@@ -8,11 +8,11 @@ from fabbbr_analysis.report.changes import sentences
 NAN = float("nan")
 
 
-def told(verdict, *, metric="goodput_bps", a=100e6, b=80e6, ratio=(1.25, 1.2, 1.3), n=5):
+def told(verdict, *, metric="goodput_bps", a=100e6, b=80e6, ratio=(1.25, 1.2, 1.3), n=5, exact=False):
     value, low, high = ratio
     row = {
         "metric": metric, "verdict": verdict, "mean_a": a, "mean_b": b, "n_a": n, "n_b": n,
-        "ratio": value, "ratio_low": low, "ratio_high": high,
+        "ratio": value, "ratio_low": low, "ratio_high": high, "exact": exact,
     }  # fmt: skip
     return list(sentences(pd.DataFrame([row])))
 
@@ -38,6 +38,13 @@ def told(verdict, *, metric="goodput_bps", a=100e6, b=80e6, ratio=(1.25, 1.2, 1.
             {"verdict": "changed", "b": 0.0, "ratio": (NAN, NAN, NAN)},
             "Goodput fell from 100 to 0 Mbit/s.",
         ),
+        (
+            {"verdict": "changed", "n": 1, "ratio": (1.25, NAN, NAN), "exact": True},
+            (
+                "Goodput fell from 100 to 80.0 Mbit/s, by −20 %; nothing in these runs is random, so another "
+                "seed would say the same."
+            ),
+        ),
         ({"verdict": "unchanged"}, "Unchanged (within 5 %): goodput."),
         ({"verdict": "only in a", "metric": NAN}, "Only in run A."),
         ({"verdict": "only in b", "metric": NAN}, "Only in run B."),
@@ -59,6 +66,7 @@ def test_what_did_not_change_is_one_sentence_after_the_others():
         "ratio": 0.5,
         "ratio_low": 0.5,
         "ratio_high": 0.5,
+        "exact": False,
     }
     rows = [{"metric": metric, "verdict": verdict, **means} for metric, verdict in VERDICTS.items()]
     first, last = sentences(pd.DataFrame(rows))

@@ -167,10 +167,31 @@ def test_conditions_that_differ_in_one_axis_are_paired():
     assert table["ratio"].tolist() == pytest.approx([2.0, 1.0])
 
 
+SURE = dict.fromkeys(summary._TELLING[1:], 1.0) | {"clock": "virtual"}
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "found"),
+    [
+        ([2.0, 2.0, 2.0], [2.0, 2.0], (1, 1, True, "unchanged")),
+        ([2.0, 2.0, 2.0], [1.95, 1.95], (1, 1, True, "unchanged")),
+        ([2.0, 2.0, 2.0], [1.5, 1.5], (1, 1, True, "changed")),
+        ([0.0, 0.0], [0.0, 0.0], (1, 1, True, "unchanged")),
+        ([0.0, 0.0], [1.0, 1.0], (1, 1, True, "changed")),
+        ([2.0, 2.0], [1.0, 3.0], (1, 2, False, "unclear")),
+        ([2.0], [2.0], (1, 1, False, "unclear")),
+    ],
+)
+def test_repetitions_in_which_nothing_is_random_are_one_run_and_what_differs_there_differs(a, b, found):
+    row = compared(runs(a).assign(**SURE), runs(b).assign(**SURE))
+    assert (row["n_a"], row["n_b"], row["exact"], row["verdict"]) == found
+    assert pd.isna(row["difference_low"])
+    assert pd.isna(row["p_holm"])
+
+
 def test_repetitions_in_which_nothing_is_random_are_one_run_in_a_pair_too():
-    told = dict.fromkeys(summary._TELLING[1:], 1.0) | {"clock": "virtual"}
     table = pd.concat([runs([2.0, 2.0], condition="cca=a"), runs([1.0, 2.0], condition="cca=b")])
-    row = summary.compare_along(Runs(table.assign(**told)), ["cca"], metrics=["goodput_bps"]).iloc[0]
+    row = summary.compare_along(Runs(table.assign(**SURE)), ["cca"], metrics=["goodput_bps"]).iloc[0]
     assert (row["n_a"], row["n_b"], row["verdict"]) == (2, 1, "unclear")
 
 

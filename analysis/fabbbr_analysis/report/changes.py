@@ -23,7 +23,7 @@ def sentences(rows: pd.DataFrame) -> Iterator[str]:
     same = []
     for row in rows.to_dict("records"):
         if row["verdict"] == "changed":
-            yield f"{_title(row)} {_direction(row)} {_from_to(row)}{_relative(row)}."
+            yield f"{_title(row)} {_direction(row)} {_from_to(row)}{_relative(row)}{_sure(row)}."
         elif row["verdict"] == "unclear":
             yield f"{_title(row)} is undecided: {_from_to(row)}{_relative(row)}{_remedy(row)}."
         elif row["verdict"] == "unchanged":
@@ -67,6 +67,11 @@ def _relative(row: _Row) -> str:
 
 def _float(value: Any) -> float:  # noqa: ANN401 - what pandas holds
     return math.nan if value is None else float(value)
+
+
+def _sure(row: _Row) -> str:
+    """Why there is no interval where none is needed."""
+    return "; nothing in these runs is random, so another seed would say the same" if row["exact"] else ""
 
 
 def _remedy(row: _Row) -> str:
