@@ -101,6 +101,8 @@ class Pace(Record):
     """Packets in the agent's hands: behind a link that delivers by a trace, and of flows with a size."""
     samples_per_s: float = 4.5e3
     """Readings of a queue or of a socket."""
+    whole_per_s: float = 3.2e6
+    """Segments of super-packets that pass whole: with offloads, where no rate limit cuts them."""
     node_s: float = 0.15
     """To set up a node and to take it away."""
     flow_s: float = 0.3

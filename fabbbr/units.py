@@ -290,6 +290,9 @@ ETHERNET_HEADER_BYTES = 14
 TCP_IPV4_HEADER_BYTES = 52
 """IPv4 (20) + TCP (20) + timestamps option (12): what Linux sends by default."""
 
+LARGEST_SUPER_PACKET_BYTES = (1 << 16) - 1
+"""Of an IPv4 packet, and so of a super-packet of IPv4."""
+
 UDP_IPV4_HEADER_BYTES = 28
 """IPv4 (20) + UDP (8)."""
 

@@ -89,12 +89,12 @@ class _Scoreboard:
 
     def fill(self) -> Board:
         """Run everything in order of worth; the page is written after each experiment."""
-        plans = {name: planned(self.request(name)) for name in self.names}
-        done = [name for name in self.names if not missing_cells(self.folder / name, plans[name])]
+        plans = _once_each({name: planned(self.request(name)) for name in self.names})
+        done = [name for name in plans if not missing_cells(self.folder / name, plans[name])]
         for name in done:
             self._note(name)
             self._learn_from_cells(name, plans[name])
-        left = {name: plans[name] for name in self.names if name not in done}
+        left = {name: plan for name, plan in plans.items() if name not in done}
         board = self._write()
         while left:
             candidates = self._candidates(left)
@@ -181,6 +181,13 @@ def _names(papers: Sequence[str], *, both_ways: bool) -> list[str]:
             raise UsageError(message)
     plain = [name for paper in own if not papers or paper in papers for name in own[paper]]
     return [*plain, *(name + _SUPER_PACKETS for name in plain if both_ways and ran_with_offloads(name))]
+
+
+def _once_each(plans: dict[str, Planned]) -> dict[str, Planned]:
+    """Without the second runs of experiments whose first have segmentation offloads on."""
+    with_them = (name for name, plan in plans.items() if all(cell.offloads for cell in plan.cells))
+    again = {name + _SUPER_PACKETS for name in with_them}
+    return {name: plan for name, plan in plans.items() if name not in again}
 
 
 def _computing_s(cells: Sequence[Cell]) -> float:

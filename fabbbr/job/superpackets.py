@@ -23,10 +23,8 @@ from fabbbr.job.records import Capture, Command, Interface
 from fabbbr.model import Cell
 from fabbbr.physics import burst_bytes
 from fabbbr.testbed import Testbed
-from fabbbr.units import ETHERNET_HEADER_BYTES, TCP_IPV4_HEADER_BYTES
+from fabbbr.units import ETHERNET_HEADER_BYTES, LARGEST_SUPER_PACKET_BYTES, TCP_IPV4_HEADER_BYTES
 
-_LARGEST_BYTES = (1 << 16) - 1
-"""Of an IPv4 packet, and so of a super-packet of IPv4."""
 _CLASSES_UP_TO = (1, 3, 7, 15, 31)
 """Segments; the last class has those with more."""
 
@@ -41,7 +39,7 @@ def super_packets(
     return SuperPackets(
         entrances=tuple(Entrance(interface=side, captured=f"entered.{side.name}") for side in interfaces),
         sizes=tuple(_sizes(cell, testbed, queue) for queue in queues),
-        most_segments=_segments(cell, _LARGEST_BYTES),
+        most_segments=_segments(cell, LARGEST_SUPER_PACKET_BYTES),
     )
 
 
@@ -74,8 +72,10 @@ def _sizes(cell: Cell, testbed: Testbed, queue: Queue) -> Sizes:
     hz = testbed.kernel_of(queue.interface.node).timer_hz
     bursts = [burst_bytes(rate, timer_hz=hz, frame_bytes=cell.frame_bytes) for rate in rates]
     whole = _largest_whole_bytes(cell, min(bursts)), _largest_whole_bytes(cell, max(bursts))
-    edges = sorted({*(_ip_bytes(cell, segments) for segments in _CLASSES_UP_TO), *whole, _LARGEST_BYTES})
-    uppers = [edge for edge in edges if edge <= _LARGEST_BYTES]
+    edges = sorted(
+        {*(_ip_bytes(cell, segments) for segments in _CLASSES_UP_TO), *whole, LARGEST_SUPER_PACKET_BYTES}
+    )
+    uppers = [edge for edge in edges if edge <= LARGEST_SUPER_PACKET_BYTES]
     classes = [
         _size_class(cell, chain, (least, most), (0, 0) if queue.aqm == "cake" else whole)
         for chain, (least, most) in enumerate(zip([0, *(edge + 1 for edge in uppers)], uppers, strict=False))
@@ -84,7 +84,9 @@ def _sizes(cell: Cell, testbed: Testbed, queue: Queue) -> Sizes:
         interface=queue.interface,
         captured=f"sizes.{queue.interface.name}",
         classes=tuple(classes),
-        whole_segments=1 if queue.aqm == "cake" else _segments(cell, min(whole[1], _LARGEST_BYTES)),
+        whole_segments=1
+        if queue.aqm == "cake"
+        else _segments(cell, min(whole[1], LARGEST_SUPER_PACKET_BYTES)),
     )
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fabbbr.model import Cell, Flow
-from fabbbr.physics import RateOverTime, cubic_window_segments, end_of
+from fabbbr.physics import RateOverTime, burst_bytes, cubic_window_segments, end_of
 from fabbbr.testbed import Pace, Testbed
-from fabbbr.units import TCP_IPV4_HEADER_BYTES, Duration
+from fabbbr.units import LARGEST_SUPER_PACKET_BYTES, TCP_IPV4_HEADER_BYTES, Duration, Rate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +61,19 @@ def offered_loads(cell: Cell) -> dict[str, float]:
     return loads
 
 
+def packets_per_s(cell: Cell, testbed: Testbed) -> float:
+    """What one core forwards of this cell.
+
+    With segmentation offloads a super-packet costs little more than a packet, unless a rate limit cuts it:
+    one whose bucket does not hold the largest.
+    """
+    hz = testbed.kernel_of(cell.trunk.a).timer_hz
+    least_bps = min(bps for link in cell.bottlenecks for bps in RateOverTime.of(cell, link).bps)
+    burst = burst_bytes(Rate(least_bps), timer_hz=hz, frame_bytes=cell.frame_bytes)
+    whole = cell.offloads and burst >= LARGEST_SUPER_PACKET_BYTES
+    return testbed.pace.whole_per_s if whole else testbed.pace.packets_per_s
+
+
 def _of_cell(cell: Cell, testbed: Testbed) -> Estimate:
     end = end_of(cell.flows, cell.links)
     loss = max((link.loss.rate.value for link in cell.links if link.loss is not None), default=0.0)
@@ -68,8 +81,9 @@ def _of_cell(cell: Cell, testbed: Testbed) -> Estimate:
     carried = (RateOverTime.of(cell, link).bits(0.0, end.seconds) / 8 for link in cell.bottlenecks)
     sent = sum(min(each, possible) for each in carried)
     packets = sent / cell.frame_bytes
+    per_s = packets_per_s(cell, testbed)
     around_s = _set_up_s(cell, testbed.pace)
-    computing_s = _forwarding_s(cell, packets, testbed.pace) + _sampling_s(cell, end, testbed.pace)
+    computing_s = _forwarding_s(cell, packets, per_s, testbed.pace) + _sampling_s(cell, end, testbed.pace)
     lasts_s = max(computing_s, end.seconds) if testbed.clock == "real" else computing_s
     return Estimate(
         cells=1,
@@ -87,11 +101,11 @@ def _set_up_s(cell: Cell, pace: Pace) -> float:
     return pace.overhead_s + nodes * pace.node_s + len(cell.flows) * pace.flow_s
 
 
-def _forwarding_s(cell: Cell, packets: float, pace: Pace) -> float:
+def _forwarding_s(cell: Cell, packets: float, per_s: float, pace: Pace) -> float:
     if any(link.bottleneck is not None and link.bottleneck.trace is not None for link in cell.links):
         return packets / pace.handled_per_s
     sized = sum(flow.size.bytes for flow in cell.flows if flow.size is not None) / cell.frame_bytes
-    return packets / pace.packets_per_s + min(packets, sized) / pace.handled_per_s
+    return packets / per_s + min(packets, sized) / pace.handled_per_s
 
 
 def _sampling_s(cell: Cell, end: Duration, pace: Pace) -> float:

@@ -13,7 +13,7 @@ from fabbbr.errors import PlanError, SpecError
 from fabbbr.model import LinkTrace
 from fabbbr.physics import burst_bytes, end_of
 from fabbbr.plan import definitions, expand, link_traces
-from fabbbr.plan.estimate import estimate
+from fabbbr.plan.estimate import estimate, packets_per_s
 from fabbbr.spec import read
 from fabbbr.units import Duration, Rate
 
@@ -426,6 +426,21 @@ def test_an_estimate_is_the_capacity_of_the_bottleneck_while_flows_run():
     assert (total.cells, total.clock_s) == (2, 120)
     assert total.bottleneck_bytes == 2 * (40 * 10e6 + 20 * 20e6) / 8
     assert total.bottleneck_packets == total.bottleneck_bytes / 1514
+
+
+@pytest.mark.parametrize(
+    ("offloads", "step", "cheaper"),
+    [
+        ("false", "", False),
+        ("true", "", True),
+        ("true", "steps: [{at: 20 s, rate: 100 Mbit/s}]", False),
+    ],
+)
+def test_an_estimate_takes_super_packets_for_cheap_unless_a_limit_cuts_them(offloads, step, cheaper):
+    """The bucket of 10 Gbit/s holds 1.25 MB, that of 100 Mbit/s 12.5 kB."""
+    big = cell(path=f"offloads: {offloads}", more=f"links: {{trunk: {{rate: 10 Gbit/s}}}}\n{step}")
+    assert packets_per_s(big, GUEST) == (GUEST.pace.whole_per_s if cheaper else GUEST.pace.packets_per_s)
+    assert estimate([big], GUEST).computing_s < 200 or not cheaper
 
 
 def test_an_estimate_knows_that_loss_pacing_and_size_hold_flows_back():

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from fabbbr import bundled
 from fabbbr.commands import scoreboard
+from fabbbr.plan.opening import open_plan
 from fabbbr.plan.worth import Candidate, Pace, in_order_of_worth, that_fit
 from fabbbr_analysis.claims import all_claims, judge, observe
 from fabbbr_analysis.references import load
@@ -64,6 +65,16 @@ def test_what_was_published_with_offloads_on_is_run_both_ways_the_second_time_wi
     names = scoreboard._names(["cardwell", "knit6"], both_ways=True)
     plain = scoreboard._names(["cardwell", "knit6"], both_ways=False)
     assert names == [*plain, *(f"{name}.super-packets" for name in plain if name.startswith("knit6"))]
+
+
+def test_what_has_offloads_on_in_its_file_is_run_once():
+    def quick(name, *overrides):
+        return open_plan(name, seed=1, profile="quick", overrides=overrides)
+
+    names = ("knit6_e1_10g", "kfoury_5_4_cubic")
+    plans = {name: quick(name) for name in names}
+    plans |= {f"{name}.super-packets": quick(name, "path.offloads=true") for name in names}
+    assert [*scoreboard._once_each(plans)] == [*names, "kfoury_5_4_cubic.super-packets"]
 
 
 def test_the_committed_copy_has_every_claim_and_its_four_files_are_of_one_board():

@@ -82,7 +82,7 @@ def _bloated(buffer_bdp: float, low_ms: float, full_ms: float) -> Part:
 _BY_LOSS = ("cca", "buffer_bdp", "loss_ratio")
 _GOODPUT = per_rate("kfoury_5_4", _BY_LOSS)
 _RETRANSMITTED = column("retransmission ratio", "kfoury_5_4", _BY_LOSS, "retransmit_ratio")
-_OVER_MODEL = over_cubic_model("kfoury_5_4", _BY_LOSS)
+_OVER_MODEL = over_cubic_model("kfoury_5_4_cubic", _BY_LOSS)
 _BUFFER, _LOSS = every("buffer_bdp"), every("loss_ratio")
 _BUFFERS = _BUFFER.preferably_several()
 _KEPT_BY_BBR2 = _GOODPUT["bbr2", _BUFFERS, 0.01] / _GOODPUT["bbr2", _BUFFERS, 1e-3]
