@@ -129,7 +129,7 @@ def _aged_copy(folder: Path) -> Path:
 
 def _one_root() -> dict[str, str]:
     staged = Path(tempfile.mkdtemp())
-    packages, _ = build_root(staged)
+    packages, *_ = build_root(staged)
     versions = "\n".join(f"{package.name} {package.version}" for package in packages)
     digest = hashlib.sha256(versions.encode()).hexdigest()[:8]
     return {"from": f"{len(packages)} packages, {digest}", "sha256": sha256_of(staged / ROOT)}

@@ -45,6 +45,12 @@ def main(arguments: argparse.Namespace) -> int:
         f"{kernel.build_s:.0f} s, {'seccomp' if kernel.seccomp else 'ptrace'}"
     )
     console.say("; ".join(image.tools.values()))
+    if image.unread:
+        console.say(
+            f"not all package lists could be read when it was built ({image.unread}), so its programs may "
+            "be older than elsewhere, and what cells draw at random other; when they can, remove "
+            f"{image.folder} and build it anew: fabbbr guest build"
+        )
     return 0
 
 

@@ -14,7 +14,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from fabbbr.backends.guest.kernel.source import private_apt
+from fabbbr.backends.guest.apt import archive_here, private_apt
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fabbbr" / "qemu"
 TOOLS = (
@@ -222,10 +222,12 @@ def _ubuntu_keyring(work: Path) -> Path:
     """Ubuntu's archive keys: the machine's own, or out of the package of Debian unstable."""
     if UBUNTU_KEYRING.exists():
         return UBUNTU_KEYRING
-    options = private_apt(work)
-    if options is None:
+    found = archive_here()
+    if found is None:
         message = f"no keys to check Ubuntu's packages with: install ubuntu-keyring ({UBUNTU_KEYRING})"
         raise RuntimeError(message)
+    archive, site = found
+    options = private_apt(work / "apt", archive, site, archive.base)
     subprocess.run(
         ("apt-get", *options, "--quiet", "download", "ubuntu-keyring"),
         cwd=work,

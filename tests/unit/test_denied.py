@@ -21,12 +21,14 @@ class Proc:
     def __init__(self, folder):
         self.folder = folder
 
-    def tell(self, waited_s):
+    def tell(self, waited_s, ran_s=0):
         """``waited_s``: process → seconds on a queue; the first is the kernel."""
         kernel, *children = waited_s
         for process, seconds in waited_s.items():
             (self.folder / process).mkdir(exist_ok=True)
-            (self.folder / process / "schedstat").write_text(f"123 {int(seconds * SECOND)} 7\n")
+            (self.folder / process / "schedstat").write_text(
+                f"{int(ran_s * SECOND)} {int(seconds * SECOND)} 7\n"
+            )
         task = self.folder / kernel / "task" / kernel
         task.mkdir(parents=True, exist_ok=True)
         (task / "children").write_text(" ".join(children))
@@ -80,6 +82,21 @@ def test_a_limit_does_not_count_the_time_for_which_others_had_the_cpu(monkeypatc
     limit = machine.Watch(wall_limit_s=10, stall_limit_s=99, progress=print, cancelled=None)
     assert (machine._hopeless(limit, own.seconds(), 0.0, 0.0) is not None) == ended
     assert ("31 s for which others had its CPU are not counted" in own.aside()) == (not ended)
+
+
+def test_what_a_guest_ran_was_not_denied_however_much_its_processes_waited_together(proc, monkeypatch):
+    """Kernel and process of a guest that spun waited at the same time on a busy machine.
+
+    In 740 s of wall time they had run for 225 s and waited, added up, for 890: it was never given up.
+    """
+    proc.tell({"7": 237, "8": 653}, ran_s=225)
+    wall = iter([100.0, 840.0])
+    monkeypatch.setattr(machine.time, "monotonic", lambda: next(wall))
+    monkeypatch.setattr(machine, "Denied", lambda pid: Denied(pid, proc=proc.folder))
+    own_s = machine._OwnTime(7).seconds()
+    limit = machine.Watch(wall_limit_s=999, stall_limit_s=120, progress=print, cancelled=None)
+    assert own_s == 225
+    assert "the agent hangs or a process" in machine._hopeless(limit, own_s, 0.0, own_s)
 
 
 DEATHS = [

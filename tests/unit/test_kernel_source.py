@@ -1,5 +1,6 @@
 """Linux source packages: what Debian and Ubuntu put into them."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -43,23 +44,29 @@ def test_a_package_without_a_source_is_refused_by_name():
         tarball_in(UBUNTU, "linux-source-6.1")
 
 
-def test_a_suite_that_cannot_be_read_does_not_take_the_others_with_it(monkeypatch, tmp_path):
-    """Unstable was past its date on a mirror, and the kernel of backports was not found either."""
+EXPIRED = "E: Release file for http://mirror.invalid/dists/sid/InRelease is expired (invalid since 16d).\n"
+
+
+def test_a_suite_that_cannot_be_read_does_not_take_the_others_with_it_and_is_named(monkeypatch, tmp_path):
+    """Unstable was past its date on a mirror, and the kernel of backports was not found either.
+
+    Then it was, but with another iperf3, and so another image, without a word.
+    """
     keyring = tmp_path / "keyring.gpg"
     keyring.touch()
     archive = Archive(keyring=keyring, newest=("good", "expired"), base=(), older=())
     monkeypatch.setattr(source, "archive_here", lambda: (archive, "http://mirror.invalid"))
 
-    def apt(argv, cwd=None):
+    def apt(argv, cwd):
         if argv[-1] == "update":
-            message = "Release file is expired"
-            raise KernelBuildError(message)
+            return subprocess.CompletedProcess(argv, 100, "", f"N: a note\n{EXPIRED}")
         found = {"search": "linux-source-7.3 - Linux\n", "policy": "  Candidate: 7.3.4-1\n"}
-        return next((text for word, text in found.items() if word in argv), "")
+        said = next((text for word, text in found.items() if word in argv), "")
+        return subprocess.CompletedProcess(argv, 0, said, "")
 
-    for room in (source, private):
-        monkeypatch.setattr(room, "run", apt)
+    monkeypatch.setattr(private, "_ended", apt)
     assert source.newest_source(tmp_path).version == "7.3.4-1"
+    assert private.unread(tmp_path / "apt") == EXPIRED[3:-1]
     lines = (tmp_path / "apt" / "sources.list").read_text(encoding="ascii").splitlines()
     assert [line.split()[-2] for line in lines] == ["good", "expired"]
 
@@ -85,17 +92,17 @@ def offered(monkeypatch, tmp_path):
         lists = next((word for word in argv if word.startswith("Dir::State::Lists=")), "")
         return Path(lists.rpartition("=")[2]).parent.name if lists else ""
 
-    def apt(argv, cwd=None):
+    def apt(argv, cwd):
+        said = "Packages|Debian|oldstable|http://mirror.invalid/debian\n"
         if argv[-1] == "update":
             fetched.append(place_of(argv))
         if argv[0] == "apt-cache":
             names, version = OFFERED[place_of(argv)]
-            return names if "search" in argv else f"  Candidate: {version}\n"
-        return "Packages|Debian|oldstable|http://mirror.invalid/debian\n"
+            said = names if "search" in argv else f"  Candidate: {version}\n"
+        return subprocess.CompletedProcess(argv, 0, said, "")
 
     monkeypatch.setattr(source, "archive_here", lambda: (archive, "http://mirror.invalid/debian"))
-    for room in (source, private):
-        monkeypatch.setattr(room, "run", apt)
+    monkeypatch.setattr(private, "_ended", apt)
     return fetched
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from fabbbr.errors import KernelBuildError
 
 _KEYRINGS = Path("/usr/share/keyrings")
 _TIMEOUT_S = 600
+_UNREAD = "unread"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,21 +105,46 @@ def private_apt(
         f"Dir::Cache={root}/cache",
         # apt would drop to its own user, who cannot write below a private folder.
         "APT::Sandbox::User=",
+        # A mirror that is behind still has what the distribution signed, and nobody can reach into a guest.
+        "Acquire::Check-Valid-Until=false",
         "Acquire::Languages=none",
         "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false",
         *settings,
     )
     options = tuple(word for setting in given for word in ("-o", setting))
     # One suite may be out of reach or past its date; apt keeps what it could check of the others.
-    with suppress(KernelBuildError):
-        run(("apt-get", *options, "update"))
+    (root / _UNREAD).write_text(_complaints(("apt-get", *options, "update")), encoding="utf-8")
     return options
+
+
+def unread(root: Path) -> str:
+    """What the apt of our own in ``root`` said of lists that it could not read; empty when it read all."""
+    return (root / _UNREAD).read_text(encoding="utf-8")
+
+
+def _complaints(argv: tuple[str, ...]) -> str:
+    """What it says of failures, of which only some end it with one."""
+    try:
+        said = _ended(argv, None).stderr
+    except KernelBuildError as error:
+        return str(error)
+    return "; ".join(line[3:].strip() for line in said.splitlines() if line[:3] in ("E: ", "W: "))
 
 
 def run(argv: tuple[str, ...], cwd: Path | None = None) -> str:
     """Standard output of a package tool; raise KernelBuildError with its last word when it fails."""
+    done = _ended(argv, cwd)
+    if done.returncode != 0:
+        last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
+        message = f"{' '.join(argv[:1] + argv[-2:])} failed: {' '.join(last) or done.returncode}"
+        raise KernelBuildError(message)
+    return done.stdout
+
+
+def _ended(argv: tuple[str, ...], cwd: Path | None) -> subprocess.CompletedProcess[str]:
+    """A package tool that was run, whatever its exit status."""
     try:
-        done = subprocess.run(
+        return subprocess.run(
             argv,
             cwd=cwd,
             capture_output=True,
@@ -131,8 +156,3 @@ def run(argv: tuple[str, ...], cwd: Path | None = None) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         message = f"{argv[0]} could not be run: {error}"
         raise KernelBuildError(message) from error
-    if done.returncode != 0:
-        last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
-        message = f"{' '.join(argv[:1] + argv[-2:])} failed: {' '.join(last) or done.returncode}"
-        raise KernelBuildError(message)
-    return done.stdout

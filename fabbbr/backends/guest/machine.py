@@ -270,7 +270,7 @@ class _OwnTime:
         wall_s = time.monotonic() - self._started
         if wall_s - self._looked_s >= _LOOK_AT_CPU_S:
             self._denied_s, self._looked_s = self._denied.seconds(), wall_s
-        return max(wall_s - self._denied_s, 0.0)
+        return max(wall_s - self._denied_s, self._denied.ran_s)
 
     def aside(self) -> str:
         """What is not counted, where it is worth a word."""

@@ -39,6 +39,8 @@ class GuestImage:
     sources: list[str]
     """Their source packages, each with its version; the kernel's is in ``kernel``."""
     compiler: str
+    unread: str = ""
+    """What was said of package lists that could not be read; its packages may be older than elsewhere."""
     root_folder: str | None = None
     """Where its root is; None: beside its kernel."""
 
