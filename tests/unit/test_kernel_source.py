@@ -54,7 +54,7 @@ def test_a_suite_that_cannot_be_read_does_not_take_the_others_with_it_and_is_nam
     """
     keyring = tmp_path / "keyring.gpg"
     keyring.touch()
-    archive = Archive(keyring=keyring, newest=("good", "expired"), base=(), older=())
+    archive = Archive(keyring=keyring, components="main", newest=("good", "expired"), base=(), older=())
     monkeypatch.setattr(source, "archive_here", lambda: (archive, "http://mirror.invalid"))
 
     def apt(argv, cwd):
@@ -85,7 +85,14 @@ def offered(monkeypatch, tmp_path):
     """Let apt offer that; return the places that were looked into."""
     keyring = tmp_path / "keyring.gpg"
     keyring.touch()
-    archive = Archive(keyring=keyring, newest=("new",), base=(), older=("old",), security=("old-security",))
+    archive = Archive(
+        keyring=keyring,
+        components="main",
+        newest=("new",),
+        base=(),
+        older=("old",),
+        security=("old-security",),
+    )
     fetched = []
 
     def place_of(argv):

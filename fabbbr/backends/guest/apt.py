@@ -27,6 +27,8 @@ class Archive:
     """Where a distribution keeps what is newer than its release, and the keys that sign it."""
 
     keyring: Path
+    components: str
+    """Of each suite."""
     newest: tuple[str, ...]
     """Suites with the newest kernel sources and tools."""
     base: tuple[str, ...]
@@ -40,6 +42,7 @@ class Archive:
 _ARCHIVES = {
     "Debian": Archive(
         keyring=_KEYRINGS / "debian-archive-keyring.gpg",
+        components="main",
         newest=("trixie-backports", "sid"),
         base=("trixie", "trixie-updates"),
         older=("trixie", "bookworm", "bullseye"),
@@ -47,6 +50,8 @@ _ARCHIVES = {
     ),
     "Ubuntu": Archive(
         keyring=_KEYRINGS / "ubuntu-archive-keyring.gpg",
+        # iperf3 and Mininet are in universe.
+        components="main universe",
         newest=("resolute", "resolute-updates"),
         base=("resolute", "resolute-updates"),
         older=("noble-updates", "noble", "jammy-updates", "jammy"),
@@ -94,7 +99,8 @@ def private_apt(
     sources = root / "sources.list"
     sources.write_text(
         "".join(
-            f"deb [signed-by={archive.keyring}] {site} {suite} main\n" for suite in dict.fromkeys(suites)
+            f"deb [signed-by={archive.keyring}] {site} {suite} {archive.components}\n"
+            for suite in dict.fromkeys(suites)
         ),
         encoding="ascii",
     )
