@@ -6,11 +6,12 @@ import shutil
 import socket
 import subprocess
 import sys
+import types
 
 import pytest
 
 from fabbbr.backends.guest import wakeups
-from fabbbr.backends.guest.image.root import WAKEUPS, WAKEUPS_LIBRARY
+from fabbbr.backends.guest.image.root import WAKEUPS, WAKEUPS_LIBRARY, Root
 
 LIMIT_S = 60
 BLOCK_BYTES = 1448
@@ -90,3 +91,40 @@ def test_all_that_was_sent_is_told_in_blocks_and_no_part_is_kept_back(told, size
 def test_a_control_message_is_read_as_it_came(told):
     said, answers = told(b"hello, ", b"world")
     assert (said, answers) == ("hello, ", [5, "again", 0])
+
+
+ASKER = """
+import ctypes, time
+libc = ctypes.CDLL(None)
+began = time.monotonic()
+for _ in range(23):
+    libc.select(0, None, None, None, (ctypes.c_long * 2)(0, 0))
+print(time.monotonic() - began)
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "defined"),
+    [("3.18-2+deb13u2", True), ("3.20-2", True), ("3.22-0.1", False), ("3.100", False)],
+)
+def test_an_iperf3_that_asks_without_end_has_to_wait_between_two_answers(
+    version, defined, tmp_path, monkeypatch
+):
+    """A full queue of 1 Mbit/s outlived the flow of an iperf3 3.20, which asked on and on."""
+    monkeypatch.setattr(Root, "__init__", lambda *_: None)
+    root = Root()
+    root._stage, root._packages = tmp_path, [types.SimpleNamespace(name="iperf3", version=version)]
+    root._compile_wakeups()
+    preloaded = os.environ | {"LD_PRELOAD": str(tmp_path / WAKEUPS_LIBRARY.lstrip("/"))}
+    said = subprocess.run(
+        (sys.executable, "-c", ASKER),
+        env=preloaded,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=LIMIT_S,
+    ).stdout
+    # Three may find nothing at once, and each of the twenty after them sleeps for a millisecond at least.
+    library = (tmp_path / WAKEUPS_LIBRARY.lstrip("/")).read_bytes()
+    assert (b"select" in library) == defined
+    assert not defined or float(said) >= 0.020

@@ -19,6 +19,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
+#include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -84,3 +85,30 @@ ssize_t read(int fd, void *buffer, size_t length)
 		real = (__typeof__(&read))dlsym(RTLD_NEXT, "read");
 	return real(fd, buffer, length);
 }
+
+#ifdef SELECT_SPINS
+
+#define EMPTY_SELECTS 3
+#define PAUSE_US 1000
+
+/*
+ * An iperf3 before 3.22 that has sent for its time asks again and again, as long as a full queue holds back what it has
+ * sent: its timers have expired and are no longer run, so it may not wait. The clock of a guest hardly
+ * moves meanwhile. After some such calls that found nothing the next waits a millisecond.
+ */
+int select(int count, fd_set *readable, fd_set *writable, fd_set *failed, struct timeval *timeout)
+{
+	static __typeof__(&select) real;
+	static __thread int empty;
+	struct timeval pause = { 0, PAUSE_US };
+	int may_not_wait = timeout && timeout->tv_sec == 0 && timeout->tv_usec == 0;
+	int ready;
+
+	if (!real)
+		real = (__typeof__(&select))dlsym(RTLD_NEXT, "select");
+	ready = real(count, readable, writable, failed, may_not_wait && empty >= EMPTY_SELECTS ? &pause : timeout);
+	empty = may_not_wait && ready == 0 ? empty + 1 : 0;
+	return ready;
+}
+
+#endif

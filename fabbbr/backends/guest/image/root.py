@@ -20,6 +20,8 @@ INGREDIENTS = (INIT, WAKEUPS, *(_HERE / name for name in ("archive.py", "package
 """Whatever of ours decides the root's bytes."""
 WAKEUPS_LIBRARY = "/usr/lib/fabbbr/iperf3_wakeups.so"
 
+_PATIENT_IPERF3 = (3, 22)
+"""From here on it waits for its end without asking again and again; 3.18 and 3.20 were seen not to."""
 _PROGRAMS = ("cat", "ethtool", "grep", "ip", "iperf3", "mnexec", "ping", "sh", "ss", "sysctl", "tc")
 _INTERPRETER = "#!/usr/bin/python3 -ESs\n"
 _LOADER = "usr/lib64/ld-linux-x86-64.so.2"
@@ -183,6 +185,11 @@ class Root:
         said = self._said(str(self._stage / program), *words, root=self._stage)
         return said.splitlines()[0].strip()
 
+    def _iperf3(self) -> tuple[int, ...]:
+        """The numbers of its version."""
+        (version,) = (package.version for package in self._packages if package.name == "iperf3")
+        return tuple(int(number) for number in re.findall(r"\d+", version.partition("-")[0]))
+
     def _compile_wakeups(self) -> None:
         library = self._stage / WAKEUPS_LIBRARY.lstrip("/")
         library.parent.mkdir(parents=True, exist_ok=True)
@@ -193,6 +200,7 @@ class Root:
             "-shared",
             "-fPIC",
             "-Wl,--build-id=none",
+            *(("-DSELECT_SPINS",) if self._iperf3() < _PATIENT_IPERF3 else ()),
             "-o",
             str(library),
             WAKEUPS.name,
