@@ -82,7 +82,7 @@ demo:
 	@$(MAKE) --silent --no-print-directory --jobs=2 QUIET=--quiet $(BIN)/.runs image
 	@$(BIN)/fabbbr run cardwell_f10 --quick --out $(DEMO)/cardwell_f10
 	@$(BIN)/fabbbr claims $(DEMO)/cardwell_f10
-	@$(BIN)/fabbbr run knit6_e1 --quick --out $(DEMO)/knit6_e1
+	@$(BIN)/fabbbr run knit6_e1 --quick --no-report --out $(DEMO)/knit6_e1
 	@$(BIN)/fabbbr claims $(DEMO)/knit6_e1
 	@echo "The report on both:"
 	@$(BIN)/fabbbr report $(DEMO)/cardwell_f10 $(DEMO)/knit6_e1 --to $(DEMO)
