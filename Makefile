@@ -6,7 +6,7 @@ PIP := $(BIN)/pip --disable-pip-version-check
 QUIET :=
 PACKAGES := python3 python3-venv build-essential flex bison bc bzip2 xz-utils ca-certificates
 TEST_PACKAGES := iperf3 iproute2 ethtool iputils-ping util-linux mininet \
-	tshark? chromium? chromium-driver? cpio kmod clang libbpf-dev bpftool?
+	tshark? chromium? chromium-driver? cpio kmod clang libbpf-dev bpftool? sudo openssh-client python3-apt
 FUZZ_PACKAGES := clang-19 libclang-rt-19-dev
 FABRIC_PACKAGES := python3-dev openssh-server openssh-client sudo iperf3 iproute2 iputils-ping util-linux procps
 QEMU_PACKAGES := qemu-system-x86 qemu-utils mmdebstrap dpkg-dev e2fsprogs openssh-client
