@@ -227,7 +227,7 @@ def _ubuntu_keyring(work: Path) -> Path:
         message = f"no keys to check Ubuntu's packages with: install ubuntu-keyring ({UBUNTU_KEYRING})"
         raise RuntimeError(message)
     archive, site = found
-    options = private_apt(work / "apt", archive, site, archive.base)
+    options = private_apt(work / "apt", archive, site, archive.base).options
     subprocess.run(
         ("apt-get", *options, "--quiet", "download", "ubuntu-keyring"),
         cwd=work,

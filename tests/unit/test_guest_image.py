@@ -221,8 +221,7 @@ def test_a_root_is_not_made_below_a_path_that_a_loader_takes_for_two(tmp_path, m
         lay_out = copy_licences = write = contributors = versions = lambda *_: None
 
     monkeypatch.setattr(build, "Root", Made)
-    monkeypatch.setattr(build, "fetch", lambda _: ())
-    monkeypatch.setattr(build, "unread", lambda _: "")
+    monkeypatch.setattr(build, "fetch", lambda _: ((), ""))
     for folder in (tmp_path / name, tmp_path / "temporary"):
         (folder / "staged").mkdir(parents=True)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))

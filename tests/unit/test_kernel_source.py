@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fabbbr.backends.guest import apt as private
-from fabbbr.backends.guest.apt import Archive
+from fabbbr.backends.guest.apt import Archive, private_apt
 from fabbbr.backends.guest.kernel import source
 from fabbbr.backends.guest.kernel.source import tarball_in
 from fabbbr.errors import KernelBuildError
@@ -66,7 +66,8 @@ def test_a_suite_that_cannot_be_read_does_not_take_the_others_with_it_and_is_nam
 
     monkeypatch.setattr(private, "_ended", apt)
     assert source.newest_source(tmp_path).version == "7.3.4-1"
-    assert private.unread(tmp_path / "apt") == EXPIRED[3:-1]
+    suites = (*archive.newest, *archive.base)
+    assert private_apt(tmp_path, archive, "http://mirror.invalid", suites).unread == EXPIRED[3:-1]
     lines = (tmp_path / "apt" / "sources.list").read_text(encoding="ascii").splitlines()
     assert [line.split()[-2] for line in lines] == ["good", "expired"]
 

@@ -440,7 +440,6 @@ def test_an_estimate_takes_super_packets_for_cheap_unless_a_limit_cuts_them(offl
     """The bucket of 10 Gbit/s holds 1.25 MB, that of 100 Mbit/s 12.5 kB."""
     big = cell(path=f"offloads: {offloads}", more=f"links: {{trunk: {{rate: 10 Gbit/s}}}}\n{step}")
     assert packets_per_s(big, GUEST) == (GUEST.pace.whole_per_s if cheaper else GUEST.pace.packets_per_s)
-    assert estimate([big], GUEST).computing_s < 200 or not cheaper
 
 
 def test_an_estimate_knows_that_loss_pacing_and_size_hold_flows_back():

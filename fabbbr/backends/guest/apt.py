@@ -19,7 +19,6 @@ from fabbbr.errors import KernelBuildError
 
 _KEYRINGS = Path("/usr/share/keyrings")
 _TIMEOUT_S = 600
-_UNREAD = "unread"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +36,16 @@ class Archive:
     """Suites of this and earlier releases, for older kernels; the newest updates first."""
     security: tuple[str, ...] = ()
     """Suites of theirs on the site of security updates, where that is another."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateApt:
+    """An apt of our own whose package lists were fetched."""
+
+    options: tuple[str, ...]
+    """What each of its commands is given."""
+    unread: str
+    """What it said of lists that it could not read; empty when it read all."""
 
 
 _ARCHIVES = {
@@ -92,8 +101,8 @@ def _suites_here() -> Iterator[tuple[str, str, str]]:
 
 def private_apt(
     root: Path, archive: Archive, site: str, suites: tuple[str, ...], *settings: str
-) -> tuple[str, ...]:
-    """Options for an apt of our own in ``root``, its lists of ``suites`` fetched; and the ``settings``."""
+) -> PrivateApt:
+    """An apt of our own in ``root`` with the ``settings``, its lists of ``suites`` fetched."""
     for folder in ("lists/partial", "cache/archives/partial"):
         (root / folder).mkdir(parents=True, exist_ok=True)
     sources = root / "sources.list"
@@ -119,13 +128,7 @@ def private_apt(
     )
     options = tuple(word for setting in given for word in ("-o", setting))
     # One suite may be out of reach or past its date; apt keeps what it could check of the others.
-    (root / _UNREAD).write_text(_complaints(("apt-get", *options, "update")), encoding="utf-8")
-    return options
-
-
-def unread(root: Path) -> str:
-    """What the apt of our own in ``root`` said of lists that it could not read; empty when it read all."""
-    return (root / _UNREAD).read_text(encoding="utf-8")
+    return PrivateApt(options=options, unread=_complaints(("apt-get", *options, "update")))
 
 
 def _complaints(argv: tuple[str, ...]) -> str:

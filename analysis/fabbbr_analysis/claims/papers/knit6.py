@@ -114,7 +114,7 @@ def _millions(runs: pd.DataFrame) -> pd.Series[float]:
 _GOODPUT = _AsFarAsBbr2Bears.per_rate("knit6_e1", _BY_RTT)
 _RESENT = _AsFarAsBbr2Bears.column("retransmissions", "knit6_e1", _BY_RTT, "retransmits")
 _AT_PAPER_RATE = "knit6_e1_10g"
-_RESENT_AT_PAPER_RATE = column("retransmissions", _AT_PAPER_RATE, _BY_RTT, "retransmits")
+_RESENT_AT_PAPER_RATE = replace(_RESENT, experiment=_AT_PAPER_RATE)
 _SCALED_GOODPUT, _SCALED_RESENT = (replace(each, runs_of=_scaled) for each in (_GOODPUT, _RESENT))
 _MILLIONS_RESENT = OfRun(
     words="retransmissions [million]", experiment=_AT_PAPER_RATE, by=_BY_RTT, runs_of=_at_paper_rate,

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from fabbbr.backends.guest.apt import unread
 from fabbbr.backends.guest.image.found import (
     DESCRIPTION,
     LICENCES,
@@ -34,8 +33,6 @@ from fabbbr.backends.guest.kernel.build import (
 from fabbbr.backends.guest.module.tree import keep
 from fabbbr.files import sha256_of, write_atomically
 
-_APT = "apt"
-"""Of the packages' work, where the private apt is."""
 _OF_KERNEL = ("linux", "config", "System.map")
 
 
@@ -58,10 +55,10 @@ def _build_in(staged: Path, folder: Path, progress: Progress, jobs: int | None) 
         made = pool.submit(build_root, staged)
         kernel = build_kernel(progress, jobs=jobs, keep=keep)
         progress("root file system", 0.99)
-        packages, tools, unread_lists = made.result()
+        packages, tools, unread = made.result()
     for name in _OF_KERNEL:
         shutil.copy2(Path(kernel.folder) / name, staged / name)
-    image = _described_image(kernel, packages, tools, staged, unread_lists)
+    image = _described_image(kernel, packages, tools, staged, unread)
     write_atomically(staged / DESCRIPTION, described(image))
     final = folder / f"{kernel.release}-{image.recipe}"
     shutil.rmtree(final, ignore_errors=True)
@@ -77,15 +74,16 @@ def build_root(staged: Path) -> tuple[list[Package], dict[str, str], str]:
     """
     # Blanks and colons part the paths that the loader is given, and prints.
     with folder_in(workshop_for(staged.parent)) as work:
-        root = Root(fetch(work), work)
+        packages, unread = fetch(work)
+        root = Root(packages, work)
         root.lay_out()
         root.write(staged / ROOT)
         root.copy_licences(staged / LICENCES)
-        return root.contributors(), root.versions(), unread(work / _APT)
+        return root.contributors(), root.versions(), unread
 
 
 def _described_image(
-    kernel: GuestKernel, packages: list[Package], tools: dict[str, str], staged: Path, unread_lists: str
+    kernel: GuestKernel, packages: list[Package], tools: dict[str, str], staged: Path, unread: str
 ) -> GuestImage:
     root_sha256 = sha256_of(staged / ROOT)
     return GuestImage(
@@ -97,5 +95,5 @@ def _described_image(
         packages={package.name: package.version for package in packages},
         sources=sorted({package.source for package in packages}),
         compiler=compiler(),
-        unread=unread_lists,
+        unread=unread,
     )

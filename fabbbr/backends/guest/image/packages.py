@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fabbbr.backends.guest.apt import Archive, archive_here, private_apt, run
+from fabbbr.backends.guest.apt import Archive, PrivateApt, archive_here, private_apt, run
 from fabbbr.errors import KernelBuildError
 from fabbbr.files import sha256_of
 
@@ -50,8 +50,11 @@ class Package:
         return frozenset(line.split(maxsplit=5)[5].partition(" -> ")[0][2:] for line in listing.splitlines())
 
 
-def fetch(work: Path) -> tuple[Package, ...]:
-    """Download all packages into ``work``; return them by name, or raise KernelBuildError with the remedy."""
+def fetch(work: Path) -> tuple[tuple[Package, ...], str]:
+    """Download all packages into ``work``, or raise KernelBuildError with the remedy.
+
+    Return them by name, and what was said of package lists that could not be read.
+    """
     found = archive_here()
     if found is None:
         message = (
@@ -59,15 +62,15 @@ def fetch(work: Path) -> tuple[Package, ...]:
             "neither; install the guest ready made instead: pip install fabbbr-guest"
         )
         raise KernelBuildError(message)
-    options = _for_an_empty_machine(work / "apt", *found)
+    apt = _for_an_empty_machine(work / "apt", *found)
     folder = work / "packages"
     folder.mkdir()
-    wanted = _resolved(options)
-    run(("apt-get", *options, "download", *wanted, *_ALONE), cwd=folder)
-    return tuple(sorted(map(_described, folder.glob("*.deb")), key=lambda package: package.name))
+    wanted = _resolved(apt.options)
+    run(("apt-get", *apt.options, "download", *wanted, *_ALONE), cwd=folder)
+    return tuple(sorted(map(_described, folder.glob("*.deb")), key=lambda package: package.name)), apt.unread
 
 
-def _for_an_empty_machine(root: Path, archive: Archive, site: str) -> tuple[str, ...]:
+def _for_an_empty_machine(root: Path, archive: Archive, site: str) -> PrivateApt:
     root.mkdir(parents=True)
     (root / "status").write_text("", encoding="ascii")
     pins = "\n".join(_PINS.format(base=suite, newest=_NEWEST) for suite in archive.base)

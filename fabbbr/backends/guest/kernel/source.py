@@ -78,9 +78,9 @@ def _everywhere(work: Path) -> Iterator[tuple[str, ...]]:
         return
     archive, site = found
     if archive.security:
-        yield private_apt(work / "security", archive, security_site(site), archive.security)
-    yield private_apt(work / "older", archive, site, archive.older)
-    yield private_apt(work / "newer", archive, site, archive.newest)
+        yield private_apt(work / "security", archive, security_site(site), archive.security).options
+    yield private_apt(work / "older", archive, site, archive.older).options
+    yield private_apt(work / "newer", archive, site, archive.newest).options
 
 
 def _newer_suites(work: Path) -> tuple[str, ...] | None:
@@ -88,7 +88,7 @@ def _newer_suites(work: Path) -> tuple[str, ...] | None:
     if found is None:
         return None
     archive, site = found
-    return private_apt(work / "apt", archive, site, archive.newest)
+    return private_apt(work / "apt", archive, site, archive.newest).options
 
 
 def unpack(package: SourcePackage, folder: Path) -> Path:
