@@ -1,8 +1,9 @@
 """A kernel module of the user's own in a kernel that runs: built there for it, and taken out again.
 
-The machine builds it itself, against the headers of the kernel that it runs, as the role bbr does on its way
-``make``; that role has laid the ground (compiler and headers) where it went that way or by DKMS. Before any
-cell it is loaded once in each way that cells will run it. The agent loads it for a cell
+The machine builds it itself, against the headers of the kernel that it runs, as the role bbr does on its ways
+``make`` and ``dkms``; that role has laid the ground (compiler and headers). Where DKMS has built for that
+kernel, it builds this one too, in trees of its own, and signs it with the machine's key. Before any cell the
+module is loaded once in each way that cells will run it. The agent loads it for a cell
 (:mod:`fabbbr.agent.loading`), and after the cell it is out, so that the next may have other parameters.
 What breaks in it breaks that machine: whoever can tries it in the guest first.
 """
@@ -65,12 +66,41 @@ _BUILD = f"""{_WORDS}
 folder={RECORDS}/$1.d
 rm -rf "$folder" && mkdir -p "$folder" && tar -xf - -C "$folder" || exit 1
 exec make -C "$tree" M="$folder" modules 2>&1"""
+_BUILD_BY_DKMS = f"""{_WORDS}
+dkms status -k "$(uname -r)" 2>/dev/null | grep -q -e ': built' -e ': installed' || exit 0
+cd {RECORDS}/$1.d || exit 1
+file=$(find . -name '*.ko')
+[ "$(printf '%s\\n' "$file" | wc -l)" = 1 ] || exit 0
+trees={RECORDS}/$1.dkms
+trap 'rm -rf "$trees"' EXIT
+mkdir -p "$trees/built" && cp -r . "$trees/fab_own-1" || exit 1
+cat >"$trees/fab_own-1/dkms.conf" <<END
+PACKAGE_NAME="fab_own"
+PACKAGE_VERSION="1"
+BUILT_MODULE_NAME[0]="$(basename "$file" .ko)"
+BUILT_MODULE_LOCATION[0]="$(dirname "$file")"
+DEST_MODULE_LOCATION[0]="/updates/dkms"
+MAKE[0]="make -C \\${{kernel_source_dir}} M=$trees/built/fab_own/1/build modules"
+CLEAN="make -C \\${{kernel_source_dir}} M=$trees/built/fab_own/1/build clean"
+END
+own() {{ dkms "$@" -m fab_own -v 1 --dkmstree "$trees/built" --sourcetree "$trees"; }}
+own add >"$trees/said" 2>&1 && own build -k "$(uname -r)" >>"$trees/said" 2>&1 ||
+	{{ tail -q -n 20 "$trees/said" "$trees/built/fab_own/1/build/make.log" >&2; exit 1; }}
+made=$(find "$trees/built/fab_own/1" -path '*/module/*.ko*')
+case $made in
+*.gz) gzip -dc "$made" ;;
+*.xz) xz -dc "$made" ;;
+*.zst) zstd -dc "$made" ;;
+*) cat "$made" ;;
+esac >"$trees/module" && mv "$trees/module" "$file" && dkms --version"""
+"""After make has: that names the module, and says best what is wrong with its source."""
 _STAGE = f"""{_WORDS}
 cd {RECORDS}/$1.d || exit 1
 find . -name '*.ko' | sed 's/^/built /'
 file=$(find . -name '*.ko' | head -n 1)
 [ -n "$file" ] && cp "$file" ../$1.ko && sha256sum ../$1.ko | sed 's/ .*//; s/^/sha256 /'
 gcc --version | head -n 1 | sed 's/^/compiler /'
+modinfo -F signer ../$1.ko | sed 's/^/signer /'
 modinfo -F parmtype ../$1.ko | sed 's/^/parameter /'
 cat >../$1.{_SUFFIX}"""
 _TRY = f"""{_WORDS}
@@ -86,7 +116,7 @@ out() {{
 	done
 	rm -f {RECORDS}/$1.json
 }}
-away() {{ out "$@" && rm -rf {RECORDS}/$1.d {RECORDS}/$1.ko {RECORDS}/$1.{_SUFFIX}; }}
+away() {{ out "$@" && rm -rf {RECORDS}/$1.d {RECORDS}/$1.dkms {RECORDS}/$1.ko {RECORDS}/$1.{_SUFFIX}; }}
 """
 _UNLOAD = f'{_OUT}out "$@"'
 _REMOVE = f'{_OUT}away "$@"'
@@ -109,8 +139,14 @@ class _Built:
     digest: str
     name: str
     """In the kernel, as in ``/sys/module``."""
-    sha256: str
-    compiler: str
+    made_of: dict[str, str]
+    """``source_sha256``, ``sha256`` loaded, ``compiler``, ``built_by``, ``signer`` if it has one."""
+
+    @property
+    def way(self) -> str:
+        """How it was built, for a reader."""
+        signer = self.made_of.get("signer")
+        return f"by {self.made_of['built_by']}" + (f", signed by {signer}" if signer else "")
 
 
 class Modules:
@@ -140,14 +176,15 @@ class Modules:
         names = [use.kernel_name for use in control.uses]
         require_free(names, offered, control.sources.place, where)
         try:
-            self._build(control, channel, against)
+            self._build(control, channel, against, tell)
         except BaseException:
             with contextlib.suppress(ChannelError):
                 run(channel, _REMOVE, control.sources.sha256, "-", "1")
             raise
+        built = self._built[-1]
         tell(
-            f"built {self._built[-1].name} of {control.sources.place} for Linux {release} and loaded it once "
-            f"into {where}: what breaks in it breaks that machine"
+            f"built {built.name} of {control.sources.place} for Linux {release} {built.way} and loaded it "
+            f"once into {where}: what breaks in it breaks that machine"
         )
 
     def options(self, digests: Iterable[str]) -> dict[str, Any]:
@@ -155,9 +192,8 @@ class Modules:
         wanted, told = frozenset(digests), dict[str, Any]()
         for one in self._built:
             if one.digest in wanted:
-                made = {"source_sha256": one.digest, "sha256": one.sha256, "compiler": one.compiler}
-                same = told.get(one.name, made) == made
-                told[one.name if same else f"{one.name} in {one.where}"] = made
+                same = told.get(one.name, one.made_of) == one.made_of
+                told[one.name if same else f"{one.name} in {one.where}"] = one.made_of
         return {"modules": told} if told else {}
 
     def unload(self) -> None:
@@ -182,17 +218,16 @@ class Modules:
         ours = any(one.digest == digest for one in self._built)
         return ours and any(left["source_sha256"] == digest for left in records(channel, _SUFFIX))
 
-    def _build(self, control: OwnControl, channel: Channel, against: Against) -> None:
+    def _build(
+        self, control: OwnControl, channel: Channel, against: Against, tell: Callable[[str], None]
+    ) -> None:
         sources = control.sources
         built = run(channel, _BUILD, sources.sha256, stdin=_packed(sources), timeout_s=_BUILD_LIMIT_S)
         said = built.stdout.decode("utf-8", "replace")
         if built.returncode != 0 or "initializer-string" in said:
             raise ModuleUnfitError(str(of_output(said, sources, _looked_at(channel, against))))
-        names = [use.kernel_name for use in control.uses]
-        record = {"source_sha256": sources.sha256, "names": names, "runner": os.getpid()}
-        staged = run(channel, _STAGE, sources.sha256, stdin=json.dumps(record).encode() + b"\n")
-        lines = [line.partition(" ") for line in staged.stdout.decode("utf-8", "replace").splitlines()]
-        told = {key: [value for word, _, value in lines if word == key] for key, _, _ in lines}
+        builder = _by_dkms(channel, sources, against.where, tell) or "make"
+        told = _staged(control, channel)
         files = told.get("built", [])
         if len(files) != 1:
             message = f"{sources.place}: make built {len(files)} modules; name the folder of one"
@@ -202,15 +237,10 @@ class Modules:
         for use in control.uses:
             require_parameters(parameters, use.params, sources.place)
             _try(channel, use, name, sources, against.where)
+        made_of = {"source_sha256": sources.sha256, "built_by": builder}
+        made_of |= {key: "".join(told[key]) for key in ("sha256", "compiler", "signer") if key in told}
         self._built.append(
-            _Built(
-                channel=channel,
-                where=against.where,
-                digest=sources.sha256,
-                name=name,
-                sha256="".join(told.get("sha256", [])),
-                compiler="".join(told.get("compiler", [])),
-            )
+            _Built(channel=channel, where=against.where, digest=sources.sha256, name=name, made_of=made_of)
         )
 
 
@@ -240,6 +270,28 @@ def _take_leftovers_away(
                 raise EnvironmentUnfitError(message)
         away |= set(record["names"])
     return away
+
+
+def _by_dkms(channel: Channel, sources: Sources, where: str, tell: Callable[[str], None]) -> str:
+    """Have DKMS build it there anew, if that machine goes by it: its name and release, otherwise ""."""
+    built = run(channel, _BUILD_BY_DKMS, sources.sha256, timeout_s=_BUILD_LIMIT_S)
+    if built.returncode != 0:
+        said = built.stderr.decode("utf-8", "replace").strip()
+        tell(f"DKMS of {where} did not build {sources.place}, so what make built there is taken:\n{said}")
+        return ""
+    return built.stdout.decode("utf-8", "replace").strip().replace("dkms: ", "dkms-")
+
+
+def _staged(control: OwnControl, channel: Channel) -> dict[str, list[str]]:
+    """Put what was built where the agent looks for it; what it is: word → values."""
+    names = [use.kernel_name for use in control.uses]
+    record = {"source_sha256": control.sources.sha256, "names": names, "runner": os.getpid()}
+    staged = run(channel, _STAGE, control.sources.sha256, stdin=json.dumps(record).encode() + b"\n")
+    told: dict[str, list[str]] = {}
+    for line in staged.stdout.decode("utf-8", "replace").splitlines():
+        word, _, value = line.partition(" ")
+        told.setdefault(word, []).append(value)
+    return told
 
 
 def _packed(sources: Sources) -> bytes:

@@ -4,37 +4,18 @@ The fixtures are the days in a machine's life, each going on from the one before
 the headers too, the module built, its flows, the end.
 """
 
-import json
-from pathlib import Path
-
 import pytest
-from qemu.machine import SSH_OPTIONS
 from qemu.observe import complaints, offered, sockets
+from qemu.own import AIMD, control, loaded
 
-from fabbbr import agent
 from fabbbr.backends.base import OwnControl
 from fabbbr.backends.kernel_modules import Modules
-from fabbbr.backends.ssh.channel import SshChannel
 from fabbbr.errors import EnvironmentUnfitError, ModuleUnfitError
 from fabbbr.model import Module
 from fabbbr.sources import read
 
-AIMD = Path(__file__).parents[2] / "examples" / "tcp_aimd"
-AGENT = Path(agent.__file__).parent / "loading.py"
 INSTALL = "sudo apt-get update -q && sudo apt-get install -q -y --no-install-recommends"
 MINUTES = 900
-
-
-@pytest.fixture(scope="module")
-def channel(machine, tmp_path_factory):
-    """The way that a run takes to it."""
-    options = [each.replace("=", " ", 1) for each in SSH_OPTIONS if each != "-o"]
-    place = ["HostName 127.0.0.1", f"Port {machine.port}", "User tester", f"IdentityFile {machine.image.key}"]
-    config = tmp_path_factory.mktemp("ssh") / "config"
-    config.write_text("\n".join(["Host node", *place, *options, ""]), encoding="utf-8")
-    there = SshChannel(config, "node", folder="/run/fabbbr")
-    yield there
-    there.close()
 
 
 @pytest.fixture(scope="module")
@@ -62,15 +43,9 @@ def built(channel, ground):
 def flows(machine, channel, built):
     """Each cell has its own parameters: what the agent said of them, and what ss said of a flow."""
     modules, _, _ = built
-    machine.send(AGENT, "/run/loading.py")
     seen = {}
     for beta in ("512", "922"):
-        words = ("python3", "/run/loading.py", "load", control().sources.sha256, "aimd", f"beta={beta}")
-        loaded = channel.run(words)
-        assert loaded.returncode == 0, loaded.stderr
-        # As fabbbr's own set-up does: an ordinary user may choose it.
-        machine.says("sudo sysctl -w net.ipv4.tcp_allowed_congestion_control='reno cubic aimd'")
-        seen[beta] = json.loads(loaded.stdout), sockets(machine, "aimd")["aimd"]
+        seen[beta] = loaded(machine, channel, beta), sockets(machine, "aimd")["aimd"]
         modules.unload()
         assert "aimd" not in offered(machine)
     return seen
@@ -83,13 +58,6 @@ def ended(machine, built, flows):
     return machine.says("sudo ls -A /run/fab_loaded; lsmod")
 
 
-def control(**params):
-    sources = read(AIMD)
-    return OwnControl(
-        sources=sources, uses=(Module(sha256=sources.sha256, kernel_name="aimd", params=params),)
-    )
-
-
 def test_what_the_machine_lacks_is_said_with_the_remedy(ground):
     without_compiler, without_headers = ground
     assert "has no compiler; apt-get install build-essential there" in without_compiler
@@ -98,16 +66,16 @@ def test_what_the_machine_lacks_is_said_with_the_remedy(ground):
 
 def test_it_is_built_for_the_kernel_that_runs(machine, built):
     _, (told,), made = built
-    assert f"built tcp_aimd of {AIMD} for Linux {machine.says('uname -r')} and loaded it once" in told
+    assert f"built tcp_aimd of {AIMD} for Linux {machine.says('uname -r')} by make and loaded it once" in told
     assert made["source_sha256"] == control().sources.sha256
     assert "gcc" in made["compiler"]
 
 
 def test_each_cell_has_its_parameters_and_its_flow(built, flows):
     _, _, made = built
-    for beta, (loaded, flow) in flows.items():
-        assert loaded["parameters"] == {"beta": beta}
-        assert loaded["file_sha256"] == made["sha256"]
+    for beta, (shown, flow) in flows.items():
+        assert shown["parameters"] == {"beta": beta}
+        assert shown["file_sha256"] == made["sha256"]
         assert " aimd " in f" {flow} "
 
 

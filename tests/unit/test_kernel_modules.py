@@ -25,7 +25,17 @@ SOURCES = Sources(place=Path("tcp_mine.c"), contents={"tcp_mine.c": SOURCE.encod
 STAGED = "built ./tcp_mine.ko\nsha256 {sha}\ncompiler gcc 12\nparameter beta:int\n"
 SCRIPTS = {
     getattr(kernel_modules, name): name
-    for name in ("_GROUND", "_BUILD", "_STAGE", "_TRY", "_UNLOAD", "_REMOVE", "_REMOVE_WHEN_FREE", "_KERNEL")
+    for name in (
+        "_GROUND",
+        "_BUILD",
+        "_BUILD_BY_DKMS",
+        "_STAGE",
+        "_TRY",
+        "_UNLOAD",
+        "_REMOVE",
+        "_REMOVE_WHEN_FREE",
+        "_KERNEL",
+    )
 }
 
 
@@ -46,8 +56,8 @@ class Machine:
         self.asked.append((name, *words))
         self.sent[name] = stdin
         answer = self.answers.get(name, "")
-        code, out = answer if isinstance(answer, tuple) else (0, answer)
-        return subprocess.CompletedProcess(argv, code, out.encode(), b"")
+        code, out, err = (*answer, "")[:3] if isinstance(answer, tuple) else (0, answer, "")
+        return subprocess.CompletedProcess(argv, code, out.encode(), err.encode())
 
 
 def control(**params):
@@ -74,10 +84,32 @@ def test_it_is_built_and_tried_with_the_parameters_of_each_condition():
     }  # fmt: skip
     assert told == [
         (
-            "built tcp_mine of tcp_mine.c for Linux 6.1.0 and loaded it once into the kernel of h1: "
+            "built tcp_mine of tcp_mine.c for Linux 6.1.0 by make and loaded it once into the kernel of h1: "
             "what breaks in it breaks that machine"
         )
     ]
+
+
+def test_where_the_machine_goes_by_dkms_it_builds_and_signs_the_module():
+    staged = STAGED.format(sha="ab") + "signer DKMS module signing key\n"
+    machine, told = Machine(_BUILD_BY_DKMS="dkms-3.0.10\n", _STAGE=staged), []
+    modules = taken_in(machine, told=told)
+    assert [name for name, *_ in machine.asked if "BUILD" in name] == ["_BUILD", "_BUILD_BY_DKMS"]
+    assert " by dkms-3.0.10, signed by DKMS module signing key and loaded" in told[0]
+    assert modules.options([SOURCES.sha256])["modules"]["tcp_mine"] == {
+        "source_sha256": SOURCES.sha256, "sha256": "ab", "compiler": "gcc 12",
+        "built_by": "dkms-3.0.10", "signer": "DKMS module signing key",
+    }  # fmt: skip
+
+
+def test_what_dkms_does_not_build_is_said_and_make_has_built_it():
+    machine, told = Machine(_BUILD_BY_DKMS=(1, "", "Error! Bad return status\n")), []
+    modules = taken_in(machine, told=told)
+    assert told[0] == (
+        "DKMS of the kernel of h1 did not build tcp_mine.c, so what make built there is taken:\n"
+        "Error! Bad return status"
+    )
+    assert modules.options([SOURCES.sha256])["modules"]["tcp_mine"]["built_by"] == "make"
 
 
 @pytest.mark.parametrize("status", sorted(kernel_modules._LACKS))
