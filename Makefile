@@ -3,7 +3,7 @@
 PYTHON ?= /usr/bin/python3
 BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check
-QUIET :=
+PIP_FLAGS :=
 PACKAGES := python3 python3-venv build-essential flex bison bc bzip2 xz-utils ca-certificates
 TEST_PACKAGES := iperf3 iproute2 ethtool iputils-ping util-linux mininet \
 	tshark? chromium? chromium-driver? cpio kmod clang libbpf-dev bpftool? sudo openssh-client python3-apt
@@ -53,7 +53,7 @@ $(BIN)/.begun: scripts/install-packages
 
 # What runs experiments and reports on them; then also what tests and checks need.
 $(BIN)/.runs: pyproject.toml | $(BIN)/.begun
-	@$(PIP) install $(QUIET) --editable .
+	@$(PIP) install $(PIP_FLAGS) --editable .
 	@touch $@
 
 $(BIN)/.installed: pyproject.toml | $(BIN)/.begun
@@ -76,10 +76,11 @@ older: guest
 wheels: guest
 	@$(BIN)/python scripts/make-wheels
 
+# Modules are compiled when they are first used: all at once, as pip does it, takes half a minute from the kernel.
 demo:
 	@echo "make demo: about 8 minutes with 2 CPUs the first time, half of it to compile the guest's kernel; then 4"
 	@$(MAKE) --silent --no-print-directory $(BIN)/.begun
-	@$(MAKE) --silent --no-print-directory --jobs=2 QUIET=--quiet $(BIN)/.runs image
+	@$(MAKE) --silent --no-print-directory --jobs=2 PIP_FLAGS="--quiet --no-compile" $(BIN)/.runs image
 	@$(BIN)/fabbbr run cardwell_f10 --quick --out $(DEMO)/cardwell_f10
 	@$(BIN)/fabbbr claims $(DEMO)/cardwell_f10
 	@$(BIN)/fabbbr run knit6_e1 --quick --no-report --out $(DEMO)/knit6_e1
@@ -120,7 +121,7 @@ test-fast: tools
 	@touch $@
 
 # They wait for each other's machines most of the time.
-test-fabric: .venv-fabric/.installed
+test-fabric: .venv-fabric/.installed image
 	@.venv-fabric/bin/pytest -n 3 tests/fabric tests/unit/test_sandbox_*.py \
 		tests/notebooks/test_notebooks.py::test_the_study_goes_from_create_to_teardown_beside_the_double
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,13 +21,15 @@ from fabbbr.sandbox.settings import Settings
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
-def processes_with(text: str) -> list[int]:
-    """Processes of this machine whose command line has this text."""
-    found = []
+def family(of: int) -> set[int]:
+    """A process of this machine and all that come from it."""
+    parents = {}
     for folder in Path("/proc").iterdir():
         with contextlib.suppress(OSError, ValueError):
-            if text in (folder / "cmdline").read_text().replace("\0", " "):
-                found.append(int(folder.name))
+            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+    found, before = {of}, set()
+    while found != before:
+        before, found = found, found | {pid for pid, parent in parents.items() if parent in found}
     return found
 
 
@@ -94,34 +97,38 @@ def test_world_with_a_way_out_is_refused(fablib):
     assert "there is a default route (by d0)" in done.stderr
 
 
-@ROOT
+@pytest.mark.parametrize("on", ["guest", pytest.param("host", marks=ROOT)])
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGHUP])
-def test_nothing_is_left_when_the_outer_process_is_killed(tmp_path, fablib, how):
-    mark = f"31536{os.getpid() % 1000:03d}"
+def test_nothing_is_left_when_the_outer_process_is_killed(tmp_path, fablib, on, how):
     mounts, spaces = Path("/proc/mounts").read_text(), sorted(Path("/run").iterdir())
     started = subprocess.Popen(
-        (sys.executable, "-m", "fabbbr.cli", "sandbox", "--log", str(tmp_path / "log"), "--", "sleep", mark),
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        ("env", "--default-signal=HUP",  # nohup make test-fabric
+         sys.executable, "-m", "fabbbr.cli", "sandbox", "--on", on, "--", "sh", "-c", "touch up; sleep 9999"),
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, cwd=tmp_path,
     )  # fmt: skip
-    until = time.monotonic() + 60
-    while not any(
-        pid != started.pid for pid in processes_with(f"sleep {mark}") if pid != started.pid and _is(pid)
-    ):
-        assert time.monotonic() < until
-        time.sleep(0.1)
-    started.send_signal(how)
-    started.wait(10)
-    until = time.monotonic() + 10
-    while processes_with(mark):
-        assert time.monotonic() < until
-        time.sleep(0.1)
+    try:
+        _wait_until((tmp_path / "up").exists, seconds=120)
+        whole = family(started.pid)
+        started.send_signal(how)
+        started.wait(10)
+        _wait_until(lambda: not any(_lives(pid) for pid in whole), seconds=10)
+    finally:
+        started.terminate()
     assert Path("/proc/mounts").read_text() == mounts
     assert sorted(Path("/run").iterdir()) == spaces
 
 
-def _is(pid: int) -> bool:
+def _wait_until(holds: Callable[[], bool], *, seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+def _lives(pid: int) -> bool:
+    """What nobody has waited for yet has ended all the same."""
     with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/comm").read_text().strip() == "sleep"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return False
 
 
