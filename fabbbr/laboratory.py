@@ -250,7 +250,7 @@ def _opened(request: Request, cells: Sequence[Cell]) -> AbstractContextManager[B
         return closing(open_backend(request.backend, request.clock))
     from fabbbr.slice.place import standing_place
 
-    return standing_place(request.slice, cells, emulates_rtt=request.emulate_rtt)
+    return standing_place(request.slice, cells, emulates_rtt=request.emulate_rtt, tell=request.tell)
 
 
 def _to_be_had(cells: Sequence[Cell], backend: Backend) -> tuple[Cell, ...]:

@@ -67,10 +67,10 @@ def main(argv: List[str]) -> int:
     folder, patience = os.path.abspath(argv[0]), float(argv[1])
     outcome_path = os.path.join(folder, "outcome.json")
     with open(os.path.join(os.path.dirname(folder), "lock"), "a+") as lock:
-        held_by = _held_by(lock)
-        if os.path.exists(outcome_path) or held_by == folder:
+        runs = held_by(lock)
+        if os.path.exists(outcome_path) or runs == folder:
             return 0
-        why_not = _why_not(folder, held_by)
+        why_not = _why_not(folder, runs)
         if why_not is None:
             lock.seek(0)
             lock.truncate()
@@ -83,7 +83,7 @@ def main(argv: List[str]) -> int:
     return 0 if outcome["ok"] else 1
 
 
-def _held_by(lock: IO[str]) -> Optional[str]:
+def held_by(lock: IO[str]) -> Optional[str]:
     """The folder of the part that runs; None when none does, and then the lock is ours."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -93,9 +93,9 @@ def _held_by(lock: IO[str]) -> Optional[str]:
     return None
 
 
-def _why_not(folder: str, held_by: Optional[str]) -> Optional[str]:
-    if held_by is not None:
-        return "this machine carries out %s; wait for its end" % (held_by or "another part")
+def _why_not(folder: str, runs: Optional[str]) -> Optional[str]:
+    if runs is not None:
+        return "this machine carries out %s; wait for its end" % (runs or "another part")
     if os.path.exists(os.path.join(folder, "raw")):
         return "the agent was killed while it carried out this part"
     return None
@@ -111,8 +111,12 @@ def _carry_out(folder: str, patience_s: float) -> Dict[str, Any]:
         raise StoppedError(watch.reason or "stopped by signal %d" % number)
 
     signal.signal(signal.SIGTERM, stop)
-    watch.start()
-    outcome = lab.carry_out(os.path.join(folder, "job.json"), folder, Meeting(folder), network.built)
+    try:
+        watch.start()
+        outcome = lab.carry_out(os.path.join(folder, "job.json"), folder, Meeting(folder), network.built)
+    except StoppedError as error:
+        # Before lab had begun, or after it had ended.
+        outcome = {"ok": False, "stage": "start", "error": str(error), "elapsed_s": 0.0}
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     return dict(outcome, files={name: _sha256(os.path.join(raw, name)) for name in sorted(os.listdir(raw))})
 

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from fabbbr.backends.agent import AGENT, ALONE, Outcome, outcome_of
 from fabbbr.backends.base import HEARTBEAT, JOB, OUTCOME
@@ -34,7 +34,6 @@ _LOST_S = 240.0
 """A connection that is lost may come back: the agent waits five minutes for its coordinator."""
 _AGAIN_S, _LONGEST_AGAIN_S = 1.0, 16.0
 """A connection that is lost is tried less and less often: bastions lock out who knocks every second."""
-_WOKEN_S = 0.2
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """What was built on the machine, like a newer iperf3, goes before what its distribution brought."""
 _DETACHED = 'cd "$0" && exec setsid --fork "$@" >>agent.log 2>&1 </dev/null'
@@ -59,46 +58,19 @@ class Machine:
         """Since the connection was lost: the pause before the next try, and when that is."""
         self.lost_s = _LOST_S
         """How long to try again when the connection is lost; commands are such that twice is as once."""
+        self.started = False
+        """Whether its agent may run: all that it needs is there."""
+        self._away_s = 0.0
+        """How long it was out of reach before it was reached last."""
         self.clock_s: float | None = None
         """How far its flows are, on the experiment's clock."""
 
-    def left(self, patience_s: float) -> Literal["", "running", "failed"]:
-        """What a try before this one left of the part here: it runs or is done, failed or was killed."""
-        lines = self._lines(JOB, OUTCOME)
-        if JOB not in lines:
-            return ""
-        if OUTCOME not in lines:
-            lines = self._woken(patience_s)
-        if OUTCOME not in lines:
-            return "running"
-        try:
-            outcome_of(lines[OUTCOME].encode())
-        except BackendError:
-            return "failed"
-        return "running"
-
-    def _woken(self, patience_s: float) -> dict[str, str]:
-        """What a part says that was left without an outcome: it lives, or its agent was killed."""
-        before = self._lines(_ALIVE)
-        self.wake(patience_s)
-        until = time.monotonic() + _SILENT_S
-        while time.monotonic() < until:
-            lines = self._lines(_ALIVE, OUTCOME)
-            if OUTCOME in lines or lines.get(_ALIVE) != before.get(_ALIVE):
-                return lines
-            time.sleep(_WOKEN_S)
-        return {}
-
     def start(self, patience_s: float) -> None:
-        """Have the part carried out, if that is not under way or done already.
-
-        The agent ends by itself when it was told nothing for ``patience_s``.
-        """
-        there = self._lines(JOB)
-        if JOB not in there:
-            self.tell("coordinator", "0")
-            self.put_agent()
-            self._put(JOB, self.part.model_dump_json().encode() + b"\n")
+        """Have the part carried out; the agent ends by itself when it was told nothing for ``patience_s``."""
+        self.tell("coordinator", "0")
+        self.put_agent()
+        self._put(JOB, self.part.model_dump_json().encode() + b"\n")
+        self.started = True
         self.wake(patience_s)
 
     def wake(self, patience_s: float) -> None:
@@ -142,6 +114,7 @@ class Machine:
             # What it said meanwhile is not known to have been nothing.
             self._heard = (now, self._heard[1])
             return {}
+        self._away_s = self.away_s()
         self._reached = time.monotonic()
         self._again_s = 0.0
         if OUTCOME in lines:
@@ -151,6 +124,10 @@ class Machine:
         if HEARTBEAT in lines:
             self.clock_s = float(lines[HEARTBEAT])
         return {name: lines[name] for name in names if name in lines}
+
+    def away_s(self) -> float:
+        """How long it was out of reach so far, as who waited for files of it found."""
+        return self._away_s + (time.monotonic() - self._reached if self._again_s else 0.0)
 
     def ended(self) -> bool:
         """Whether the agent has ended, well or not."""
@@ -285,6 +262,21 @@ def python(archive: str, module: str) -> tuple[str, ...]:
     """The words that run a module of the agent, which is in the file ``archive`` there."""
     settings = (f"PATH={_PATH}", "LC_ALL=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1", f"PYTHONPATH={archive}")
     return ("env", "-i", *settings, "HOME=/root", NODE_PYTHON, "-m", module)
+
+
+@contextmanager
+def agent_on(channel: Channel, folder: str) -> Iterator[str]:
+    """The agent as one file of that machine, in a folder of this name, for as long as the block lasts."""
+    path = posixpath.join(channel.folder, folder, ARCHIVE)
+    put = channel.run(("sh", "-c", PUT, path), stdin=archive())
+    if put.returncode != 0:
+        message = f"the agent cannot be put to {path}: {put.stderr.decode(errors='replace').strip()}"
+        raise BackendError(message)
+    try:
+        yield path
+    finally:
+        with contextlib.suppress(BackendError):
+            channel.run(("rm", "-rf", posixpath.dirname(path)))
 
 
 def archive() -> bytes:

@@ -1,9 +1,8 @@
 """Carries out one job on several machines: starts the parts, holds the barrier, merges what they leave.
 
-The agents do the work and wait for one another through us (:mod:`fabbbr.agent.meeting`). All that we know
-is in the folders of the parts: whoever coordinates may be killed and started again with the same job, and
-finds what runs. When we stop on purpose, or a part fails, all parts are told to stop, and give back what
-they took.
+The agents do the work and wait for one another through us (:mod:`fabbbr.agent.meeting`). When we stop on
+purpose, or a part fails, all parts are told to stop, and give back what they took. When we are killed they
+stop by themselves, or when the next run surveys their machines.
 """
 
 from __future__ import annotations
@@ -43,16 +42,15 @@ _BEAT_S = 20.0
 _WOKEN_S = 5.0
 """How long an agent that is started only to say that it was killed may take."""
 _PATIENCE_S = 300.0
-"""How long the parts wait for a coordinator that was killed to be started again."""
+"""How long the parts go on without a word from their coordinator: a connection that is lost may come back."""
 _ABORT_S = 30.0
 
 
 def carry_out(task: Task, testbed: Testbed, channels: Mapping[str, Channel]) -> Report:
     """Leave the raw files of the job in ``task.work``; the clocks are in its options and in ``clocks.json``.
 
-    ``testbed`` says on which machine each node is, ``channels`` how a machine is reached. Carried out again
-    after this process was killed, it joins what runs. Raise BackendError, which names the machine, when a
-    part failed, and CancelledError when interrupted.
+    ``testbed`` says on which machine each node is, ``channels`` how a machine is reached. Raise BackendError,
+    which names the machine, when a part failed, and CancelledError when interrupted.
     """
     placement = placed(task.job.nodes, task.job.cables, testbed)
     parts = split(task.job, placement)
@@ -84,7 +82,7 @@ def carry_out(task: Task, testbed: Testbed, channels: Mapping[str, Channel]) -> 
 
 
 def _name(task: Task, placement: Mapping[str, str]) -> str:
-    """What makes it the same task when it is started again; repetitions differ by their seed."""
+    """As the folders of its parts are called; repetitions differ by their seed."""
     what = [task.job.model_dump_json(), sorted(placement.items()), task.seed]
     return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:16]
 
@@ -98,7 +96,6 @@ class _Coordinator:
 
     def hold(self) -> dict[str, MachineClock]:
         """See all parts through; return how their clocks differ from ours."""
-        self._clear()
         for machine in self._machines:
             machine.start(_PATIENCE_S)
         without = () if self._task.job.burst is not None else _WITHOUT_BURST
@@ -109,24 +106,9 @@ class _Coordinator:
         self._compare_clocks("after")
         return {machine.name: _clock_of(machine) for machine in self._machines}
 
-    def _clear(self) -> None:
-        """Where a part is left of a try that failed, no part of that try is joined."""
-        there = {machine: told for machine in self._machines if (told := machine.left(_PATIENCE_S))}
-        failed = [machine.name for machine, told in there.items() if told == "failed"]
-        if not failed:
-            return
-        for machine in there:
-            machine.tell("abort", f"an earlier try failed on machine {failed[0]}")
-        until = time.monotonic() + _ABORT_S
-        for machine in there:
-            _ends(machine, until)
-            machine.forget()
-
     def fetched(self) -> float:
         """Merge the raw files; return the seconds that the longest part took."""
         fetched = self._task.work / "parts"
-        # A coordinator that was killed may have left some.
-        shutil.rmtree(fetched, ignore_errors=True)
         folders = {machine.name: fetched / machine.name for machine in self._machines}
         clock_s = 0.0
         for machine in self._machines:
@@ -143,9 +125,12 @@ class _Coordinator:
             # Whoever stops does not wait for a connection that is lost: the agents stop by themselves.
             machine.lost_s = 0.0
             with contextlib.suppress(BackendError):
-                machine.tell("abort", " ".join(reason.split()))
+                if machine.started:
+                    machine.tell("abort", " ".join(reason.split()))
+                else:
+                    machine.forget()
         until = time.monotonic() + _ABORT_S
-        for machine in self._machines:
+        for machine in (each for each in self._machines if each.started):
             with contextlib.suppress(BackendError):
                 if not _ends(machine, until):
                     # One that was killed could not say so.
@@ -162,23 +147,19 @@ class _Coordinator:
 
     def _stage(self, stage: str, following: str | None) -> None:
         self._await(f"ready.{stage}", self._machines)
-        go = f"go.{stage}"
-        already = {m.name: float(told[go]) for m in self._machines if go in (told := m.told(go))}
-        instants = self._instants(stage, already)
+        instants = self._instants(stage)
         for machine in self._machines:
-            if machine.name not in already:
-                machine.tell(go, f"{instants[machine.name]:.9f}")
+            machine.tell(f"go.{stage}", f"{instants[machine.name]:.9f}")
             if stage == "pings":
                 # One machine after the other, as one alone would: two pings at once would hold each other up.
                 self._await(f"ready.{following}", [machine])
 
-    def _instants(self, stage: str, already: Mapping[str, float]) -> dict[str, float]:
-        """When each machine begins, on its own clock; a coordinator before us may have told some of them."""
-        if stage not in _COMMON or len(already) == len(self._machines):
+    def _instants(self, stage: str) -> dict[str, float]:
+        """When each machine begins, on its own clock."""
+        if stage not in _COMMON:
             return {machine.name: 0.0 for machine in self._machines}
         offsets = self._compare_clocks(stage)
-        ours = [instant - offsets[name].offset_s for name, instant in already.items()]
-        instant = ours[0] if ours else time.monotonic() + _LEAD_S + _TELLINGS * self._telling_s
+        instant = time.monotonic() + _LEAD_S + _TELLINGS * self._telling_s
         return {name: instant + offset.offset_s for name, offset in offsets.items()}
 
     def _compare_clocks(self, when: str) -> dict[str, ClockOffset]:
@@ -203,7 +184,8 @@ class _Coordinator:
         if self._task.cancelled.wait(seconds):
             raise CancelledError
         now = time.monotonic()
-        if now - self._started > self._task.wall_limit_s:
+        away_s = max(machine.away_s() for machine in self._machines)
+        if now - self._started - away_s > self._task.wall_limit_s:
             message = f"the cell was ended after {self._task.wall_limit_s:.0f} s; see raw/console.log"
             raise BackendError(message)
         if now - self._beat > _BEAT_S:
@@ -226,7 +208,7 @@ def _ends(machine: Machine, until: float) -> bool:
 
 
 def _clock_of(machine: Machine) -> MachineClock:
-    """What was measured, be it by us or by a coordinator before us."""
+    """What was measured."""
     names = {f"clock.{when}": when for when in (*_COMMON, "after")}
     told = machine.told(*names, "go.flows")
     return MachineClock(

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import posixpath
 import select
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from fabbbr.backends.agent import ALONE
 from fabbbr.backends.channel import Channel, ChannelError
-from fabbbr.backends.machine import ARCHIVE, PUT, archive, python
+from fabbbr.backends.machine import agent_on, python
 from fabbbr.errors import BackendError
 from fabbbr.record import Record
 
@@ -114,17 +113,11 @@ def standing(asked: Mapping[str, Standing], channels: Mapping[str, Channel]) -> 
 
 @contextmanager
 def _talking(channel: Channel) -> Iterator[_Talk]:
-    path = posixpath.join(channel.folder, _FOLDER, ARCHIVE)
-    put = channel.run(("sh", "-c", PUT, path), stdin=archive())
-    if put.returncode != 0:
-        message = f"the agent cannot be put to {path}: {put.stderr.decode(errors='replace').strip()}"
-        raise BackendError(message)
-    try:
-        with channel.conversation((*ALONE, *python(path, "agent.paths"))) as process:
-            yield _Talk(process)
-    finally:
-        with suppress(BackendError):
-            channel.run(("rm", "-rf", posixpath.dirname(path)))
+    with (
+        agent_on(channel, _FOLDER) as path,
+        channel.conversation((*ALONE, *python(path, "agent.paths"))) as process,
+    ):
+        yield _Talk(process)
 
 
 class _Talk:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
-import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -13,7 +12,8 @@ from pydantic import ValidationError
 
 from fabbbr import testbed
 from fabbbr.backends.channel import Channel, ChannelError
-from fabbbr.backends.machine import ARCHIVE, PUT, archive, python
+from fabbbr.backends.clearing import clear
+from fabbbr.backends.machine import agent_on, python
 from fabbbr.backends.paths import End, Paths, Standing, standing
 from fabbbr.errors import BackendError, EnvironmentUnfitError
 from fabbbr.reserve.records import CableWish, LiveSlice, Reservation
@@ -42,14 +42,16 @@ def survey(
     channels: Mapping[str, Channel],
     *,
     emulates_rtt: bool,
+    tell: Callable[[str], None],
 ) -> Testbed:
     """The machines of ``live`` as a place for cells; ``channels`` is machine → the way there.
 
+    What a run left on them that was killed is ended and removed; ``tell`` hears of it when that takes long.
     Raises EnvironmentUnfitError when a machine lacks a tool, BackendError, which names machine or link, when
-    one cannot be reached or a cable carries nothing.
+    one cannot be reached, carries out a cell of a run that lives, or a cable carries nothing.
     """
     with ThreadPoolExecutor(max_workers=len(channels)) as at_once:
-        told = at_once.map(partial(_reached, live.name), channels, channels.values())
+        told = at_once.map(partial(_reached, live.name, tell), channels, channels.values())
         machines = dict(zip(channels, told, strict=True))
     rtts_s = _round_trips(reservation, live, channels)
     return Testbed(
@@ -74,30 +76,29 @@ def _tolerances(rtts_s: Iterable[float]) -> Tolerances:
     )
 
 
-def _reached(slice_name: str, name: str, channel: Channel) -> testbed.Machine:
+def _reached(slice_name: str, tell: Callable[[str], None], name: str, channel: Channel) -> testbed.Machine:
     try:
-        return _facts(name, channel)
+        with agent_on(channel, "facts") as path:
+            clear(name, channel, path, tell)
+            return _facts(name, channel, path)
     except ChannelError as error:
         message = f"machine {name}: {error}; see whether it runs: fabbbr slice show {slice_name}"
         raise ChannelError(message) from error
+    except BackendError as error:
+        message = f"machine {name}: {error}"
+        raise BackendError(message) from error
 
 
-def _facts(name: str, channel: Channel) -> testbed.Machine:
+def _facts(name: str, channel: Channel, path: str) -> testbed.Machine:
     """What a machine says of itself."""
-    folder = posixpath.join(channel.folder, "facts")
-    path = posixpath.join(folder, ARCHIVE)
-    said = b""
-    for argv, stdin in ((("sh", "-c", PUT, path), archive()), (python(path, "agent.facts"), b"")):
-        done = channel.run(argv, stdin=stdin, timeout_s=_FACTS_S)
-        if done.returncode != 0:
-            message = f"machine {name}: {done.stderr.decode(errors='replace').strip()}"
-            raise BackendError(message)
-        said = done.stdout
-    channel.run(("rm", "-rf", folder))
+    done = channel.run(python(path, "agent.facts"), timeout_s=_FACTS_S)
+    if done.returncode != 0:
+        raise BackendError(done.stderr.decode(errors="replace").strip())
+    said = done.stdout
     try:
         machine = testbed.Machine.model_validate_json(said)
     except ValidationError as error:
-        message = f"machine {name} does not say what it is: {error.errors()[0]['msg']}"
+        message = f"it does not say what it is: {error.errors()[0]['msg']}"
         raise BackendError(message) from None
     missing = [tool for tool in _TOOLS if tool not in machine.tools]
     if missing:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 
 from fabbbr.backends.base import Backend
@@ -20,8 +20,10 @@ _GUEST = "guest"
 
 
 @contextmanager
-def standing_place(name: str, cells: Sequence[Cell], *, emulates_rtt: bool) -> Iterator[Backend]:
-    """The slice of this name, for as long as the block lasts.
+def standing_place(
+    name: str, cells: Sequence[Cell], *, emulates_rtt: bool, tell: Callable[[str], None]
+) -> Iterator[Backend]:
+    """The slice of this name, for as long as the block lasts; ``tell`` hears what takes long before it is.
 
     Nobody else works on its machines meanwhile. Raises PlanError when ``cells`` are for another topology,
     UsageError and ProviderError when the slice is not there or in use, BackendError when a machine of it
@@ -36,7 +38,12 @@ def standing_place(name: str, cells: Sequence[Cell], *, emulates_rtt: bool) -> I
         require_same_network(opened.reservation, cells)
         channels = {machine.name: opened.provider.channel(machine) for machine in opened.live.machines}
         testbed = survey(
-            opened.known.wish.backend, opened.reservation, opened.live, channels, emulates_rtt=emulates_rtt
+            opened.known.wish.backend,
+            opened.reservation,
+            opened.live,
+            channels,
+            emulates_rtt=emulates_rtt,
+            tell=tell,
         )
         with closing(StandingMachines(testbed, channels, f"fabbbr slice show {name}")) as machines:
             yield machines

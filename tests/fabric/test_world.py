@@ -149,13 +149,13 @@ def test_node_is_a_machine_of_its_own(sandbox):
     ("broken", "said"),
     [
         ({"geteuid": lambda: 1000}, "need root here; run it by sudo, or without root in a guest"),
-        ({"which": lambda _: None}, "apt-get install iproute2 mount openssh-client openssh-server"),
+        ({"which": lambda _, path: None}, "apt-get install iproute2 mount openssh-client openssh-server"),
         ({"find_spec": lambda _: None}, "pip install 'fabbbr\\[fabric\\]'"),
     ],
 )
 def test_what_is_missing_is_named_with_its_remedy(monkeypatch, broken, said):
     monkeypatch.setattr(outside.os, "geteuid", broken.get("geteuid", lambda: 0))
-    monkeypatch.setattr(outside.shutil, "which", broken.get("which", lambda tool: tool))
+    monkeypatch.setattr(outside.shutil, "which", broken.get("which", lambda tool, path: tool))
     monkeypatch.setattr(outside.importlib.util, "find_spec", broken.get("find_spec", lambda _: object()))
     with pytest.raises(EnvironmentUnfitError, match=said):
         outside.enter(Settings(), ("true",))

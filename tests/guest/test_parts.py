@@ -252,6 +252,14 @@ def test_interfaces_are_back_as_they_were_and_nothing_is_left_running(told, name
     )
 
 
+def test_what_a_killed_run_left_is_ended_before_the_next_begins(told):
+    one = told["restarted"]
+    assert one["told"]["cleared"] == list(one["before"].values())
+    assert [said.partition(":")[0] for said in one["told"]["said"]] == [
+        f"machine {machine} carries out a cell, perhaps of a run that is gone" for machine in one["before"]
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import fabbbr
+from fabbbr.agent import clearing
 from fabbbr.agent.meeting import LateError, Meeting, read_line, write_line
 from fabbbr.agent.timeline import Barrier
 
@@ -87,7 +88,7 @@ def test_whether_all_are_ready_is_asked_without_waiting(tmp_path):
 
 @pytest.fixture
 def folder(tmp_path):
-    made = tmp_path / "machine" / "task"
+    made = tmp_path / "machine" / "0123456789abcdef"
     made.mkdir(parents=True)
     say(made, "coordinator", "0")
     return made
@@ -182,3 +183,45 @@ def test_the_lock_goes_with_the_process_that_held_it(folder, start):
     with (folder.parent / "lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     assert (folder.parent / "lock").read_text() == str(folder)
+
+
+def test_a_part_that_is_told_to_stop_before_it_has_begun_says_so(folder, start):
+    say(folder, "abort", "machine b failed")
+    assert start().wait(LIMIT_S) == 1
+    assert outcome(folder)["error"] == "machine b failed"
+
+
+def cleared(folder, capsys, *silent_s):
+    assert clearing.main([str(folder.parent), *silent_s]) == 0
+    return json.loads(capsys.readouterr().out)["runs"]
+
+
+def test_what_is_left_of_parts_goes_where_none_runs_and_nothing_else(folder, capsys):
+    say(folder, "abort", "told before it was there")
+    (folder.parent / "paths").mkdir()
+    assert cleared(folder, capsys) is None
+    assert sorted(entry.name for entry in folder.parent.iterdir()) == ["lock", "paths"]
+    assert cleared(folder.parent / "new" / "task", capsys) is None
+
+
+def test_a_part_whose_run_is_gone_is_ended_and_removed_and_one_that_is_not_asked_about_goes_on(
+    folder, start, capsys
+):
+    running = start()
+    await_file(folder / "ready.configure")
+    assert cleared(folder, capsys) == str(folder)
+    assert running.poll() is None
+    assert cleared(folder, capsys, "0.3") is None
+    assert running.wait(LIMIT_S) == 1
+    assert not folder.exists()
+
+
+def test_a_part_whose_coordinator_says_that_it_lives_goes_on(folder, start, capsys):
+    running = start()
+    await_file(folder / "ready.configure")
+    beats = threading.Timer(0.3, say, (folder, "coordinator", "20.0"))
+    beats.start()
+    assert cleared(folder, capsys, str(LIMIT_S)) == str(folder)
+    beats.join()
+    assert running.poll() is None
+    assert not (folder / "abort").exists()

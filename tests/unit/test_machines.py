@@ -1,4 +1,4 @@
-"""Who coordinates: one instant for all clocks, one failure for all parts, and what runs already is joined."""
+"""Who coordinates: one instant for all clocks, one failure for all parts, and nothing of it left."""
 
 import json
 import threading
@@ -31,13 +31,14 @@ class Double(Machine):
         self.order = []
         self.fails_at = None
         self.killed = False
-
-    def left(self, patience_s):
-        return self.files.get("left", "")
+        self.started = False
 
     def start(self, patience_s):
+        self.started = True
         self.files.setdefault("coordinator", "0")
-        self.files.setdefault("ready.configure", "1")
+
+    def away_s(self):
+        return 0.0
 
     def tell(self, name, line):
         self.files[name] = line
@@ -144,16 +145,6 @@ def test_machines_ping_one_after_the_other(task):
     assert seen == [False]
 
 
-def test_who_takes_over_gives_the_others_the_instant_that_some_were_told(task):
-    reached = {f"ready.{stage}": "1" for stage in STAGES[:5]} | {f"go.{stage}": "0" for stage in STAGES[:4]}
-    instant = time.monotonic() + 5
-    one = Double("a", ahead_s=1000.0, said=reached | {"go.flows": repr(instant + 1000), "ready.over": "1"})
-    other = Double("b", ahead_s=-50.0, said=reached)
-    coordinator(task, one, other).hold()
-    assert other.goes()["flows"] == pytest.approx(instant - 50, abs=1e-8)
-    assert one.goes()["flows"] == instant + 1000
-
-
 def carry_out(task, monkeypatch, *doubles):
     by_name = {double.name: double for double in doubles}
     monkeypatch.setattr(machines, "Machine", lambda name, channel, part, folder: by_name[name])
@@ -181,21 +172,32 @@ def test_nothing_of_an_agent_that_was_killed_stays_to_be_joined_by_the_next_try(
     assert (one.files, other.files) == ({}, {})
 
 
-def test_where_a_part_is_left_that_failed_all_are_put_anew_and_none_of_that_try_is_joined(task):
-    stale = {f"ready.{stage}": "1" for stage in STAGES[:3]} | {"go.burst": "17.5"}
-    one, other, third = (
-        Double("a", said=stale | {"left": "running"}), Double("b", said={"left": "failed"}), Double("c"),
-    )  # fmt: skip
-    coordinator(task, one, other, third).hold()
-    assert one.order[0][0] == "abort"
-    assert "abort" not in dict(third.order)
-    assert one.goes()["burst"] == other.goes()["burst"] != 17.5
+def test_a_machine_whose_agent_was_not_started_is_not_told_to_stop_and_keeps_nothing(task, monkeypatch):
+    """Else the next try of the cell would find there that it is to stop."""
+    one, other = Double("a"), Double("b")
+
+    def lost(_):
+        other.files["coordinator"] = "0"
+        message = "machine b: no route"
+        raise ChannelError(message)
+
+    other.start = lost
+    with pytest.raises(PlaceLostError, match="machine b: no route"):
+        carry_out(task, monkeypatch, one, other)
+    assert "abort" in dict(one.order)
+    assert other.order == []
+    assert (one.files, other.files) == ({}, {})
 
 
-def test_what_runs_and_has_not_failed_is_joined(task):
-    one, other = Double("a", said={"left": "running"}), Double("b", said={"left": "running"})
-    coordinator(task, one, other).hold()
-    assert "abort" not in dict(one.order) | dict(other.order)
+def test_the_time_for_which_a_machine_is_out_of_reach_is_not_the_cell_s(task):
+    one, other = Double("a"), Double("b")
+    coordinating = coordinator(task, one, other)
+    coordinating._started -= 100  # of the 60 that it may take
+    other.away_s = lambda: 50.0
+    coordinating._pause(0)
+    other.away_s = lambda: 30.0
+    with pytest.raises(BackendError, match="the cell was ended after 60 s"):
+        coordinating._pause(0)
 
 
 def test_a_machine_that_is_out_of_reach_for_long_is_the_place_lost(task, monkeypatch):
@@ -214,7 +216,7 @@ def test_a_machine_that_is_out_of_reach_for_long_is_the_place_lost(task, monkeyp
 def test_an_interrupt_stops_all_parts(task, monkeypatch):
     task.cancelled.set()
     one, other = Double("a"), Double("b")
-    one.start = lambda _: one.files.pop("ready.configure")
+    one.files.pop("ready.configure")
     with pytest.raises(CancelledError):
         carry_out(task, monkeypatch, one, other)
     assert "abort" in dict(one.order)
@@ -249,33 +251,6 @@ def test_a_failed_part_is_an_error_that_names_machine_and_stage(machine):
     )
     with pytest.raises(BackendError, match="machine far: the agent failed at stage 'flows': late"):
         machine.told("ready.over")
-
-
-@pytest.mark.parametrize(
-    ("files", "left"),
-    [
-        ({}, ""),
-        ({"outcome.json": '{"ok": false, "stage": "x", "error": "y", "elapsed_s": 1.0}'}, ""),
-        ({"job.json": "{}", "outcome.json": '{"ok": true, "elapsed_s": 1.0}'}, "running"),
-        ({"job.json": "{}", "outcome.json": '{"ok": false, "error": "y", "elapsed_s": 1.0}'}, "failed"),
-        ({"job.json": "{}", "outcome.json": "half"}, "failed"),
-    ],
-)
-def test_what_an_earlier_try_left_is_told_from_what_runs(machine, files, left):
-    for name, line in files.items():
-        machine.tell(name, line)
-    assert machine.left(300.0) == left
-
-
-@pytest.mark.parametrize(("file", "left"), [("alive", "running"), ("outcome.json", "failed")])
-def test_a_part_without_an_outcome_is_woken_and_lives_or_says_that_it_was_killed(
-    machine, monkeypatch, file, left
-):
-    machine.tell("job.json", "{}")
-    machine.tell("alive", "1.0")
-    line = {"alive": "1.5", "outcome.json": '{"ok": false, "error": "killed", "elapsed_s": 0.0}'}[file]
-    monkeypatch.setattr(machine, "wake", lambda _: machine.tell(file, line))
-    assert machine.left(300.0) == left
 
 
 def test_an_agent_that_no_longer_says_that_it_lives_is_an_error_that_names_the_machine(machine, monkeypatch):
@@ -329,6 +304,30 @@ def test_while_the_connection_is_lost_it_is_tried_less_and_less_often(machine, m
     now[0] += 16.0
     with pytest.raises(BackendError, match="no route"):
         machine.told("x")
+
+
+def test_the_time_without_a_connection_is_counted_apart(machine, monkeypatch):
+    working, now = CommandChannel.run, [1000.0]
+
+    def lost(*_, **__):
+        message = "no route"
+        raise ChannelError(message)
+
+    monkeypatch.setattr("fabbbr.backends.machine.time.monotonic", lambda: now[0])
+    machine.tell("alive", "1.0")
+    machine.told("x")
+    now[0] += 10.0
+    monkeypatch.setattr(CommandChannel, "run", lost)
+    assert (machine.told("x"), machine.away_s()) == ({}, now[0] - machine._reached)
+    before = machine._reached
+    now[0] += 20.0
+    monkeypatch.setattr(CommandChannel, "run", working)
+    machine.told("x")
+    assert machine._reached == now[0]
+    assert machine.away_s() == now[0] - before
+    now[0] += 5.0
+    machine.told("x")
+    assert machine.away_s() == 1030.0 - before
 
 
 def test_who_says_that_it_lives_waits_for_no_machine_that_is_lost(machine, monkeypatch):

@@ -88,7 +88,7 @@ def test_a_machine_that_does_not_answer_is_named_with_what_to_ask():
     with pytest.raises(
         ChannelError, match=r"machine h2: .*no route; see whether it runs: fabbbr slice show mine"
     ):
-        survey("fabric", reserved("two_site"), live, {"h2": Lost()}, emulates_rtt=False)
+        survey("fabric", reserved("two_site"), live, {"h2": Lost()}, emulates_rtt=False, tell=print)
 
 
 def test_two_runs_do_not_share_the_machines_of_a_slice(monkeypatch, tmp_path):
@@ -102,6 +102,6 @@ def test_two_runs_do_not_share_the_machines_of_a_slice(monkeypatch, tmp_path):
     with (
         state.only_worker("mine"),
         pytest.raises(UsageError, match="another fabbbr is at work on slice mine"),
-        standing_place("mine", [], emulates_rtt=False),
+        standing_place("mine", [], emulates_rtt=False, tell=print),
     ):
         pass
