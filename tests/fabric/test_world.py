@@ -150,7 +150,7 @@ def test_node_is_a_machine_of_its_own(sandbox):
     [
         ({"geteuid": lambda: 1000}, "need root here; run it by sudo, or without root in a guest"),
         ({"which": lambda _, path: None}, "apt-get install iproute2 mount openssh-client openssh-server"),
-        ({"find_spec": lambda _: None}, "pip install 'fabbbr\\[fabric\\]'"),
+        ({"find_spec": lambda _: None}, "pip install 'fabbbr\\[fabric,ansible\\]' .*gcc python3-dev"),
     ],
 )
 def test_what_is_missing_is_named_with_its_remedy(monkeypatch, broken, said):
