@@ -76,7 +76,7 @@ older: guest
 wheels: guest
 	@$(BIN)/python scripts/make-wheels
 
-# Modules are compiled when they are first used: all at once, as pip does it, takes half a minute from the kernel.
+# Python's modules are compiled when they are first used: as pip does it, all at once, the kernel has to wait for it.
 demo:
 	@echo "make demo: about 8 minutes with 2 CPUs the first time, half of it to compile the guest's kernel; then 4"
 	@$(MAKE) --silent --no-print-directory $(BIN)/.begun

@@ -61,7 +61,9 @@ class Machine:
         self.started = False
         """Whether its agent may run: all that it needs is there."""
         self._away_s = 0.0
-        """How long it was out of reach before it was reached last."""
+        """How long it was out of reach, but for now."""
+        self._lost_at: float | None = None
+        """When the connection was found lost, until it is back."""
         self.clock_s: float | None = None
         """How far its flows are, on the experiment's clock."""
 
@@ -109,12 +111,13 @@ class Machine:
         except ChannelError:
             if now - self._reached > self.lost_s:
                 raise
+            self._lost()
             self._again_s = _longer(self._again_s)
             self._not_before = now + self._again_s
             # What it said meanwhile is not known to have been nothing.
             self._heard = (now, self._heard[1])
             return {}
-        self._away_s = self.away_s()
+        self._back()
         self._reached = time.monotonic()
         self._again_s = 0.0
         if OUTCOME in lines:
@@ -126,8 +129,15 @@ class Machine:
         return {name: lines[name] for name in names if name in lines}
 
     def away_s(self) -> float:
-        """How long it was out of reach so far, as who waited for files of it found."""
-        return self._away_s + (time.monotonic() - self._reached if self._again_s else 0.0)
+        """How long it was out of reach so far."""
+        return self._away_s + (0.0 if self._lost_at is None else time.monotonic() - self._lost_at)
+
+    def _lost(self) -> None:
+        if self._lost_at is None:
+            self._lost_at = time.monotonic()
+
+    def _back(self) -> None:
+        self._away_s, self._lost_at = self.away_s(), None
 
     def ended(self) -> bool:
         """Whether the agent has ended, well or not."""
@@ -237,10 +247,15 @@ class Machine:
         until = time.monotonic() + self.lost_s
         pause_s = 0.0
         while True:
-            with contextlib.suppress(ChannelError):
-                return action()
-            if time.monotonic() > until:
-                return action()
+            try:
+                done = action()
+            except ChannelError:
+                self._lost()
+                if time.monotonic() > until:
+                    raise
+            else:
+                self._back()
+                return done
             pause_s = _longer(pause_s)
             time.sleep(pause_s)
 

@@ -94,9 +94,8 @@ def _facts(name: str, channel: Channel, path: str) -> testbed.Machine:
     done = channel.run(python(path, "agent.facts"), timeout_s=_FACTS_S)
     if done.returncode != 0:
         raise BackendError(done.stderr.decode(errors="replace").strip())
-    said = done.stdout
     try:
-        machine = testbed.Machine.model_validate_json(said)
+        machine = testbed.Machine.model_validate_json(done.stdout)
     except ValidationError as error:
         message = f"it does not say what it is: {error.errors()[0]['msg']}"
         raise BackendError(message) from None

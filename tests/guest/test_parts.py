@@ -247,9 +247,7 @@ def test_interfaces_are_back_as_they_were_and_nothing_is_left_running(told, name
         had = {machine: {name: had[machine][name] for name in ("lo", "mgmt0")} for machine in had}
     assert one["after"] == had
     assert one["running"] == []
-    assert len(one["left"]) == (2 if name == "silent" else 0), (
-        "kept only for a coordinator that may come back"
-    )
+    assert len(one["left"]) == (2 if name == "silent" else 0), "kept until the next run clears the machine"
 
 
 def test_what_a_killed_run_left_is_ended_before_the_next_begins(told):

@@ -11,6 +11,7 @@ from qemu.machine import Machine
 from fabbbr import agent
 from fabbbr.backends.base import OwnControl
 from fabbbr.backends.channel import Channel
+from fabbbr.backends.kernel_modules import Modules
 from fabbbr.model import Module
 from fabbbr.sources import read
 
@@ -22,6 +23,13 @@ def control(**params: str) -> OwnControl:
     sources = read(AIMD)
     use = Module(sha256=sources.sha256, kernel_name="aimd", params=params)
     return OwnControl(sources=sources, uses=(use,))
+
+
+def brought(channel: Channel) -> tuple[Modules, list[str], dict[str, Any]]:
+    """The module built there, what was told of it, and what goes into the provenance of its cells."""
+    modules, told = Modules(), list[str]()
+    modules.add(control(beta="512"), channel, "this machine", told.append)
+    return modules, told, modules.options([control().sources.sha256])["modules"]["tcp_aimd"]
 
 
 def loaded(machine: Machine, channel: Channel, beta: str) -> dict[str, Any]:

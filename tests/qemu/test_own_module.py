@@ -6,7 +6,7 @@ the headers too, the module built, its flows, the end.
 
 import pytest
 from qemu.observe import complaints, offered, sockets
-from qemu.own import AIMD, control, loaded
+from qemu.own import AIMD, brought, control, loaded
 
 from fabbbr.backends.base import OwnControl
 from fabbbr.backends.kernel_modules import Modules
@@ -33,10 +33,7 @@ def ground(machine, channel):
 
 @pytest.fixture(scope="module")
 def built(channel, ground):
-    """The module, what was told of it, and what goes into the provenance of its cells."""
-    modules, told = Modules(), []
-    modules.add(control(beta="512"), channel, "this machine", told.append)
-    return modules, told, modules.options([control().sources.sha256])["modules"]["tcp_aimd"]
+    return brought(channel)
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,7 @@ its flow, the end.
 
 import pytest
 from qemu.observe import complaints, offered, sockets
-from qemu.own import AIMD, control, loaded
-
-from fabbbr.backends.kernel_modules import Modules
+from qemu.own import AIMD, brought, loaded
 
 KEPT = "sudo find /var/lib/dkms /lib/modules /usr/src -name '*aimd*' -o -name '*fab_own*'"
 
@@ -22,9 +20,7 @@ def ground(machine):
 
 @pytest.fixture(scope="module")
 def built(channel, ground):
-    modules, told = Modules(), []
-    modules.add(control(beta="512"), channel, "this machine", told.append)
-    return modules, told, modules.options([control().sources.sha256])["modules"]["tcp_aimd"]
+    return brought(channel)
 
 
 @pytest.fixture(scope="module")

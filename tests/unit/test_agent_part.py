@@ -149,7 +149,7 @@ def test_a_part_whose_coordinator_is_silent_for_too_long_stops(folder, start):
     assert outcome(folder)["error"] == "no word from the coordinator for 1 s"
 
 
-def test_a_second_start_of_the_same_part_joins_and_one_of_another_is_refused(folder, start):
+def test_a_second_start_of_the_same_part_does_nothing_and_one_of_another_is_refused(folder, start):
     running = start()
     await_file(folder / "ready.configure")
     assert start().wait(LIMIT_S) == 0

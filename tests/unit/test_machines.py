@@ -1,6 +1,7 @@
 """Who coordinates: one instant for all clocks, one failure for all parts, and nothing of it left."""
 
 import json
+import subprocess
 import threading
 import time
 from itertools import pairwise
@@ -89,6 +90,11 @@ def task(tmp_path):
     )  # fmt: skip
 
 
+def lost(*_, **__):
+    message = "no route"
+    raise ChannelError(message)
+
+
 def coordinator(task, *doubles):
     return machines._Coordinator(task, list(doubles))
 
@@ -163,7 +169,7 @@ def test_when_one_part_fails_all_are_told_to_stop_and_why_and_their_words_are_ke
     assert (task.work / "raw" / "console.log").read_text() == "--- a\nits words\n--- b\nits words\n"
 
 
-def test_nothing_of_an_agent_that_was_killed_stays_to_be_joined_by_the_next_try(task, monkeypatch):
+def test_nothing_of_an_agent_that_was_killed_stays(task, monkeypatch):
     monkeypatch.setattr(machines, "_ABORT_S", 0.1)
     one, other = Double("a"), Double("b")
     one.killed, one.fails_at = True, "go.burst"
@@ -176,13 +182,9 @@ def test_a_machine_whose_agent_was_not_started_is_not_told_to_stop_and_keeps_not
     """Else the next try of the cell would find there that it is to stop."""
     one, other = Double("a"), Double("b")
 
-    def lost(_):
-        other.files["coordinator"] = "0"
-        message = "machine b: no route"
-        raise ChannelError(message)
-
+    other.files["coordinator"] = "0"
     other.start = lost
-    with pytest.raises(PlaceLostError, match="machine b: no route"):
+    with pytest.raises(PlaceLostError, match="no route"):
         carry_out(task, monkeypatch, one, other)
     assert "abort" in dict(one.order)
     assert other.order == []
@@ -203,12 +205,8 @@ def test_the_time_for_which_a_machine_is_out_of_reach_is_not_the_cell_s(task):
 def test_a_machine_that_is_out_of_reach_for_long_is_the_place_lost(task, monkeypatch):
     one, other = Double("a"), Double("b")
 
-    def lost(*_):
-        message = "machine b: no route"
-        raise ChannelError(message)
-
     other.told = lost
-    with pytest.raises(PlaceLostError, match="machine b: no route"):
+    with pytest.raises(PlaceLostError, match="no route"):
         carry_out(task, monkeypatch, one, other)
     assert "abort" in dict(one.order)
 
@@ -264,10 +262,6 @@ def test_an_agent_that_no_longer_says_that_it_lives_is_an_error_that_names_the_m
 
 
 def test_a_connection_that_is_lost_for_a_while_is_no_failure(machine, monkeypatch):
-    def lost(*_, **__):
-        message = "no route"
-        raise ChannelError(message)
-
     machine.tell("alive", "1.0")
     assert machine.told("x") == {}
     working = CommandChannel.run
@@ -306,37 +300,38 @@ def test_while_the_connection_is_lost_it_is_tried_less_and_less_often(machine, m
         machine.told("x")
 
 
-def test_the_time_without_a_connection_is_counted_apart(machine, monkeypatch):
-    working, now = CommandChannel.run, [1000.0]
+@pytest.mark.parametrize("asked", ["told", "tell"])
+def test_the_time_without_a_connection_is_counted_apart(machine, monkeypatch, asked):
+    now = [1000.0]
 
-    def lost(*_, **__):
-        message = "no route"
-        raise ChannelError(message)
+    def later(seconds):
+        now[0] += seconds
+
+    def away_from_1010_to_1030(_, argv, **__):
+        return lost() if 1010.0 <= now[0] < 1030.0 else subprocess.CompletedProcess(argv, 0, b"", b"")
 
     monkeypatch.setattr("fabbbr.backends.machine.time.monotonic", lambda: now[0])
-    machine.tell("alive", "1.0")
+    monkeypatch.setattr("fabbbr.backends.machine.time.sleep", later)
+    monkeypatch.setattr(CommandChannel, "run", away_from_1010_to_1030)
     machine.told("x")
-    now[0] += 10.0
-    monkeypatch.setattr(CommandChannel, "run", lost)
-    assert (machine.told("x"), machine.away_s()) == ({}, now[0] - machine._reached)
-    before = machine._reached
-    now[0] += 20.0
-    monkeypatch.setattr(CommandChannel, "run", working)
+    later(10.0)
+    if asked == "tell":
+        machine.tell("x", "1")
+    else:
+        assert (machine.told("x"), machine.away_s()) == ({}, 0.0)
+        later(20.0)
+        assert machine.away_s() == 20.0
+        machine.told("x")
+    assert machine.away_s() == now[0] - 1010.0 >= 20.0
+    away_s = machine.away_s()
+    later(5.0)
     machine.told("x")
-    assert machine._reached == now[0]
-    assert machine.away_s() == now[0] - before
-    now[0] += 5.0
-    machine.told("x")
-    assert machine.away_s() == 1030.0 - before
+    assert machine.away_s() == away_s
 
 
 def test_who_says_that_it_lives_waits_for_no_machine_that_is_lost(machine, monkeypatch):
     machine.beat("1.5")
     assert machine.told("coordinator") == {"coordinator": "1.5"}
-
-    def lost(*_, **__):
-        message = "no route"
-        raise ChannelError(message)
 
     monkeypatch.setattr(CommandChannel, "run", lost)
     monkeypatch.setattr("fabbbr.backends.machine.time.sleep", lambda _: pytest.fail("it waits"))
