@@ -58,3 +58,28 @@ def reserved(name, definition="two_site", placement=None, **parameters):
     choice = SliceChoice(name=definition, parameters={key: str(value) for key, value in parameters.items()})
     topology = definitions.load(choice)
     return reserve(name, choice, topology, Options(elsewhere="here", placement=placement or {})), topology
+
+
+def in_a_chroot(folder, *argv):
+    """What a command says in a chroot that has this machine's files, and is no mount point.
+
+    Made in a mount name space of its own, so nothing of it stays when the command has ended.
+    """
+    folder.mkdir()
+    script = f"""
+        cd {folder}
+        mkdir tmp && mount --bind /tmp tmp
+        for one in /*; do
+            if [ -L "$one" ]; then cp -a "$one" .
+            elif [ "$one" != /tmp ] && [ -d "$one" ]; then mkdir ".$one" && mount --rbind "$one" ".$one"
+            fi
+        done
+        exec chroot . "$@"
+    """
+    return subprocess.run(
+        ("unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", *argv),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )

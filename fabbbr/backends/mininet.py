@@ -25,7 +25,7 @@ from fabbbr.backends.base import (
 from fabbbr.backends.channel import CommandChannel
 from fabbbr.backends.keeper import Keeper, die_with_runner, kill_group
 from fabbbr.backends.own_controls import OwnControls
-from fabbbr.backends.tools import NODE_PYTHON, search_path, tool_versions, tools_found
+from fabbbr.backends.tools import NODE_PYTHON, WAY_INTO_NAME_SPACES, search_path, tool_versions, tools_found
 from fabbbr.errors import BackendError, EnvironmentUnfitError, UsageError
 from fabbbr.testbed import REAL_TIME, Kernel, Machine, Testbed
 
@@ -54,6 +54,8 @@ def lacks() -> list[Lack]:
     if _run("ip", "netns", "add", namespace) != 0:
         return [Lack(what="network name spaces", remedy="run where the kernel allows 'ip netns add'")]
     try:
+        if _run("ip", "netns", "exec", namespace, "true") != 0:
+            return [Lack(what="a way into a network name space", remedy=WAY_INTO_NAME_SPACES)]
         for qdisc in _PROBED_QDISCS:
             if _run("ip", "netns", "exec", namespace, "tc", "qdisc", "add", "dev", "lo", *_shape(qdisc)) != 0:
                 found.append(

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from fabbbr.backends.channel import Channel, NamespaceChannel
 from fabbbr.backends.provider import ProviderError
-from fabbbr.backends.tools import NODE_PYTHON, search_path
+from fabbbr.backends.tools import NODE_PYTHON, WAY_INTO_NAME_SPACES, search_path
 from fabbbr.errors import EnvironmentUnfitError
 from fabbbr.files import read_own, write_atomically
 from fabbbr.record import Record
@@ -72,6 +72,7 @@ class NamespaceProvider:
         _remove(making.reservation)
         for machine in reservation.machines:
             _ip("netns", "add", _space(reservation, machine.name))
+        self._enter(reservation)
         _ip("-batch", "-", stdin="\n".join(_lines(reservation)) + "\n")
         made = making.model_copy(update={"whole": True})
         self._write(made)
@@ -91,11 +92,22 @@ class NamespaceProvider:
     def delete(self, live: LiveSlice) -> None:
         """End what runs there, and take the name spaces and all files away."""
         kept = self._read(live.name)
-        if kept is None:
-            return
-        _remove(kept.reservation)
-        shutil.rmtree(self._kept / live.name, ignore_errors=True)
-        self._file(live.name).unlink(missing_ok=True)
+        if kept is not None:
+            self._forget(kept.reservation)
+
+    def _enter(self, reservation: Reservation) -> None:
+        """Where a name space cannot be entered no machine would ever answer: say so, and leave nothing."""
+        try:
+            _ip("netns", "exec", _space(reservation, reservation.machines[0].name), "true")
+        except ProviderError as error:
+            self._forget(reservation)
+            message = f"name spaces can be made here and not entered: {error}; {WAY_INTO_NAME_SPACES}"
+            raise EnvironmentUnfitError(message) from error
+
+    def _forget(self, reservation: Reservation) -> None:
+        _remove(reservation)
+        shutil.rmtree(self._kept / reservation.name, ignore_errors=True)
+        self._file(reservation.name).unlink(missing_ok=True)
         for folder in (self._kept, self._kept.parent):
             with contextlib.suppress(OSError):  # others are kept there
                 folder.rmdir()

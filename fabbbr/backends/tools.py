@@ -11,6 +11,12 @@ from fabbbr.errors import EnvironmentUnfitError
 NODE_PYTHON = "/usr/bin/python3"
 """The system's Python: the one that the distribution's Mininet package is installed for."""
 
+WAY_INTO_NAME_SPACES = (
+    "'ip netns exec' mounts /sys anew, which takes a root that is a mount point, as a container's is and a "
+    "chroot's is not (mount --bind ROOT ROOT before chroot ROOT), and CAP_SYS_ADMIN; or use --backend guest"
+)
+"""What to do where name spaces can be made and not entered."""
+
 _VERSION_COMMANDS = {
     "iperf3": ("iperf3", "--version"),
     "ss": ("ss", "-V"),

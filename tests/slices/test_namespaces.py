@@ -8,12 +8,12 @@ import sys
 import time
 
 import pytest
-from name_spaces import cannot, ip, links, reserved, spaces, standing
+from name_spaces import cannot, in_a_chroot, ip, links, reserved, spaces, standing
 
 from fabbbr import cli
 from fabbbr.backends import namespaces
 from fabbbr.backends.namespaces import NamespaceProvider
-from fabbbr.errors import BackendError
+from fabbbr.errors import BackendError, EnvironmentUnfitError
 from fabbbr.slice import measure
 
 pytestmark = [
@@ -235,3 +235,21 @@ def test_names_that_end_alike_are_slices_of_their_own(kept, name):
 def _processes(name):
     done = subprocess.run(("pgrep", "-f", f"kept/{name}/"), capture_output=True, text=True, check=False)
     return done.stdout.split()
+
+
+def test_where_name_spaces_cannot_be_entered_it_is_said_at_once_and_nothing_is_left(name, tmp_path):
+    program = (sys.executable, "-m", "fabbbr.cli")
+    words = ("slice", "create", name, "--backend", "mininet", "--slice", "two_site", "--skip-prepare")
+    done = in_a_chroot(tmp_path / "root", *program, *words)
+    assert done.returncode == EnvironmentUnfitError.exit_status, done.stderr
+    assert "can be made here and not entered" in done.stderr
+    assert "mount --bind ROOT ROOT" in done.stderr
+    assert spaces(name) == []
+    assert not namespaces.KEPT.joinpath(f"{name}.json").exists()
+
+
+def test_doctor_does_not_take_that_for_a_kernel_without_queueing_disciplines(tmp_path):
+    done = in_a_chroot(tmp_path / "root", sys.executable, "-m", "fabbbr.cli", "doctor")
+    (line,) = (one for one in done.stdout.splitlines() if "Mininet on this host" in one)
+    assert "a way into a network name space is missing" in line
+    assert "queueing discipline" not in line
