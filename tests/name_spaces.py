@@ -66,8 +66,7 @@ def in_a_chroot(folder, *argv):
     Made in a mount name space of its own, so nothing of it stays when the command has ended.
     """
     folder.mkdir()
-    script = f"""
-        cd {folder}
+    script = """
         mkdir tmp && mount --bind /tmp tmp
         for one in /*; do
             if [ -L "$one" ]; then cp -a "$one" .
@@ -78,6 +77,7 @@ def in_a_chroot(folder, *argv):
     """
     return subprocess.run(
         ("unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", *argv),
+        cwd=folder,
         capture_output=True,
         text=True,
         check=False,

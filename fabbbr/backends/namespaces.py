@@ -72,7 +72,7 @@ class NamespaceProvider:
         _remove(making.reservation)
         for machine in reservation.machines:
             _ip("netns", "add", _space(reservation, machine.name))
-        self._enter(reservation)
+        self._require_a_way_in(reservation)
         _ip("-batch", "-", stdin="\n".join(_lines(reservation)) + "\n")
         made = making.model_copy(update={"whole": True})
         self._write(made)
@@ -95,7 +95,7 @@ class NamespaceProvider:
         if kept is not None:
             self._forget(kept.reservation)
 
-    def _enter(self, reservation: Reservation) -> None:
+    def _require_a_way_in(self, reservation: Reservation) -> None:
         """Where a name space cannot be entered no machine would ever answer: say so, and leave nothing."""
         try:
             _ip("netns", "exec", _space(reservation, reservation.machines[0].name), "true")
