@@ -13,7 +13,7 @@ import sys
 import time
 from typing import IO, List, Optional
 
-from .meeting import read_line, write_line
+from .lines import read_line, write_line
 from .part import held_by
 
 _PART = re.compile(r"[0-9a-f]{16}")

@@ -8,6 +8,7 @@ import os
 import time
 from typing import Optional
 
+from .lines import read_line, write_line
 from .timeline import Barrier
 
 _POLL_S = 0.01
@@ -53,19 +54,3 @@ class Meeting(Barrier):
     def _told(self, stage: str) -> Optional[float]:
         line = read_line(os.path.join(self._folder, "go." + stage))
         return None if line is None else float(line)
-
-
-def write_line(path: str, text: str) -> None:
-    """Make a file of one line that is never seen half written."""
-    with open(path + ".new", "w") as file:
-        file.write(text + "\n")
-    os.rename(path + ".new", path)
-
-
-def read_line(path: str) -> Optional[str]:
-    """None when there is no such file."""
-    try:
-        with open(path) as file:
-            return file.read().strip()
-    except FileNotFoundError:
-        return None

@@ -20,7 +20,8 @@ import time
 from typing import IO, Any, Dict, List, NoReturn, Optional
 
 from . import lab, network
-from .meeting import Meeting, read_line, write_line
+from .lines import read_line, write_line
+from .meeting import Meeting
 
 _BEAT_S = 0.5
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol
+from typing import IO, Protocol
 
 from fabbbr.errors import BackendError
 
@@ -28,8 +29,13 @@ class Channel(Protocol):
     ) -> subprocess.CompletedProcess[bytes]:
         """Run a command there, whatever its exit status; raise ChannelError when that was not possible."""
 
-    def conversation(self, argv: Sequence[str]) -> AbstractContextManager[subprocess.Popen[bytes]]:
-        """A command that runs there while the block lasts, with pipes to its standard input and output."""
+    def conversation(
+        self, argv: Sequence[str], *, stderr: IO[bytes] | None = None
+    ) -> AbstractContextManager[subprocess.Popen[bytes]]:
+        """A command that runs there while the block lasts, with pipes to its standard input and output.
+
+        Its standard error goes to the file ``stderr``; without one, where ours goes.
+        """
 
 
 class CommandChannel:
@@ -51,9 +57,11 @@ class CommandChannel:
         return captured((*self._prefix, *argv), argv, stdin=stdin, timeout_s=timeout_s)
 
     @contextmanager
-    def conversation(self, argv: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    def conversation(
+        self, argv: Sequence[str], *, stderr: IO[bytes] | None = None
+    ) -> Iterator[subprocess.Popen[bytes]]:
         """A command that runs there while the block lasts."""
-        with talking((*self._prefix, *argv)) as process:
+        with talking((*self._prefix, *argv), stderr) as process:
             yield process
 
 
@@ -82,14 +90,18 @@ def captured(
 
 
 @contextmanager
-def talking(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+def talking(command: Sequence[str], stderr: IO[bytes] | None) -> Iterator[subprocess.Popen[bytes]]:
     """``command`` of this machine with pipes, ended with the block."""
-    with subprocess.Popen(tuple(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        tuple(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr
+    ) as process:
         try:
             yield process
         finally:
             assert process.stdin is not None
-            process.stdin.close()
+            # What was not sent to a program that has ended is lost.
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()
             try:
                 process.wait(_END_S)
             except subprocess.TimeoutExpired:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from fabbbr.backends.channel import ChannelError
 from fabbbr.testbed import ClockOffset
 
 _EXCHANGES = 64
@@ -25,12 +24,3 @@ def measure(ask: Callable[[], float], *, own: Callable[[], float] = time.monoton
         exchanges.append((answered - asked, told - (asked + answered) / 2))
     took, offset = min(exchanges)
     return ClockOffset(offset_s=offset, bound_s=took / 2)
-
-
-def seconds_told(line: bytes) -> float:
-    """An answer of :mod:`fabbbr.agent.clock`; raise ChannelError for anything else."""
-    try:
-        return float(line)
-    except ValueError:
-        message = f"the clock said {line!r} where it says seconds"
-        raise ChannelError(message) from None

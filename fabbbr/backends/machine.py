@@ -10,15 +10,16 @@ import tarfile
 import time
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fabbbr.backends.agent import AGENT, ALONE, Outcome, outcome_of
 from fabbbr.backends.base import HEARTBEAT, JOB, OUTCOME
 from fabbbr.backends.channel import Channel, ChannelError
-from fabbbr.backends.clocks import measure, seconds_told
+from fabbbr.backends.clocks import measure
+from fabbbr.backends.talk import HungUpError, Talk, talk_with
 from fabbbr.backends.tools import NODE_PYTHON
 from fabbbr.errors import BackendError
 from fabbbr.files import sha256_of
@@ -37,9 +38,8 @@ _AGAIN_S, _LONGEST_AGAIN_S = 1.0, 16.0
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """What was built on the machine, like a newer iperf3, goes before what its distribution brought."""
 _DETACHED = 'cd "$0" && exec setsid --fork "$@" >>agent.log 2>&1 </dev/null'
-PUT = 'mkdir -p "${0%/*}" && cat >"$0.new" && mv "$0.new" "$0"'
-_GREP = (0, 1, 2)
-"""Found something, nothing, or not all of the files; anything else is not from grep."""
+_PUT = 'mkdir -p "${0%/*}" && cat >"$0.new" && mv "$0.new" "$0"'
+_ANSWER_S = 60.0
 _T = TypeVar("_T")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -52,6 +52,9 @@ class Machine:
         self.part = part
         self._channel = channel
         self._folder = posixpath.join(channel.folder, task)
+        self._talk: Talk | None = None
+        self._standing = ExitStack()
+        """The talk, and what ends it."""
         self._heard = (time.monotonic(), "")
         self._reached = time.monotonic()
         self._again_s = self._not_before = 0.0
@@ -69,8 +72,8 @@ class Machine:
 
     def start(self, patience_s: float) -> None:
         """Have the part carried out; the agent ends by itself when it was told nothing for ``patience_s``."""
-        self.tell("coordinator", "0")
         self.put_agent()
+        self.tell("coordinator", "0")
         self._put(JOB, self.part.model_dump_json().encode() + b"\n")
         self.started = True
         self.wake(patience_s)
@@ -90,12 +93,11 @@ class Machine:
 
     def tell(self, name: str, line: str) -> None:
         """Make a file of one line in the part's folder."""
-        self._put(name, line.encode() + b"\n")
+        self._again(lambda: self._ask({"write": name, "line": line}))
 
     def beat(self, line: str) -> None:
         """Say that whoever coordinates lives; once, for the next time is soon."""
-        path = posixpath.join(self._folder, "coordinator")
-        self._run_once(("sh", "-c", PUT, path), line.encode() + b"\n")
+        self._ask({"write": "coordinator", "line": line})
 
     def told(self, *names: str) -> dict[str, str]:
         """Those of these files of one line that are there, while all is well.
@@ -145,23 +147,7 @@ class Machine:
 
     def clock(self) -> ClockOffset:
         """Measure its clock against ours."""
-        return self._again(self._clock)
-
-    def _clock(self) -> ClockOffset:
-        with self._named(), self._channel.conversation(self._python("agent.clock")) as process:
-
-            def ask() -> float:
-                assert process.stdin is not None
-                assert process.stdout is not None
-                try:
-                    process.stdin.write(b"\n")
-                    process.stdin.flush()
-                except BrokenPipeError:
-                    message = "the program that tells its clock has ended"
-                    raise ChannelError(message) from None
-                return seconds_told(process.stdout.readline())
-
-            return measure(ask)
+        return self._again(lambda: measure(lambda: float(self._ask({"clock": True})["clock_s"])))
 
     def fetch(self, to: Path) -> float:
         """Get the raw files and what the agent printed; return the seconds that the part took there."""
@@ -184,6 +170,7 @@ class Machine:
 
     def forget(self) -> None:
         """Remove what was put there and what came of it."""
+        self.hang_up()
         self._run(("rm", "-rf", self._folder))
 
     def _unpack(self, to: Path) -> None:
@@ -216,17 +203,37 @@ class Machine:
         return self._again(lambda: self._said(*names))
 
     def _said(self, *names: str) -> dict[str, str]:
-        """File → its line. One command for all of them: each may be a way around the world."""
-        paths = [posixpath.join(self._folder, name) for name in names]
+        """File → its line. One question for all of them: each may be a way around the world."""
+        lines: dict[str, str] = self._ask({"read": names})["lines"]
+        return lines
+
+    def hang_up(self) -> None:
+        """End what was started there to be asked; the next question would start it again."""
+        self._talk = None
+        self._standing.close()
+
+    def _ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """What :mod:`fabbbr.agent.folder` answers, which is begun again where it has ended meanwhile."""
         with self._named():
-            done = self._channel.run(("grep", "-sHZ", "", "--", *paths))
-            if done.returncode not in _GREP:
-                raise ChannelError(done.stderr.decode(errors="replace").strip())
-        pairs = (line.split("\0", 1) for line in done.stdout.decode().splitlines())
-        return {posixpath.basename(path): said for path, said in pairs}
+            if self._talk is not None:
+                with contextlib.suppress(HungUpError):
+                    return self._answer(self._talk, question)
+            program = (*self._python("agent.folder"), self._folder)
+            self._talk = self._standing.enter_context(talk_with(self._channel, program))
+            return self._answer(self._talk, question)
+
+    def _answer(self, talk: Talk, question: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            answer = talk.ask(question, _ANSWER_S)
+        except ChannelError:
+            self.hang_up()
+            raise
+        if "error" in answer:
+            raise BackendError(answer["error"])
+        return answer
 
     def _put(self, name: str, content: bytes) -> None:
-        self._run(("sh", "-c", PUT, posixpath.join(self._folder, name)), stdin=content)
+        self._run(("sh", "-c", _PUT, posixpath.join(self._folder, name)), stdin=content)
 
     def _python(self, module: str) -> tuple[str, ...]:
         return python(posixpath.join(self._folder, ARCHIVE), module)
@@ -283,7 +290,7 @@ def python(archive: str, module: str) -> tuple[str, ...]:
 def agent_on(channel: Channel, folder: str) -> Iterator[str]:
     """The agent as one file of that machine, in a folder of this name, for as long as the block lasts."""
     path = posixpath.join(channel.folder, folder, ARCHIVE)
-    put = channel.run(("sh", "-c", PUT, path), stdin=archive())
+    put = channel.run(("sh", "-c", _PUT, path), stdin=archive())
     if put.returncode != 0:
         message = f"the agent cannot be put to {path}: {put.stderr.decode(errors='replace').strip()}"
         raise BackendError(message)

@@ -70,6 +70,9 @@ def carry_out(task: Task, testbed: Testbed, channels: Mapping[str, Channel]) -> 
         if isinstance(error, ChannelError):
             raise PlaceLostError(str(error)) from error
         raise
+    finally:
+        for machine in machines:
+            machine.hang_up()
     for machine in machines:
         machine.forget()
     told = {machine: clock.model_dump() for machine, clock in clocks.items()}

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
-import select
-import subprocess
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from fabbbr.backends.agent import ALONE
-from fabbbr.backends.channel import Channel, ChannelError
+from fabbbr.backends.channel import Channel
 from fabbbr.backends.machine import agent_on, python
+from fabbbr.backends.talk import Talk, talk_with
 from fabbbr.errors import BackendError
 from fabbbr.record import Record
 
@@ -65,7 +61,7 @@ class Answer(Record):
 class Paths:
     """All machines while their nodes stand."""
 
-    def __init__(self, talks: Mapping[str, tuple[str, _Talk]]) -> None:
+    def __init__(self, talks: Mapping[str, tuple[str, Talk]]) -> None:
         self._talks = talks
 
     def run(self, node: str, argv: Sequence[str], *, timeout_s: float) -> Answer:
@@ -95,7 +91,7 @@ def standing(asked: Mapping[str, Standing], channels: Mapping[str, Channel]) -> 
     ``asked`` and ``channels`` are by machine. Raise BackendError, which names the machine, when one cannot
     have them.
     """
-    talks: dict[str, tuple[str, _Talk]] = {}
+    talks: dict[str, tuple[str, Talk]] = {}
     with ExitStack() as stack:
         for machine, what in asked.items():
             try:
@@ -112,40 +108,9 @@ def standing(asked: Mapping[str, Standing], channels: Mapping[str, Channel]) -> 
 
 
 @contextmanager
-def _talking(channel: Channel) -> Iterator[_Talk]:
+def _talking(channel: Channel) -> Iterator[Talk]:
     with (
         agent_on(channel, _FOLDER) as path,
-        channel.conversation((*ALONE, *python(path, "agent.paths"))) as process,
+        talk_with(channel, (*ALONE, *python(path, "agent.paths"))) as talk,
     ):
-        yield _Talk(process)
-
-
-class _Talk:
-    """A line is asked, a line is answered."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self._in, self._out = process.stdin, process.stdout.fileno()
-        self._read = b""
-
-    def ask(self, record: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-        try:
-            self._in.write(json.dumps(record).encode() + b"\n")
-            self._in.flush()
-        except OSError as error:
-            message = f"the connection was lost: {error}"
-            raise ChannelError(message) from error
-        answer: dict[str, Any] = json.loads(self._line(time.monotonic() + timeout_s))
-        return answer
-
-    def _line(self, until: float) -> bytes:
-        while b"\n" not in self._read:
-            ready, _, _ = select.select([self._out], [], [], max(0.0, until - time.monotonic()))
-            more = os.read(self._out, 65536) if ready else None
-            if not more:
-                message = "no answer in time" if more is None else "the connection was lost"
-                raise ChannelError(message)
-            self._read += more
-        line, _, self._read = self._read.partition(b"\n")
-        return line
+        yield talk

@@ -13,7 +13,8 @@ import pytest
 
 import fabbbr
 from fabbbr.agent import clearing
-from fabbbr.agent.meeting import LateError, Meeting, read_line, write_line
+from fabbbr.agent.lines import read_line, write_line
+from fabbbr.agent.meeting import LateError, Meeting
 from fabbbr.agent.timeline import Barrier
 
 PACKAGE = Path(fabbbr.__file__).parent

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from places import GUEST
 
-from fabbbr.backends.channel import ChannelError, CommandChannel
-from fabbbr.backends.clocks import measure, seconds_told
+from fabbbr.backends.channel import CommandChannel
+from fabbbr.backends.clocks import measure
 from fabbbr.backends.machine import Machine
 from fabbbr.job.build import prepare
 
@@ -35,11 +35,6 @@ def test_whatever_the_way_takes_in_either_direction_the_offset_is_right_within_i
     assert abs(offset.offset_s - ahead_s) <= offset.bound_s + 1e-8
 
 
-def test_a_clock_that_says_something_else_is_an_error():
-    with pytest.raises(ChannelError, match="python3: not found"):
-        seconds_told(b"sh: python3: not found\n")
-
-
 def test_the_clock_of_a_process_in_a_time_name_space_is_measured_right_within_its_bound(tmp_path):
     shifted = ("unshare", "--time", f"--monotonic={AHEAD_S:g}", "--fork", "--")
     if subprocess.run((*shifted, "true"), capture_output=True, check=False).returncode != 0:
@@ -47,5 +42,6 @@ def test_the_clock_of_a_process_in_a_time_name_space_is_measured_right_within_it
     machine = Machine("far", CommandChannel(shifted, str(tmp_path)), prepare(CELL, GUEST).job, "task")
     machine.put_agent()
     offset = machine.clock()
+    machine.hang_up()
     assert 0 < offset.bound_s < 1
     assert abs(offset.offset_s - AHEAD_S) <= offset.bound_s + 1e-8

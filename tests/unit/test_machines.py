@@ -1,9 +1,9 @@
 """Who coordinates: one instant for all clocks, one failure for all parts, and nothing of it left."""
 
 import json
-import subprocess
 import threading
 import time
+from contextlib import contextmanager
 from itertools import pairwise
 
 import pytest
@@ -67,6 +67,9 @@ class Double(Machine):
 
     def forget(self):
         self.files.clear()
+
+    def hang_up(self):
+        self.hung_up = True
 
     def clock(self):
         return ClockOffset(offset_s=self.ahead_s, bound_s=1e-4)
@@ -230,9 +233,56 @@ def test_a_machine_that_cannot_be_reached_is_named_before_anything_is_started(ta
 # One machine
 
 
+class Way(CommandChannel):
+    """One that can be lost: while it is, nothing begins there."""
+
+    def __init__(self, folder):
+        super().__init__(("env",), folder)
+        self.lost = lambda: False
+        self.begun = []
+        self.standing = []
+
+    def run(self, argv, *, stdin=b"", timeout_s=60.0):
+        self._begin(argv)
+        return super().run(argv, stdin=stdin, timeout_s=timeout_s)
+
+    @contextmanager
+    def conversation(self, argv, *, stderr=None):
+        self._begin(argv)
+        with super().conversation(argv, stderr=stderr) as process:
+            self.standing.append(process)
+            yield process
+
+    def _begin(self, argv):
+        self.begun.append(argv)
+        if self.lost():
+            lost()
+
+    def breaks(self):
+        """What stands there ends, as with the connection."""
+        for process in self.standing:
+            process.kill()
+            process.wait()
+
+    def is_lost(self):
+        self.lost = lambda: True
+        self.breaks()
+
+    def is_back(self):
+        self.lost = lambda: False
+
+
 @pytest.fixture
-def machine(tmp_path):
-    return Machine("far", CommandChannel(("env",), str(tmp_path / "base")), prepare(CELL, GUEST).job, "task")
+def way(tmp_path):
+    return Way(str(tmp_path / "base"))
+
+
+@pytest.fixture
+def machine(way):
+    machine = Machine("far", way, prepare(CELL, GUEST).job, "task")
+    machine.put_agent()
+    yield machine
+    machine.hang_up()
 
 
 def test_files_of_one_line_are_told_and_read_and_those_that_are_missing_are_left_out(machine):
@@ -241,6 +291,33 @@ def test_files_of_one_line_are_told_and_read_and_those_that_are_missing_are_left
     assert machine.told("ready.pings", "ready.burst", "ready.flows") == {
         "ready.pings": "1.5", "ready.burst": '{"a": "with: colons"}',
     }  # fmt: skip
+
+
+def test_however_often_it_is_asked_one_process_answers(machine, way):
+    """What is started beside the flows, hundreds of times in a cell, is in the way of what is measured."""
+    machine.tell("alive", "1.0")
+    before = len(way.begun)
+    for number in range(50):
+        machine.tell("coordinator", str(number))
+        assert machine.told("coordinator") == {"coordinator": str(number)}
+    machine.clock()
+    assert len(way.begun) == before == 2
+    machine.hang_up()
+    assert [process.returncode for process in way.standing] == [0]
+
+
+def test_a_process_that_is_gone_when_it_is_asked_is_started_again(machine, way):
+    machine.tell("alive", "1.0")
+    way.breaks()
+    assert machine.told("alive") == {"alive": "1.0"}
+    assert machine.away_s() == 0.0
+
+
+def test_what_cannot_be_written_there_is_an_error_that_names_machine_and_file(machine, tmp_path):
+    machine.tell("alive", "1.0")
+    (tmp_path / "base" / "task").rename(tmp_path / "base" / "elsewhere")
+    with pytest.raises(BackendError, match=r"machine far: .*No such file.*go\.flows"):
+        machine.tell("go.flows", "1.0")
 
 
 def test_a_failed_part_is_an_error_that_names_machine_and_stage(machine):
@@ -261,33 +338,31 @@ def test_an_agent_that_no_longer_says_that_it_lives_is_an_error_that_names_the_m
     assert machine.told("ready.pings") == {}
 
 
-def test_a_connection_that_is_lost_for_a_while_is_no_failure(machine, monkeypatch):
+def test_a_connection_that_is_lost_for_a_while_is_no_failure(machine, way, monkeypatch):
     machine.tell("alive", "1.0")
     assert machine.told("x") == {}
-    working = CommandChannel.run
     monkeypatch.setattr("fabbbr.backends.machine._SILENT_S", 0.0)
-    monkeypatch.setattr(CommandChannel, "run", lost)
+    way.is_lost()
     assert machine.told("x") == {}
-    monkeypatch.setattr(CommandChannel, "run", working)
+    way.is_back()
     machine.tell("alive", "1.5")
     assert machine.told("x") == {}
-    monkeypatch.setattr(CommandChannel, "run", lost)
+    way.is_lost()
     machine.lost_s = 0.0
     with pytest.raises(BackendError, match=r"machine far: .*no route"):
         machine.told("x")
 
 
-def test_while_the_connection_is_lost_it_is_tried_less_and_less_often(machine, monkeypatch):
+def test_while_the_connection_is_lost_it_is_tried_less_and_less_often(machine, way, monkeypatch):
     """A bastion locks out who knocks every second."""
     now, tries = [1000.0], []
 
-    def lost(*_, **__):
+    def is_lost():
         tries.append(now[0])
-        message = "no route"
-        raise ChannelError(message)
+        return True
 
     monkeypatch.setattr("fabbbr.backends.machine.time.monotonic", lambda: now[0])
-    monkeypatch.setattr(CommandChannel, "run", lost)
+    way.lost = is_lost
     machine._reached = now[0]
     while now[0] < 1000.0 + machine.lost_s:
         assert machine.told("x") == {}
@@ -301,20 +376,18 @@ def test_while_the_connection_is_lost_it_is_tried_less_and_less_often(machine, m
 
 
 @pytest.mark.parametrize("asked", ["told", "tell"])
-def test_the_time_without_a_connection_is_counted_apart(machine, monkeypatch, asked):
+def test_the_time_without_a_connection_is_counted_apart(machine, way, monkeypatch, asked):
     now = [1000.0]
 
     def later(seconds):
         now[0] += seconds
 
-    def away_from_1010_to_1030(_, argv, **__):
-        return lost() if 1010.0 <= now[0] < 1030.0 else subprocess.CompletedProcess(argv, 0, b"", b"")
-
     monkeypatch.setattr("fabbbr.backends.machine.time.monotonic", lambda: now[0])
     monkeypatch.setattr("fabbbr.backends.machine.time.sleep", later)
-    monkeypatch.setattr(CommandChannel, "run", away_from_1010_to_1030)
+    way.lost = lambda: 1010.0 <= now[0] < 1030.0
     machine.told("x")
     later(10.0)
+    way.breaks()
     if asked == "tell":
         machine.tell("x", "1")
     else:
@@ -329,28 +402,25 @@ def test_the_time_without_a_connection_is_counted_apart(machine, monkeypatch, as
     assert machine.away_s() == away_s
 
 
-def test_who_says_that_it_lives_waits_for_no_machine_that_is_lost(machine, monkeypatch):
+def test_who_says_that_it_lives_waits_for_no_machine_that_is_lost(machine, way, monkeypatch):
     machine.beat("1.5")
     assert machine.told("coordinator") == {"coordinator": "1.5"}
 
-    monkeypatch.setattr(CommandChannel, "run", lost)
+    way.is_lost()
     monkeypatch.setattr("fabbbr.backends.machine.time.sleep", lambda _: pytest.fail("it waits"))
     with pytest.raises(ChannelError, match=r"machine far: no route"):
         machine.beat("2.5")
 
 
-def test_what_is_said_while_the_connection_is_lost_is_said_again_until_it_arrives(machine, monkeypatch):
-    working, tries = CommandChannel.run, []
+def test_what_is_said_while_the_connection_is_lost_is_said_again_until_it_arrives(machine, way, monkeypatch):
+    tries = []
 
-    def lost_twice(*arguments, **options):
+    def twice():
         tries.append(1)
-        if len(tries) < 3:
-            message = "no route"
-            raise ChannelError(message)
-        return working(*arguments, **options)
+        return len(tries) < 3
 
     monkeypatch.setattr("fabbbr.backends.machine._AGAIN_S", 0.0)
-    monkeypatch.setattr(CommandChannel, "run", lost_twice)
+    way.lost = twice
     machine.tell("go.flows", "17.5")
     assert len(tries) == 3
     assert machine.told("go.flows") == {"go.flows": "17.5"}
@@ -374,7 +444,7 @@ def test_raw_files_come_over_and_one_that_differs_from_its_digest_is_refused(mac
     assert not raw.parent.exists()
 
 
-def test_a_way_that_fails_by_itself_is_not_taken_for_a_machine_that_says_nothing(tmp_path, monkeypatch):
+def test_a_way_that_fails_by_itself_is_not_taken_for_a_machine_that_says_nothing(tmp_path):
     words = ("sh", "-c", "echo no route to far >&2; exit 255")
     machine = Machine("far", CommandChannel(words, str(tmp_path)), prepare(CELL, GUEST).job, "task")
     machine.lost_s = 0.0

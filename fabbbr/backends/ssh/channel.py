@@ -16,6 +16,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from fabbbr.backends.channel import ChannelError, captured, talking
 
@@ -77,9 +78,11 @@ class SshChannel:
         return subprocess.CompletedProcess(tuple(argv), int(status), done.stdout, said)
 
     @contextmanager
-    def conversation(self, argv: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    def conversation(
+        self, argv: Sequence[str], *, stderr: IO[bytes] | None = None
+    ) -> Iterator[subprocess.Popen[bytes]]:
         """A command that runs there, as root, while the block lasts."""
-        with talking((*self._open(), "--", shlex.join((*self._root, *argv)))) as process:
+        with talking((*self._open(), "--", shlex.join((*self._root, *argv))), stderr) as process:
             yield process
 
     def close(self) -> None:
