@@ -225,7 +225,8 @@ class Machine:
     def _answer(self, talk: Talk, question: Mapping[str, Any]) -> dict[str, Any]:
         try:
             answer = talk.ask(question, _ANSWER_S)
-        except ChannelError:
+        except BaseException:
+            # However it ended: an answer that comes later is not that to the next question.
             self.hang_up()
             raise
         if "error" in answer:

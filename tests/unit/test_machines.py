@@ -313,6 +313,20 @@ def test_a_process_that_is_gone_when_it_is_asked_is_started_again(machine, way):
     assert machine.away_s() == 0.0
 
 
+def test_a_question_that_is_interrupted_leaves_no_answer_for_the_next(machine, monkeypatch):
+    machine.tell("alive", "1.0")
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("fabbbr.backends.talk.select.select", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            machine.told("alive")
+    machine.tell("abort", "interrupted")
+    assert machine.told("abort") == {"abort": "interrupted"}
+
+
 def test_what_cannot_be_written_there_is_an_error_that_names_machine_and_file(machine, tmp_path):
     machine.tell("alive", "1.0")
     (tmp_path / "base" / "task").rename(tmp_path / "base" / "elsewhere")
