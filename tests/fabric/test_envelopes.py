@@ -211,6 +211,36 @@ def test_policy_is_asked_before_the_slice_is_made(tmp_path, fablib):
     assert client.orchestrator("GET", "/slices").json["data"] == []
 
 
+def _switch(made):
+    made.add_switch(name="p4", site="TACC")
+
+
+def _facility(made):
+    from fim.slivers.capacities_labels import Capacities, Labels
+
+    made.add_facility(name="far-lab", site="TACC", capacities=Capacities(bw=10), labels=Labels(vlan="100"))
+
+
+def _mirror(made):
+    from fim.slivers.component_catalog import ComponentModelType
+
+    card = made.nodes["n1"].add_component(name="nic", model_type=ComponentModelType.SmartNIC_ConnectX_6)
+    made.add_port_mirror_service(name="mirror", from_interface_name="x", to_interface=card.interface_list[0])
+
+
+@pytest.mark.parametrize(
+    ("add", "said"),
+    [(_switch, "Switch p4"), (_facility, "facility port far-lab"), (_mirror, "PortMirror mirror")],
+)
+def test_what_there_is_no_double_of_is_refused_by_name(tmp_path, fablib, add, said):
+    """Else the slice would be stable without it, and its user would wait for ever for a switch to answer."""
+    client = Client(tmp_path, tags=("Component.SmartNIC", "Net.PortMirroring"))
+    made = topology(("n1", "TACC"))
+    add(made)
+    refused(client.create(graph=made.serialize()), 500, f"The sandbox has no double of {said}")
+    assert client.orchestrator("GET", "/slices").json["data"] == []
+
+
 @pytest.mark.parametrize(
     ("query", "days"),
     [({}, 1), ({"lifetime": 48}, 2), ({"lifetime": 24 * 100}, 15), ({"lease_end_time": in_days(3)}, 3)],

@@ -61,6 +61,8 @@ class Asked(Record):
     nodes: tuple[AskedNode, ...] = ()
     networks: tuple[AskedNetwork, ...] = ()
     plugs: tuple[AskedPlug, ...] = ()
+    strange: tuple[str, ...] = ()
+    """What the sandbox has nothing for, as in ``Switch p4``."""
 
     @property
     def elements(self) -> tuple[str, ...]:

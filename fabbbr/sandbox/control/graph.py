@@ -6,12 +6,12 @@ fablib sees a live node.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 from uuid import uuid4
 
 from fabbbr.sandbox.control.answers import Json, RefusedError
 from fabbbr.sandbox.control.asked import Asked, AskedComponent, AskedNetwork, AskedNode, AskedPlug, AskedPort
-from fabbbr.sandbox.granted import Machine, Network, Port
+from fabbbr.sandbox.granted import Machine, Network, NetworkKind, Port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,6 +68,7 @@ class Graph:
             nodes=tuple(_node(node) for node in self._topology.nodes.values()),
             networks=tuple(_network(network) for network in networks),
             plugs=tuple(plug for network in networks for plug in self._plugs(network, ports)),
+            strange=tuple(self._strange()),
         )
 
     def mark(self, element: str, *, sliver: str, state: str, error: str | None = None) -> None:
@@ -162,6 +163,14 @@ class Graph:
 
         inside_cards = {ServiceType.OVS, ServiceType.P4, ServiceType.MPLS, ServiceType.VLAN}
         yield from (n for n in self._topology.network_services.values() if n.type not in inside_cards)
+
+    def _strange(self) -> Iterator[str]:
+        yield from (
+            f"{node.type} {node.name}" for node in self._topology.nodes.values() if str(node.type) != "VM"
+        )
+        yield from (f"facility port {name}" for name in self._topology.facilities)
+        known = get_args(NetworkKind)
+        yield from (f"{net.type} {net.name}" for net in self._networks() if str(net.type) not in known)
 
     def _element(self, element: str) -> Any:  # noqa: ANN401 - FIM is untyped
         everything = (*self._topology.nodes.values(), *self._topology.network_services.values())

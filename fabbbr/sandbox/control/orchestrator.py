@@ -221,6 +221,9 @@ class Orchestrator:
         violated = policy.violations(asked, self._tags)
         if violated:
             raise RefusedError(violated[0])
+        if asked.strange:
+            message = f"The sandbox has no double of {', '.join(asked.strange)}; FABRIC itself may have it"
+            raise RefusedError(message)
 
     def _lease_end(self, now: datetime, wanted: str | None, hours: str | None) -> datetime:
         longest = now + policy.longest_lease(self._tags)
