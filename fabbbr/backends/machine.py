@@ -170,7 +170,6 @@ class Machine:
 
     def forget(self) -> None:
         """Remove what was put there and what came of it."""
-        self.hang_up()
         self._run(("rm", "-rf", self._folder))
 
     def _unpack(self, to: Path) -> None:
@@ -218,17 +217,14 @@ class Machine:
             if self._talk is not None:
                 with contextlib.suppress(HungUpError):
                     return self._answer(self._talk, question)
+                self.hang_up()
             program = (*self._python("agent.folder"), self._folder)
             self._talk = self._standing.enter_context(talk_with(self._channel, program))
             return self._answer(self._talk, question)
 
-    def _answer(self, talk: Talk, question: Mapping[str, Any]) -> dict[str, Any]:
-        try:
-            answer = talk.ask(question, _ANSWER_S)
-        except BaseException:
-            # However it ended: an answer that comes later is not that to the next question.
-            self.hang_up()
-            raise
+    @staticmethod
+    def _answer(talk: Talk, question: Mapping[str, Any]) -> dict[str, Any]:
+        answer = talk.ask(question, _ANSWER_S)
         if "error" in answer:
             raise BackendError(answer["error"])
         return answer

@@ -18,7 +18,7 @@ _LAST_WORDS_BYTES = 2000
 
 
 class HungUpError(ChannelError):
-    """The program has ended, or the connection to it."""
+    """The program has ended, or the connection to it, or nobody can tell its answers apart."""
 
 
 class Talk:
@@ -30,9 +30,23 @@ class Talk:
         self._in, self._out = process.stdin, process.stdout.fileno()
         self._complaints = complaints.fileno()
         self._read = b""
+        self._waits = False
+        """For an answer: after a question that was given up the next one would get it."""
 
     def ask(self, record: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
-        """The answer; raise HungUpError where nobody is there, ChannelError where it takes longer."""
+        """The answer; raise ChannelError where it takes longer, HungUpError where none can come any more.
+
+        After a question that got no answer, for whatever reason, there is none to any other.
+        """
+        if self._waits:
+            message = "an earlier question was given up"
+            raise HungUpError(message)
+        self._waits = True
+        answer = self._answer(record, timeout_s)
+        self._waits = False
+        return answer
+
+    def _answer(self, record: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
         try:
             self._in.write(json.dumps(record).encode() + b"\n")
             self._in.flush()

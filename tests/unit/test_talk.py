@@ -74,6 +74,15 @@ def test_a_time_limit_holds():
         talk.ask({}, 0.1)
 
 
+def test_after_a_question_that_was_given_up_no_answer_is_taken_for_that_to_the_next():
+    with program("read one; sleep 0.3; echo '{\"n\": 1}'; read another; read end") as talk:
+        with pytest.raises(ChannelError, match="no answer in time"):
+            talk.ask({}, 0.1)
+        time.sleep(0.5)
+        with pytest.raises(HungUpError, match="given up"):
+            talk.ask({}, LIMIT_S)
+
+
 def test_answers_in_pieces_and_two_at_once_are_each_a_line():
     first, second = json.dumps({"n": 1}), json.dumps({"n": 2})
     pieces = f"printf '%s' '{first[:3]}'; sleep 0.1; printf '%s\\n%s\\n' '{first[3:]}' '{second}'"
