@@ -1,10 +1,11 @@
 """Programs of the agent that start as a fork of it, and not as a Python of their own.
 
-Starting Python takes a guest a tenth of a second and 8 MB, and of flows that come at random there are hundreds, each
-with a program at either end. A fork has all that is needed already.
+Starting Python takes a guest a tenth of a second and 8 MB, and there may be hundreds of flows, each with a program at either
+end. A fork has all that is needed already.
 """
 
 import contextlib
+import importlib
 import os
 import signal
 import sys
@@ -13,6 +14,12 @@ import traceback
 from typing import Any, Callable, List, Optional
 
 _POLL_S = 0.01
+
+
+def program(name: str) -> Callable[[List[str]], int]:
+    """The agent's program of that name, which is imported now: its forks share it, and most jobs have none."""
+    main: Callable[[List[str]], int] = importlib.import_module("." + name, __package__).main
+    return main
 
 
 class Forked:

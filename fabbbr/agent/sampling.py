@@ -11,6 +11,7 @@ import os
 import socket
 import struct
 import subprocess
+from functools import partial
 from typing import IO, Any, Dict, List
 
 from .gate import Gate, shown_by_node
@@ -25,7 +26,7 @@ _EVERY_EXTENSION = 0xFF
 # What ss shows unasked: connected in any way; not LISTEN, CLOSE, TIME_WAIT or SYN_RECV.
 _STATES = sum(1 << state for state in (1, 2, 4, 5, 8, 9, 11))
 _RECEIVE_BYTES = 1 << 20
-_WRITE_BYTES = 1 << 16
+_BLOCK_BYTES = 1 << 16
 
 
 class SocketSampler:
@@ -72,7 +73,7 @@ class SocketSampler:
                 offset += (length + 3) & ~3
                 count += 1
             self._kept += memoryview(self._answer)[:offset]
-        if len(self._kept) >= _WRITE_BYTES:
+        if len(self._kept) >= _BLOCK_BYTES:
             self._write_out()
         self._times.write("%.9f %d\n" % (time_s, count))
         self._sockets += count
@@ -84,24 +85,27 @@ class SocketSampler:
         self._write_out()
         self._dump.close()
         self._times.close()
-        environment = dict(os.environ, TCPDIAG_FILE=self._dump_path)
-        lines = 0
-        asked = subprocess.Popen(["ss", "-tinmOH"], stdout=subprocess.PIPE, env=environment)
-        with open(self._text, "wb") as text, asked as process:
-            assert process.stdout is not None
-            for line in process.stdout:
-                text.write(line.rstrip() + b"\n")
-                lines += 1
+        lines = self._print()
         os.unlink(self._dump_path)
         if lines != self._sockets:
             raise OSError(errno.EIO, "ss printed %d of %d sampled sockets" % (lines, self._sockets))
 
     def _write_out(self) -> None:
-        with memoryview(self._kept) as left:
-            written = 0
-            while written < len(left):
-                written += self._dump.write(left[written:]) or 0
+        _write(self._dump, bytes(self._kept))
         self._kept.clear()
+
+    def _print(self) -> int:
+        """Store what ss says of the dump, without the blanks at the end of each line; how many lines that is."""
+        environment = dict(os.environ, TCPDIAG_FILE=self._dump_path)
+        asked = subprocess.Popen(["ss", "-tinmOH"], bufsize=0, stdout=subprocess.PIPE, env=environment)
+        count, rest = 0, b""
+        with open(self._text, "wb", buffering=0) as text, asked as process:
+            assert process.stdout is not None
+            for said in iter(partial(process.stdout.read, _BLOCK_BYTES), b""):
+                *lines, rest = (rest + said).split(b"\n")
+                _write(text, b"".join(line.rstrip() + b"\n" for line in lines))
+                count += len(lines)
+        return count
 
 
 class QueueSampler:
@@ -136,6 +140,13 @@ class QueueSampler:
             raise OSError(errno.EIO, "tc: %s" % said.decode(errors="replace").strip())
         self._out.close()
         self._times.close()
+
+
+def _write(file: IO[bytes], block: bytes) -> None:
+    """All of it, to a file without a buffer, which may take less at a time."""
+    left = memoryview(block)
+    while left:
+        left = left[file.write(left) :]
 
 
 def samplers(namespaces: Namespaces, job: Dict[str, Any], folder: str) -> List[Any]:

@@ -9,8 +9,7 @@ import time
 from functools import partial
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Union
 
-from . import transfer
-from .forked import Forked
+from .forked import Forked, program
 from .gate import Gate
 from .instants import sleep_until
 from .namespace import Namespaces
@@ -26,7 +25,6 @@ _RNDRESEEDCRNG = 0x5207
 
 FORKED = "forked"
 """First word of what is to be a fork of the agent; the second names the program."""
-_FORKS = {"transfer": transfer.main}
 Process = Union[Forked, "subprocess.Popen[bytes]"]
 
 
@@ -231,7 +229,7 @@ class Timeline:
         with open(stem + ".json", "wb") as out, open(stem + ".err", "wb") as err:
             if argv[0] == FORKED:
                 with self._namespaces.inside(node):
-                    return Forked(_FORKS[argv[1]], argv[2:], out, err)
+                    return Forked(program(argv[1]), argv[2:], out, err)
             return self._namespaces.start(
                 node, argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment
             )

@@ -35,11 +35,15 @@ class StoppedError(Exception):
 
 
 class Stream(abc.ABC):
-    """One connection of the flow; ``port`` is the sender's, which tells the streams apart at both ends."""
+    """One connection of the flow; ``port`` is the sender's, which tells the streams apart at both ends.
 
-    def __init__(self, connection: socket.socket, port: int) -> None:
+    Both ends know how many bytes are ``asked``.
+    """
+
+    def __init__(self, connection: socket.socket, port: int, asked: int) -> None:
         self.connection = connection
         self.port = port
+        self.asked = asked
         self.bytes = 0
         self.established_s: Optional[float] = None
         self.ended_s: Optional[float] = None
@@ -47,7 +51,7 @@ class Stream(abc.ABC):
 
     @abc.abstractmethod
     def advance(self) -> Optional[int]:
-        """Do what can be done without waiting; return the event to wait for next, None at the end."""
+        """Do one thing, which waits where the connection may; return the event to wait for next, None at the end."""
 
     def sample(self, now: float) -> None:
         """Note how far the stream is."""
@@ -60,26 +64,20 @@ class Stream(abc.ABC):
 
 
 class Outgoing(Stream):
-    """Sends ``asked`` bytes; ends when the receiver has closed, which it does when it has read them all."""
-
-    def __init__(self, connection: socket.socket, port: int, asked: int) -> None:
-        super().__init__(connection, port)
-        self._asked = asked
+    """Ends when the receiver has closed, which it does when it has read what was asked."""
 
     def advance(self) -> Optional[int]:
-        """Send what the socket takes, then wait for the other end."""
+        """Send a block, or what the socket takes of it; after the last wait for the other end."""
         if self.established_s is None:
             self._require_connected()
             self.established_s = time.monotonic()
-        elif self.bytes == self._asked:
+        elif self.bytes == self.asked:
             if self.connection.recv(1):
                 raise OSError("the receiver of port %d sent data" % self.port)
             self.ended_s = time.monotonic()
             return None
-        try:
-            while self.bytes < self._asked:
-                self.bytes += self.connection.send(BLOCK[: self._asked - self.bytes])
-        except BlockingIOError:
+        self.bytes += self.connection.send(BLOCK[: self.asked - self.bytes])
+        if self.bytes < self.asked:
             return selectors.EVENT_WRITE
         self.connection.shutdown(socket.SHUT_WR)
         return selectors.EVENT_READ
@@ -102,16 +100,25 @@ class Outgoing(Stream):
 
 
 class Incoming(Stream):
-    """Receives until the sender has no more; ``ended_s`` is when the last byte was read."""
+    """Receives until the sender has no more; ``ended_s`` is when the last byte was read.
 
-    def __init__(self, connection: socket.socket, port: int) -> None:
-        super().__init__(connection, port)
+    What comes is counted and not copied, for nobody looks at it.
+    """
+
+    def __init__(self, connection: socket.socket, port: int, asked: int) -> None:
+        super().__init__(connection, port, asked)
         self.established_s = time.monotonic()
-        self._buffer = bytearray(len(BLOCK))
+        self._buffer = memoryview(bytearray(len(BLOCK)))
 
     def advance(self) -> Optional[int]:
-        """Read what is there."""
-        got = self.connection.recv_into(self._buffer)
+        """Read a block; where the connection may wait, the kernel takes each segment of it as soon as it comes."""
+        left = self.asked - self.bytes
+        if left == 0:
+            if self.connection.recv(1):
+                raise OSError("the sender of port %d sent more than was asked" % self.port)
+            return None
+        flags = socket.MSG_WAITALL | socket.MSG_TRUNC
+        got = self.connection.recv_into(self._buffer[:left], 0, flags)
         if got == 0:
             return None
         self.bytes += got
@@ -120,14 +127,22 @@ class Incoming(Stream):
 
 
 class Transfer:
-    """One end of a flow."""
+    """One end of a flow.
+
+    A flow of one stream waits inside send and receive, those of several for whichever stream is ready: to leave the kernel at
+    every segment and to come back costs a guest more than the segment.
+    """
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
+        self._wait_s = None if options.parallel == 1 else 0.0
         self._selector = selectors.DefaultSelector()
         self._streams: List[Stream] = []
         self._unfinished: int = options.parallel
         self._started_s: Optional[float] = None
+        self._at_work = False
+        """While a stream sends or reads what it has not counted yet."""
+        self._sample_due = False
 
     def send(self) -> None:
         """Connect all streams at once, send the share of each, and wait until all has arrived."""
@@ -135,12 +150,13 @@ class Transfer:
         connections = [outgoing_socket(options, number) for number in range(options.parallel)]
         self._started_s = time.monotonic()
         for number, connection in enumerate(connections):
-            share = (options.bytes + options.parallel - 1 - number) // options.parallel
-            stream = Outgoing(connection, options.cport + number, share)
+            connection.settimeout(self._wait_s)
+            self._take(
+                Outgoing(connection, options.cport + number, self._share(number)), selectors.EVENT_WRITE
+            )
             code = connection.connect_ex((options.address, options.port))
             if code not in (0, errno.EINPROGRESS):
                 raise OSError(code, os.strerror(code))
-            self._take(stream, selectors.EVENT_WRITE)
         self._loop()
 
     def receive(self) -> None:
@@ -180,10 +196,14 @@ class Transfer:
             signal.setitimer(signal.ITIMER_REAL, 0)
             self._sample()
 
+    def _share(self, number: int) -> int:
+        """Bytes of stream ``number``."""
+        return int(self._options.bytes + self._options.parallel - 1 - number) // int(self._options.parallel)
+
     def _accept(self, listener: Any) -> None:
         connection, (_, port) = listener.accept()
-        connection.settimeout(0.0)
-        self._take(Incoming(connection, port), selectors.EVENT_READ)
+        connection.settimeout(self._wait_s)
+        self._take(Incoming(connection, port, self._share(port - self._options.cport)), selectors.EVENT_READ)
 
     def _take(self, stream: Stream, event: int) -> None:
         if not self._streams:
@@ -192,7 +212,11 @@ class Transfer:
         self._selector.register(stream.connection, event, stream)
 
     def _advance(self, stream: Any, awaited: int) -> None:
+        self._at_work = True
         event = stream.advance()
+        self._at_work = False
+        if self._sample_due:
+            self._sample()
         if event is None:
             self._selector.unregister(stream.connection)
             self._unfinished -= 1
@@ -202,12 +226,20 @@ class Transfer:
     def _begin_sampling(self) -> None:
         """From the first connection on: how long this end has waited for it is no part of the flow.
 
-        By a timer, for asking the clock at every segment would cost as much as receiving it.
+        By a timer, which ends a wait for bytes too.
         """
-        signal.signal(signal.SIGALRM, lambda *_: self._sample())
+        signal.signal(signal.SIGALRM, lambda *_: self._alarm())
         signal.setitimer(signal.ITIMER_REAL, SAMPLE_PERIOD_S, SAMPLE_PERIOD_S)
 
+    def _alarm(self) -> None:
+        """Sample now; in the middle of work when what was done is counted, which is at once, for the wait is over."""
+        if self._at_work:
+            self._sample_due = True
+        else:
+            self._sample()
+
     def _sample(self) -> None:
+        self._sample_due = False
         now = time.monotonic()
         for stream in self._streams:
             stream.sample(now)
@@ -237,9 +269,9 @@ def _options(argv: List[str]) -> argparse.Namespace:
     for side in (receiver, sender):
         side.add_argument("--port", type=int, required=True)
         side.add_argument("--parallel", type=int, required=True, help="streams")
+        side.add_argument("--cport", type=int, required=True, help="the sender's port of the first stream")
+        side.add_argument("--bytes", type=int, required=True, help="of all streams together")
     sender.add_argument("--address", required=True)
-    sender.add_argument("--cport", type=int, required=True, help="the port of the first stream")
-    sender.add_argument("--bytes", type=int, required=True, help="of all streams together")
     sender.add_argument("--congestion", required=True)
     sender.add_argument("--pacing", type=int, help="bit/s of each stream")
     return parser.parse_args(argv)

@@ -99,7 +99,7 @@ class Video:
         listener.bind(("", self._options.port))
         listener.listen(1)
         connection, (_, port) = listener.accept()
-        self._stream = Incoming(connection, port)
+        self._stream = Incoming(connection, port, 0)
         self._begin_sampling()
         until = self._stream.established_s + self._options.duration_ns * 1e-9
         player = Player(self._options.chunk_ns * 1e-9, self._options.buffer_ns * 1e-9)

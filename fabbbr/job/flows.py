@@ -3,7 +3,8 @@
 Instants count nanoseconds from the start of the first flow. One iperf3 server per flow and run: an iperf3
 server takes one client at a time, and a fresh one has no history. A flow of given bytes is sent by the
 agent's own program instead, for iperf3 would end it early (see :mod:`fabbbr.agent.transfer`); so is UDP
-(:mod:`fabbbr.agent.datagrams`), and a video, which iperf3 does not know (:mod:`fabbbr.agent.video`).
+(:mod:`fabbbr.agent.datagrams`), and a video, which iperf3 does not know (:mod:`fabbbr.agent.video`). They
+are forks of the agent (:mod:`fabbbr.agent.forked`).
 """
 
 from __future__ import annotations
@@ -26,9 +27,6 @@ _SLOWEST_SHARE = 100
 _FIRST_WITH_THREADS = (3, 16)
 _LARGEST_BLOCK_BYTES = 131_072
 """iperf3's own, for TCP."""
-
-_FORK = ("forked", "transfer")
-"""Of flows that come at random there may be hundreds: see :mod:`fabbbr.agent.forked`."""
 
 _REPORT_BYTES = 1400
 """Measured: an iperf3 3.12 server had 1.95 GB after 44 735 s with 32 streams."""
@@ -104,21 +102,20 @@ def _timed(address: str, flow: Flow) -> _Ends:
 def _sized(address: str, flow: Flow) -> _Ends:
     """Sender and receiver of a flow of given bytes."""
     assert flow.size is not None
-    program = _FORK if flow.at_random else ("python3", "-S", "-m", "agent.transfer")
-    ends = ("--port", str(SERVER_PORT + flow.index), "--parallel", str(flow.streams))
-    sender = [
-        *program, "send", *ends, "--address", address, "--cport", str(_first_port(flow)),
-        "--bytes", str(flow.size.bytes), "--congestion", kernel_name(flow),
-    ]  # fmt: skip
+    ends = (
+        "--port", str(SERVER_PORT + flow.index), "--parallel", str(flow.streams),
+        "--cport", str(_first_port(flow)), "--bytes", str(flow.size.bytes),
+    )  # fmt: skip
+    sender = ["forked", "transfer", "send", *ends, "--address", address, "--congestion", kernel_name(flow)]
     if flow.pacing is not None:
         sender += ["--pacing", str(flow.pacing.bps)]
-    return tuple(sender), (*program, "receive", *ends)
+    return tuple(sender), ("forked", "transfer", "receive", *ends)
 
 
 def _datagrams(address: str, flow: Flow, udp: Datagrams, patience_ns: int) -> _Ends:
     """Sender and receiver of datagrams; one that is a second late cannot keep the rate."""
     assert flow.duration is not None
-    program = ("python3", "-S", "-m", "agent.datagrams")
+    program = ("forked", "datagrams")
     ends = ("--port", str(SERVER_PORT + flow.index), "--payload", str(udp.payload_bytes))
     sender = (
         *program, "send", *ends, "--address", address, "--cport", str(_first_port(flow)),
@@ -131,7 +128,7 @@ def _datagrams(address: str, flow: Flow, udp: Datagrams, patience_ns: int) -> _E
 def _watched(address: str, flow: Flow, video: Video) -> _Ends:
     """Server and player of a video."""
     assert flow.duration is not None
-    program = ("python3", "-S", "-m", "agent.video")
+    program = ("forked", "video")
     ends = ("--port", str(SERVER_PORT + flow.index), "--duration-ns", str(flow.duration.ns))
     sender = [
         *program, "send", *ends, "--address", address, "--cport", str(_first_port(flow)),

@@ -23,7 +23,7 @@ def _task(cell: Cell, cabling: Cabling, ping: Ping) -> PingTask:
         index=ping.index,
         node=ping.sender,
         argv=(
-            "python3", "-S", "-m", "agent.ping", "--address", cabling.address(ping.receiver),
+            "forked", "ping", "--address", cabling.address(ping.receiver),
             "--identifier", str(_FIRST_IDENTIFIER + ping.index), "--interval-ns", str(ping.interval.ns),
             *lasts, "--patience-ns", str(patience_ns),
         ),

@@ -48,17 +48,21 @@ def listening(port):
     )
 
 
+def await_listening(port):
+    deadline = time.monotonic() + LIMIT_S
+    while not listening(port):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 @contextlib.contextmanager
 def both_ends(size, *, streams=1, congestion="cubic", more=()):
     """The sender's process and the receiver's, which listens first."""
-    port = free_port()
-    with end("receive", "--port", port, "--parallel", streams) as receiver:
-        deadline = time.monotonic() + LIMIT_S
-        while not listening(port):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        words = ("--port", port, "--parallel", streams, "--address", "127.0.0.1", "--cport", free_port())
-        with end("send", *words, "--bytes", size, "--congestion", congestion, *more) as sender:
+    port, first = free_port(), free_port()
+    both = ("--port", port, "--parallel", streams, "--cport", first, "--bytes", size)
+    with end("receive", *both) as receiver:
+        await_listening(port)
+        with end("send", *both, "--address", "127.0.0.1", "--congestion", congestion, *more) as sender:
             yield sender, receiver
 
 
@@ -96,6 +100,28 @@ def test_a_paced_flow_takes_its_bytes_over_its_pace():
     # The kernel sends the first ten segments, of 64 kB on loopback, without a pace.
     assert ends.receiver.received.seconds > 8 * (4_000_000 - 10 * 65_536) / 16e6
     assert ends.receiver.received.seconds == pytest.approx(ends.sender.sent.seconds, abs=0.05)
+
+
+def test_a_sample_counts_what_came_in_the_middle_of_a_block():
+    port, first = free_port(), free_port()
+    with end("receive", "--port", port, "--parallel", 1, "--cport", first, "--bytes", 10_000) as receiver:
+        await_listening(port)
+        with socket.create_connection(("127.0.0.1", port), source_address=("", first)) as sender:
+            sender.send(bytes(1000))
+            time.sleep(1.5)
+            sender.send(bytes(9000))
+        (stream,) = json.loads(told(receiver))["streams"]
+    assert [sample["bytes"] for sample in stream["samples"]] == [1000, 10_000]
+    assert stream["ended_s"] > stream["samples"][0]["at_s"]
+
+
+def test_a_receiver_that_gets_more_than_was_asked_for_says_so():
+    port, first = free_port(), free_port()
+    with end("receive", "--port", port, "--parallel", 1, "--cport", first, "--bytes", 10) as receiver:
+        await_listening(port)
+        with socket.create_connection(("127.0.0.1", port), source_address=("", first)) as sender:
+            sender.send(bytes(11))
+        assert "more than was asked" in json.loads(told(receiver))["error"]
 
 
 def test_a_flow_that_is_stopped_tells_what_arrived_and_sends_no_more():
