@@ -6,11 +6,11 @@ fits leaves at exactly the bottleneck's rate, which the receiver's kernel time s
 
 import json
 import socket
-import struct
 import subprocess
 import time
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, Optional
 
+from . import volley
 from .instants import sleep_until
 from .namespace import Namespaces
 from .timeline import Barrier
@@ -18,8 +18,6 @@ from .timeline import Barrier
 _SO_TIMESTAMPNS = 35
 _SO_RCVBUFFORCE = 33
 _SO_SNDBUFFORCE = 32
-_STAMP = struct.Struct("=qq")
-_SEQUENCE = struct.Struct("=I")
 _TRUESIZE_BYTES = 18_000
 _SHOW = b"qdisc show\n"
 _LOOKS = 32
@@ -45,7 +43,7 @@ def burst(namespaces: Namespaces, probe: Dict[str, Any], barrier: Barrier) -> Di
     time.sleep(probe["drain_ns"] * 1e-9)
     told = {"sent": total, "refills_from": probe["packets"], "payload_bytes": probe["payload_bytes"]}
     if receiver is not None:
-        told["arrivals"] = _receive_all(receiver)
+        told["arrivals"] = list(volley.received(receiver))
         receiver.close()
     if look is not None:
         told["queues_at_peak"] = look.queues
@@ -93,9 +91,7 @@ class _Look:
 
 
 def _send(sender: socket.socket, probe: Dict[str, Any], started: float, look: Optional[_Look]) -> None:
-    padding = bytes(probe["payload_bytes"] - _SEQUENCE.size)
-    for sequence in range(probe["packets"]):
-        sender.send(_SEQUENCE.pack(sequence) + padding)
+    volley.send(sender, 0, probe["packets"], probe["payload_bytes"])
     for number in range(probe["refills"]):
         due = started + (number + 1) * probe["refill_every_ns"] * 1e-9
         # Where a delay lies ahead of the queue, refills must be on their way before the burst has arrived.
@@ -103,8 +99,7 @@ def _send(sender: socket.socket, probe: Dict[str, Any], started: float, look: Op
             look.take(started)
         sleep_until(due)
         first = probe["packets"] + number * probe["refill_packets"]
-        for sequence in range(first, first + probe["refill_packets"]):
-            sender.send(_SEQUENCE.pack(sequence) + padding)
+        volley.send(sender, first, probe["refill_packets"], probe["payload_bytes"])
 
 
 def _receiver(namespaces: Namespaces, probe: Dict[str, Any], packets: int) -> socket.socket:
@@ -128,15 +123,3 @@ def _socket(namespaces: Namespaces, node: str, packets: int) -> socket.socket:
     made.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, memory)
     made.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, memory)
     return made
-
-
-def _receive_all(receiver: socket.socket) -> List[Tuple[int, int]]:
-    arrivals: List[Tuple[int, int]] = []
-    receiver.settimeout(0.0)
-    while True:
-        try:
-            data, ancillary, _, _ = receiver.recvmsg(_SEQUENCE.size, socket.CMSG_SPACE(_STAMP.size))
-        except BlockingIOError:
-            return arrivals
-        seconds, nanoseconds = _STAMP.unpack(ancillary[0][2])
-        arrivals.append((_SEQUENCE.unpack(data)[0], seconds * 1_000_000_000 + nanoseconds))
