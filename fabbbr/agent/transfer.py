@@ -141,8 +141,9 @@ class Transfer:
         self._unfinished: int = options.parallel
         self._started_s: Optional[float] = None
         self._at_work = False
-        """While a stream sends or reads what it has not counted yet."""
+        """While a stream sends or reads what is not counted yet."""
         self._sample_due = False
+        self._stopped_by: Optional[int] = None
 
     def send(self) -> None:
         """Connect all streams at once, send the share of each, and wait until all has arrived."""
@@ -167,6 +168,14 @@ class Transfer:
         listener.listen(_BACKLOG)
         self._selector.register(listener, selectors.EVENT_READ)
         self._loop()
+
+    def stop(self, number: int, frame: Any) -> None:
+        """Leave when a signal comes, in the middle of work as soon as what was done is counted."""
+        if not self._at_work:
+            interrupt(number, frame)
+        self._stopped_by = number
+        for stream in self._streams:
+            stream.connection.settimeout(0.0)
 
     def reset(self) -> None:
         """Drop what is under way: no byte of a flow that was given up shall still be sent."""
@@ -213,8 +222,12 @@ class Transfer:
 
     def _advance(self, stream: Any, awaited: int) -> None:
         self._at_work = True
-        event = stream.advance()
-        self._at_work = False
+        try:
+            event = stream.advance()
+        finally:
+            self._at_work = False
+            if self._stopped_by is not None:
+                interrupt(self._stopped_by, None)
         if self._sample_due:
             self._sample()
         if event is None:
@@ -284,8 +297,8 @@ def interrupt(number: int, _frame: Any) -> NoReturn:
 
 def main(argv: List[str]) -> int:
     """Exit status 0 when this end has seen the whole flow."""
-    signal.signal(signal.SIGTERM, interrupt)
     transfer = Transfer(_options(argv))
+    signal.signal(signal.SIGTERM, transfer.stop)
     error = None
     try:
         if argv[0] == "send":

@@ -115,6 +115,20 @@ def test_a_sample_counts_what_came_in_the_middle_of_a_block():
     assert stream["ended_s"] > stream["samples"][0]["at_s"]
 
 
+@pytest.mark.parametrize("came", [0, 1000])
+def test_a_receiver_that_is_stopped_in_the_middle_of_a_block_tells_what_came(came):
+    port, first = free_port(), free_port()
+    with end("receive", "--port", port, "--parallel", 1, "--cport", first, "--bytes", 10_000) as receiver:
+        await_listening(port)
+        with socket.create_connection(("127.0.0.1", port), source_address=("", first)) as sender:
+            sender.send(bytes(came))
+            time.sleep(0.5)
+            receiver.send_signal(signal.SIGTERM)
+            document = json.loads(told(receiver))
+    assert (document["error"], receiver.returncode) == ("interrupted by signal 15", 1)
+    assert [stream["bytes"] for stream in document["streams"]] == [came]
+
+
 def test_a_receiver_that_gets_more_than_was_asked_for_says_so():
     port, first = free_port(), free_port()
     with end("receive", "--port", port, "--parallel", 1, "--cport", first, "--bytes", 10) as receiver:
