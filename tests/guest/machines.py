@@ -130,12 +130,13 @@ class Scenario:
         }
 
     def agents(self):
-        """The agent's processes on any machine, as the coordinator starts them."""
-        return [
+        """The agents on any machine, as the coordinator starts them; not their forks, the programs."""
+        found = {
             pid
             for pid in pids()
             if b"agent.part" in command_line(pid) and b"unshare" not in command_line(pid)
-        ]
+        }
+        return [pid for pid in found if parent(pid) not in found]
 
 
 def command_line(pid):
@@ -143,6 +144,13 @@ def command_line(pid):
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return b""
+
+
+def parent(pid):
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return None
 
 
 def whole(scenario):
