@@ -18,7 +18,7 @@ import time
 from typing import Any, Dict, List, Optional
 
 from .instants import sleep_until
-from .ping import CLOCK_STAMP, SO_TIMESTAMPNS, now_ns
+from .stamps import SO_TIMESTAMPNS, STAMP_BYTES, now_ns, stamp_ns
 from .transfer import SAMPLE_PERIOD_S, StoppedError, interrupt
 
 _FORMAT = 1
@@ -121,12 +121,11 @@ class Datagrams:
     def _take_in(self, data: socket.socket, arrived: "Arrived") -> None:
         while True:
             try:
-                payload, ancillary, _, _ = data.recvmsg(_HEAD.size, socket.CMSG_SPACE(CLOCK_STAMP.size))
+                payload, ancillary, _, _ = data.recvmsg(_HEAD.size, socket.CMSG_SPACE(STAMP_BYTES))
             except BlockingIOError:
                 return
-            seconds, nanoseconds = CLOCK_STAMP.unpack(ancillary[0][2])
             number, sent_ns = _HEAD.unpack(payload)
-            arrived.take(number, sent_ns, seconds * 1_000_000_000 + nanoseconds)
+            arrived.take(number, sent_ns, stamp_ns(ancillary[0][2]))
             self._bytes += self._options.payload
 
     def _begin_sampling(self) -> None:

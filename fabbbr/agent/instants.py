@@ -9,7 +9,9 @@ _TIMER_ABSTIME = 1
 _libc = ctypes.CDLL(None)
 
 
-class _Timespec(ctypes.Structure):
+class Timespec(ctypes.Structure):
+    """``struct timespec``."""
+
     _fields_ = [("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long)]
 
 
@@ -20,7 +22,7 @@ def sleep_until(instant: float) -> None:
     virtual clock what was rounded would show in every later instant.
     """
     seconds, nanoseconds = divmod(max(round(instant * 1e9), 0), 1_000_000_000)
-    due = _Timespec(seconds, nanoseconds)
+    due = Timespec(seconds, nanoseconds)
     while True:
         code = _libc.clock_nanosleep(time.CLOCK_MONOTONIC, _TIMER_ABSTIME, ctypes.byref(due), None)
         if code == 0:

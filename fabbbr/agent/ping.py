@@ -7,7 +7,6 @@ the flows' zero and seconds of round trip, null where no answer came.
 """
 
 import argparse
-import ctypes
 import json
 import os
 import select
@@ -18,6 +17,8 @@ import sys
 import time
 from typing import Any, Dict, List, Optional
 
+from .stamps import SO_TIMESTAMPNS, STAMP_BYTES, now_ns, stamp_ns
+
 _FORMAT = 1
 _HEADER = struct.Struct("!BBHHH")
 _PAYLOAD = struct.Struct("!Q")
@@ -25,22 +26,7 @@ _PAYLOAD_BYTES = 56
 """As iputils' ping: 84 bytes of IP packet, 98 of frame."""
 _REQUEST, _ANSWER = 8, 0
 _SOL_RAW, _ICMP_FILTER = 255, 1
-SO_TIMESTAMPNS = 35
-CLOCK_STAMP = struct.Struct("=qq")
 _MOST_BYTES = 2048
-_CLOCK_REALTIME = 0
-_libc = ctypes.CDLL(None)
-
-
-class _Timespec(ctypes.Structure):
-    _fields_ = [("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long)]
-
-
-def now_ns() -> int:
-    """The clock of the kernel's time stamps, of which a float has only a quarter of a microsecond."""
-    now = _Timespec()
-    _libc.clock_gettime(_CLOCK_REALTIME, ctypes.byref(now))
-    return int(now.seconds) * 1_000_000_000 + int(now.nanoseconds)
 
 
 class Pinger:
@@ -104,15 +90,13 @@ class Pinger:
                 raise
 
     def _take_in(self) -> None:
-        data, ancillary, _, _ = self._socket.recvmsg(_MOST_BYTES, socket.CMSG_SPACE(CLOCK_STAMP.size))
+        data, ancillary, _, _ = self._socket.recvmsg(_MOST_BYTES, socket.CMSG_SPACE(STAMP_BYTES))
         packet = data[(data[0] & 15) * 4 :]
         kind, _, _, identifier, _ = _HEADER.unpack_from(packet)
         if kind != _ANSWER or identifier != self._options.identifier:
             return
         (number,) = _PAYLOAD.unpack_from(packet, _HEADER.size)
-        seconds, nanoseconds = CLOCK_STAMP.unpack(ancillary[0][2])
-        took_ns = seconds * 1_000_000_000 + nanoseconds - self._sent_ns[number]
-        self._samples[number][1] = took_ns * 1e-9
+        self._samples[number][1] = (stamp_ns(ancillary[0][2]) - self._sent_ns[number]) * 1e-9
 
 
 def _echo_socket(address: str) -> socket.socket:

@@ -13,9 +13,9 @@ from typing import Any, Dict, Optional
 from . import volley
 from .instants import sleep_until
 from .namespace import Namespaces
+from .stamps import SO_TIMESTAMPNS
 from .timeline import Barrier
 
-_SO_TIMESTAMPNS = 35
 _SO_RCVBUFFORCE = 33
 _SO_SNDBUFFORCE = 32
 _TRUESIZE_BYTES = 18_000
@@ -104,7 +104,7 @@ def _send(sender: socket.socket, probe: Dict[str, Any], started: float, look: Op
 
 def _receiver(namespaces: Namespaces, probe: Dict[str, Any], packets: int) -> socket.socket:
     made = _socket(namespaces, probe["receiver"], packets)
-    made.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+    made.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
     made.bind(("", probe["port"]))
     return made
 

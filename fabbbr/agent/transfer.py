@@ -8,6 +8,7 @@ of CLOCK_MONOTONIC, which all name spaces of a machine share.
 
 import abc
 import argparse
+import contextlib
 import errno
 import json
 import os
@@ -76,7 +77,8 @@ class Outgoing(Stream):
                 raise OSError("the receiver of port %d sent data" % self.port)
             self.ended_s = time.monotonic()
             return None
-        self.bytes += self.connection.send(BLOCK[: self.asked - self.bytes])
+        with contextlib.suppress(BlockingIOError):
+            self.bytes += self.connection.send(BLOCK[: self.asked - self.bytes])
         if self.bytes < self.asked:
             return selectors.EVENT_WRITE
         self.connection.shutdown(socket.SHUT_WR)

@@ -5,14 +5,14 @@ import ctypes
 import errno
 import os
 import socket
-import struct
 from typing import Any, Iterator, Tuple
 
-SEQUENCE_BYTES = 4
+from .stamps import STAMP_BYTES, stamp_ns
+
+_NUMBER_BYTES = 4
 _AT_ONCE = 1024
 """The kernel takes no more."""
-_STAMP = struct.Struct("=qq")
-_CONTROL_BYTES = socket.CMSG_SPACE(_STAMP.size)
+_CONTROL_BYTES = socket.CMSG_SPACE(STAMP_BYTES)
 _HEADER_BYTES = socket.CMSG_LEN(0)
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -45,7 +45,7 @@ def send(sender: socket.socket, first: int, count: int, payload_bytes: int) -> N
     """Send ``count`` datagrams by a connected socket: the number of each, from ``first`` on, and zeros up to its size."""
     numbers = array.array("I", range(first, first + count))
     zeros = ctypes.create_string_buffer(payload_bytes)
-    rest = _Part(ctypes.addressof(zeros), payload_bytes - SEQUENCE_BYTES)
+    rest = _Part(ctypes.addressof(zeros), payload_bytes - _NUMBER_BYTES)
     parts = (_Part * (2 * count))()
     messages = (_Message * count)()
     for number, message in enumerate(messages):
@@ -59,7 +59,7 @@ def send(sender: socket.socket, first: int, count: int, payload_bytes: int) -> N
 
 def received(receiver: socket.socket) -> Iterator[Tuple[int, int]]:
     """Number and time stamp, in nanoseconds, of each datagram that has come, to a socket with SO_TIMESTAMPNS."""
-    numbers = array.array("I", bytes(SEQUENCE_BYTES * _AT_ONCE))
+    numbers = array.array("I", bytes(_NUMBER_BYTES * _AT_ONCE))
     parts = (_Part * _AT_ONCE)(*(_place(numbers, number) for number in range(_AT_ONCE)))
     controls = ctypes.create_string_buffer(_CONTROL_BYTES * _AT_ONCE)
     messages = (_Message * _AT_ONCE)()
@@ -75,12 +75,11 @@ def received(receiver: socket.socket) -> Iterator[Tuple[int, int]]:
         except BlockingIOError:
             return
         for number in range(came):
-            seconds, nanoseconds = _STAMP.unpack_from(controls, number * _CONTROL_BYTES + _HEADER_BYTES)
-            yield numbers[number], seconds * 1_000_000_000 + nanoseconds
+            yield numbers[number], stamp_ns(controls, number * _CONTROL_BYTES + _HEADER_BYTES)
 
 
 def _place(numbers: "array.array[int]", number: int) -> _Part:
-    return _Part(numbers.buffer_info()[0] + SEQUENCE_BYTES * number, SEQUENCE_BYTES)
+    return _Part(numbers.buffer_info()[0] + _NUMBER_BYTES * number, _NUMBER_BYTES)
 
 
 def _exchange(call: Any, connection: socket.socket, messages: Any, start: int, *more: Any) -> int:

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import selectors
 import signal
 import socket
 import subprocess
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fabbbr
+from fabbbr.agent.transfer import Outgoing
 from fabbbr.errors import ParseError
 from fabbbr_analysis.parse.transfer import parse_transfer
 
@@ -102,14 +104,22 @@ def test_a_paced_flow_takes_its_bytes_over_its_pace():
     assert ends.receiver.received.seconds == pytest.approx(ends.sender.sent.seconds, abs=0.05)
 
 
-def test_a_sample_counts_what_came_in_the_middle_of_a_block():
+@contextlib.contextmanager
+def receiver_of(size):
+    """Its process, and a connection to it as the sender's."""
     port, first = free_port(), free_port()
-    with end("receive", "--port", port, "--parallel", 1, "--cport", first, "--bytes", 10_000) as receiver:
+    with end("receive", "--port", port, "--parallel", 1, "--cport", first, "--bytes", size) as receiver:
         await_listening(port)
         with socket.create_connection(("127.0.0.1", port), source_address=("", first)) as sender:
-            sender.send(bytes(1000))
-            time.sleep(1.5)
-            sender.send(bytes(9000))
+            yield receiver, sender
+
+
+def test_a_sample_counts_what_came_in_the_middle_of_a_block():
+    with receiver_of(10_000) as (receiver, sender):
+        sender.send(bytes(1000))
+        time.sleep(1.5)
+        sender.send(bytes(9000))
+        sender.close()
         (stream,) = json.loads(told(receiver))["streams"]
     assert [sample["bytes"] for sample in stream["samples"]] == [1000, 10_000]
     assert stream["ended_s"] > stream["samples"][0]["at_s"]
@@ -117,25 +127,35 @@ def test_a_sample_counts_what_came_in_the_middle_of_a_block():
 
 @pytest.mark.parametrize("came", [0, 1000])
 def test_a_receiver_that_is_stopped_in_the_middle_of_a_block_tells_what_came(came):
-    port, first = free_port(), free_port()
-    with end("receive", "--port", port, "--parallel", 1, "--cport", first, "--bytes", 10_000) as receiver:
-        await_listening(port)
-        with socket.create_connection(("127.0.0.1", port), source_address=("", first)) as sender:
-            sender.send(bytes(came))
-            time.sleep(0.5)
-            receiver.send_signal(signal.SIGTERM)
-            document = json.loads(told(receiver))
+    with receiver_of(10_000) as (receiver, sender):
+        sender.send(bytes(came))
+        time.sleep(0.5)
+        receiver.send_signal(signal.SIGTERM)
+        document = json.loads(told(receiver))
     assert (document["error"], receiver.returncode) == ("interrupted by signal 15", 1)
     assert [stream["bytes"] for stream in document["streams"]] == [came]
 
 
 def test_a_receiver_that_gets_more_than_was_asked_for_says_so():
-    port, first = free_port(), free_port()
-    with end("receive", "--port", port, "--parallel", 1, "--cport", first, "--bytes", 10) as receiver:
-        await_listening(port)
-        with socket.create_connection(("127.0.0.1", port), source_address=("", first)) as sender:
-            sender.send(bytes(11))
+    with receiver_of(10) as (receiver, sender):
+        sender.send(bytes(11))
         assert "more than was asked" in json.loads(told(receiver))["error"]
+
+
+def test_a_stream_among_several_whose_socket_takes_nothing_waits_for_it():
+    """As when the kernel has no memory for it, though it said that there is room."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as connection,
+        server.accept()[0],
+    ):
+        connection.settimeout(0.0)
+        stream = Outgoing(connection, 1, 1 << 40)
+        sent = -1
+        while stream.bytes > sent:
+            sent = stream.bytes
+            assert stream.advance() == selectors.EVENT_WRITE
+        assert sent > 0
 
 
 def test_a_flow_that_is_stopped_tells_what_arrived_and_sends_no_more():

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from fabbbr.agent import volley
+from fabbbr.agent.stamps import SO_TIMESTAMPNS
 
-_SO_TIMESTAMPNS = 35
 _SO_RCVBUFFORCE = 33
 
 
@@ -18,7 +18,7 @@ def ends():
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver,
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender,
     ):
-        receiver.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+        receiver.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         try:
             receiver.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, 1 << 26)
         except PermissionError:
