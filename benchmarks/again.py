@@ -3,12 +3,14 @@
     python -m benchmarks.again 20                     the tests with guests, twenty times
     python -m benchmarks.again 5 tests/guest/test_determinism.py
 
-Fails when any test did.
+Twenty rounds last for hours. So each is kept in ``runs/again.csv`` with the commit that it tried, and the
+next call goes on after it; to begin anew, remove the file. Fails when any test did.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import subprocess
 import sys
 import tempfile
@@ -23,6 +25,8 @@ from benchmarks.table import Table
 _SPIN = "while True: pass"
 _SPINNING = 2
 _CODE = Path(__file__).parents[1]
+_KEPT = _CODE / "runs" / "again.csv"
+_HEAD = ("round", "commit", "asked", "tests", "passed", "s", "failed")
 _PYTEST = (sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup")
 
 
@@ -54,6 +58,27 @@ def one_round(tests: Sequence[str]) -> tuple[int, int, list[str]]:
     return len(ran), len(ran) - len(failed), names
 
 
+def kept(asked: str) -> list[tuple[str, ...]]:
+    """The rounds of these tests that earlier calls ended."""
+    if not _KEPT.exists():
+        return []
+    with _KEPT.open(newline="", encoding="utf-8") as file:
+        return [tuple(row) for row in csv.reader(file) if row[_HEAD.index("asked")] == asked]
+
+
+def keep(row: Sequence[str]) -> None:
+    """One more line of the file."""
+    _KEPT.parent.mkdir(exist_ok=True)
+    with _KEPT.open("a", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerow(row)
+
+
+def commit() -> str:
+    """Of the code that is tried, and whether it was changed since."""
+    described = ("git", "describe", "--always", "--dirty")
+    return subprocess.run(described, cwd=_CODE, capture_output=True, text=True, check=True).stdout.strip()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -61,16 +86,18 @@ def main() -> int:
     parser.add_argument("rounds", type=int, metavar="N")
     parser.add_argument("tests", nargs="*", default=["tests/guest"], metavar="TESTS")
     arguments = parser.parse_args()
-    table = Table(title="Again", head=("round", "tests", "passed", "s", "failed"))
+    asked = " ".join(arguments.tests)
+    table = Table(title="Again", head=_HEAD, rows=kept(asked))
     with load():
-        for number in range(1, arguments.rounds + 1):
-            started = time.monotonic()
+        for number in range(len(table.rows) + 1, arguments.rounds + 1):
+            code, started = commit(), time.monotonic()
             ran, passed, failed = one_round(arguments.tests)
             spent = f"{time.monotonic() - started:.0f}"
-            table.add(str(number), str(ran), str(passed), spent, "; ".join(failed) or "none")
+            table.add(str(number), code, asked, str(ran), str(passed), spent, "; ".join(failed) or "none")
+            keep(table.rows[-1])
             print(f"round {number} of {arguments.rounds}: {passed} of {ran} passed", flush=True)
     print(table.plain())
-    return 0 if all(row[1] == row[2] for row in table.rows) else 1
+    return 0 if all(row[-1] == "none" for row in table.rows) else 1
 
 
 if __name__ == "__main__":
