@@ -97,15 +97,17 @@ class Pace(Record):
     """What one core forwards, acknowledgements and all."""
     overhead_s: float
     """Wall seconds of a cell that nothing below accounts for."""
-    handled_per_s: float = 35e3
-    """Packets in the agent's hands: behind a link that delivers by a trace, and of flows with a size."""
-    samples_per_s: float = 4.5e3
+    handled_per_s: float = 14e3
+    """Packets in the agent's hands: behind a link that delivers by a trace."""
+    sized_per_s: float = 220e3
+    """Packets of flows with a size, whose payload the agent writes and reads."""
+    samples_per_s: float = 6.5e3
     """Readings of a queue or of a socket."""
-    whole_per_s: float = 3.2e6
+    whole_per_s: float = 3e6
     """Segments of super-packets that pass whole: with offloads, where no rate limit cuts them."""
-    node_s: float = 0.15
+    node_s: float = 0.25
     """To set up a node and to take it away."""
-    flow_s: float = 0.3
+    flow_s: float = 0.14
     """To start a flow's programs and to end them."""
 
 

@@ -105,7 +105,7 @@ def _forwarding_s(cell: Cell, packets: float, per_s: float, pace: Pace) -> float
     if any(link.bottleneck is not None and link.bottleneck.trace is not None for link in cell.links):
         return packets / pace.handled_per_s
     sized = sum(flow.size.bytes for flow in cell.flows if flow.size is not None) / cell.frame_bytes
-    return packets / per_s + min(packets, sized) / pace.handled_per_s
+    return packets / per_s + min(packets, sized) / pace.sized_per_s
 
 
 def _sampling_s(cell: Cell, end: Duration, pace: Pace) -> float:

@@ -475,8 +475,9 @@ def test_a_packet_costs_more_where_the_agent_has_it_in_its_hands():
     traces = {"t": link_traces.parse(each_ms, source="t")}
     (gated, *_) = expand.cells(traced, definitions.load, seed=1, traces=traces)
     sized = cell(flows="{cca: cubic, size: 100 MB}")
-    for costs in (estimate([gated], GUEST), estimate([sized], GUEST)):
-        assert costs.computing_s > costs.bottleneck_packets / GUEST.pace.handled_per_s
+    for handled, per_s in ((gated, GUEST.pace.handled_per_s), (sized, GUEST.pace.sized_per_s)):
+        costs = estimate([handled], GUEST)
+        assert costs.computing_s > costs.bottleneck_packets / per_s
 
 
 def test_a_manifest_of_before_these_costs_were_told_apart_is_read():

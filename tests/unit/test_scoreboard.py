@@ -117,6 +117,26 @@ def test_disagreements_come_first_the_clearest_before_all(whole):
     assert len(order) == sum(whole.counts[name] for name in DISAGREE)
 
 
+def test_what_agrees_packet_by_packet_and_not_as_published_stands_among_the_disagreements(run_sets):
+    claim = next(each for each in judge(run_sets) if each.id == "K1.3")
+    ways = [
+        dataclasses.replace(claim, verdict="reproduced", losses="packets"),
+        dataclasses.replace(claim, verdict="not reproduced", losses="super-packets"),
+    ]
+    (alone,) = board(run_sets, ways, figures={}, machine={}).disagreements
+    assert alone.verdict.verdict == "reproduced"
+    assert alone.finding
+
+
+def test_a_claim_that_agrees_both_ways_has_no_finding(run_sets):
+    claim = next(each for each in judge(run_sets) if each.id == "K1.3")
+    both = ("packets", "super-packets")
+    ways = [dataclasses.replace(claim, verdict="reproduced", losses=losses) for losses in both]
+    found = board(run_sets, ways, figures={}, machine={})
+    assert not found.disagreements
+    assert [each.finding for each in found.standings] == [""]
+
+
 def test_a_claim_that_was_not_run_says_what_runs_it(whole):
     (w2,) = [each for each in whole.standings if each.verdict.id == "W2"]
     assert "fabbbr run ware_1v1" in w2.remarks

@@ -6,7 +6,7 @@ import csv
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
@@ -38,6 +38,12 @@ class Standing:
     def verdict(self) -> Verdict:
         """The verdict that is counted: packet by packet, where it was judged both ways."""
         return self.row.verdict
+
+    @property
+    def disagrees(self) -> str | None:
+        """The clearest verdict of its ways that does not agree; None where all agree or none was run."""
+        given = {judged.verdict.verdict for judged in self.row.ways}
+        return next((verdict for verdict in DISAGREE if verdict in given), None)
 
     @property
     def remarks(self) -> str:
@@ -102,9 +108,8 @@ class Board:
 
     @property
     def disagreements(self) -> tuple[Standing, ...]:
-        """What does not agree or is not decided, the clearest first."""
-        wanted = [each for each in self.standings if each.verdict.verdict in DISAGREE]
-        return tuple(sorted(wanted, key=lambda each: DISAGREE.index(each.verdict.verdict)))
+        """What does not agree or is not decided, in either way of losing packets; the clearest first."""
+        return tuple(each for verdict in DISAGREE for each in self.standings if each.disagrees == verdict)
 
     @property
     def headline(self) -> str:
@@ -185,8 +190,8 @@ def papers_of(experiments: Iterable[str]) -> dict[str, list[str]]:
 
 def _standing(verdicts: Sequence[Verdict]) -> Standing:
     row = claim_row(verdicts)
-    agrees = row.verdict.verdict in ("reproduced", "not run")
-    return Standing(row=row, finding="" if agrees else _findings().get(row.verdict.id, ""))
+    found = Standing(row=row, finding=_findings().get(row.verdict.id, ""))
+    return found if found.disagrees is not None else replace(found, finding="")
 
 
 def _run(run_set: RunSet) -> ScoredRun:
