@@ -23,7 +23,7 @@ help:
 	@echo "make wheels     fabbbr and fabbbr-guest in dist/: what a machine without compiler or root installs"
 	@echo "make check      format, style, types, layers: what every commit passes (Python 3.11 or later)"
 	@echo "make test-fast  the tests that need no guest, no browser and no root"
-	@echo "make test-again the tests with guests N times in a row (N=20) while two processes spin (hours; goes on where it was)"
+	@echo "make test-again make test's tests N times in a row (N=20) while two processes spin (an hour each; goes on where it was)"
 	@echo "make test-fabric  the real fablib against the double of FABRIC (root; 25 minutes)"
 	@echo "make test-wheel the wheel in an empty environment, with and without the extra for FABRIC"
 	@echo "make ci-dry-run  a slice of name spaces in a guest: create, prepare by Ansible, run, report, teardown"
@@ -104,10 +104,12 @@ format: tools
 	@$(BIN)/ruff check --fix --quiet . || true
 	@$(BIN)/ruff format --quiet .
 
+TESTED = not fabric and not wheel$$(tests/bpf/able || echo ' and not bpf')
+
 # Without check: what type checkers say depends on the releases of numpy and scipy that a machine's Python can have.
 test: tools image older
 	@scripts/install-packages $(TEST_PACKAGES)
-	@$(BIN)/pytest -n 2 --dist loadgroup -m "not fabric and not wheel$$(tests/bpf/able || echo ' and not bpf')"
+	@$(BIN)/pytest -n 2 --dist loadgroup -m "$(TESTED)"
 
 test-fast: tools
 	@$(BIN)/pytest -n 2 -m 'not guest and not browser and not bpf and not fabric and not wheel'
@@ -135,8 +137,9 @@ ci-dry-run: tools image
 	@mkdir -p runs
 	@$(BIN)/fabbbr guest run -- scripts/ci-dry-run runs/ci-dry-run
 
-test-again: tools image
-	@$(BIN)/python -m benchmarks.again $(N)
+test-again: tools image older
+	@scripts/install-packages $(TEST_PACKAGES)
+	@$(BIN)/python -m benchmarks.again $(N) -m "$(TESTED)"
 
 test-qemu: tools
 	@scripts/install-packages $(QEMU_PACKAGES)

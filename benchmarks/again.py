@@ -1,6 +1,6 @@
 """Runs tests again and again while two processes spin, and says how many failed in which round.
 
-    python -m benchmarks.again 20                     the tests with guests, twenty times
+    make test-again                                   what ``make test`` runs, twenty times
     python -m benchmarks.again 5 tests/guest/test_determinism.py
 
 Twenty rounds last for hours. So each is kept in ``runs/again.csv`` with the commit that it tried, and the
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -84,14 +85,16 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("rounds", type=int, metavar="N")
-    parser.add_argument("tests", nargs="*", default=["tests/guest"], metavar="TESTS")
+    parser.add_argument("tests", nargs="*", default=["tests"], metavar="TESTS")
+    parser.add_argument("-m", "--marked", default="", metavar="EXPRESSION", help="as pytest has it")
     arguments = parser.parse_args()
-    asked = " ".join(arguments.tests)
+    chosen = [*arguments.tests, "-m", arguments.marked] if arguments.marked else arguments.tests
+    asked = shlex.join(chosen)
     table = Table(title="Again", head=_HEAD, rows=kept(asked))
     with load():
         for number in range(len(table.rows) + 1, arguments.rounds + 1):
             code, started = commit(), time.monotonic()
-            ran, passed, failed = one_round(arguments.tests)
+            ran, passed, failed = one_round(chosen)
             spent = f"{time.monotonic() - started:.0f}"
             table.add(str(number), code, asked, str(ran), str(passed), spent, "; ".join(failed) or "none")
             keep(table.rows[-1])
