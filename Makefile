@@ -30,9 +30,9 @@ help:
 	@echo "make test-qemu  the role bbr on whole distributions under qemu (hours without hardware virtualisation)"
 	@echo "make sweep      every system call of a run fails in turn (ten minutes); what came of it, as a table"
 	@echo "make fuzz       ten million random steps through the core of BBRv2 and BBRv3"
-	@echo "make scoreboard  every published claim in its quick form, one page on them all, into docs/scoreboard (hours, it says how many; goes on where it was)"
+	@echo "make scoreboard  every published claim in its quick form, one page on them all, into docs/scoreboard (two hours on 2 cores; goes on where it was)"
 	@echo "make datasheets  cubic, reno, bbr1, bbr2 and bbr3, each against the others of cubic, bbr1 and bbr3, into docs/datasheets (40 minutes on 2 cores)"
-	@echo "make numbers    measure the numbers of README and docs again, and say which no longer hold (an hour)"
+	@echo "make numbers    measure the numbers of README and docs again, and say which no longer hold (a quarter of an hour)"
 	@echo "make study      every bundled experiment in its default form (hours)"
 	@echo "make benchmark  speed of emulator and parsers beside their rivals"
 

@@ -175,6 +175,18 @@ def test_the_report_says_which_implementation_stood_behind_each_name(runs):
     assert "Congestion controls" not in {fact.name for fact in facts(runs[0].manifest, without)}
 
 
+def test_a_report_names_the_guest_image_with_the_digest_that_manifests_have(runs):
+    provenance = next(iter(RunFolder.open(runs[0].path).cells())).manifest.provenance
+    machines = {
+        name: machine.model_copy(update={"image_sha256": "0123456789abcdef" * 4})
+        for name, machine in provenance.testbed.machines.items()
+    }
+    testbed = provenance.testbed.model_copy(update={"machines": machines})
+    told = facts(runs[0].manifest, [provenance.model_copy(update={"testbed": testbed})])
+    assert {fact.name: fact.value for fact in told}["Guest image"] == "sha256 0123456789abcdef…"
+    assert "Guest image" not in {fact.name for fact in facts(runs[0].manifest, [provenance])}
+
+
 def test_throughput_retransmissions_and_queue_stand_in_one_wide_figure_where_rtt_was_varied(runs):
     (slot,) = overview_slots(runs[1], palette_of(runs[1]), "e1")
     assert slot.wide

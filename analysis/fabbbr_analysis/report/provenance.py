@@ -219,6 +219,7 @@ def facts(manifest: RunManifest, origins: Sequence[Provenance]) -> tuple[Fact, .
         ("fabbbr", [origin.fabbbr_version for origin in origins]),
         ("Backend", [place.backend for place in places]),
         ("Clock", [_CLOCKS[place.clock] for place in places]),
+        ("Guest image", _hashes(machine.image_sha256 for machine in machines)),
         ("Kernel", [machine.kernel.release for machine in machines]),
         (
             "Congestion controls",
