@@ -23,7 +23,7 @@ help:
 	@echo "make wheels     fabbbr and fabbbr-guest in dist/: what a machine without compiler or root installs"
 	@echo "make check      format, style, types, layers: what every commit passes (Python 3.11 or later)"
 	@echo "make test-fast  the tests that need no guest, no browser and no root"
-	@echo "make test-again make test's tests N times in a row (N=20) while two processes spin (an hour each; goes on where it was)"
+	@echo "make test-again make test's tests N times in a row (N=20) while two processes spin (25 to 40 minutes each; goes on where it was)"
 	@echo "make test-fabric  the real fablib against the double of FABRIC (root; 25 minutes)"
 	@echo "make test-wheel the wheel in an empty environment, with and without the extra for FABRIC"
 	@echo "make ci-dry-run  a slice of name spaces in a guest: create, prepare by Ansible, run, report, teardown"

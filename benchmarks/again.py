@@ -2,6 +2,7 @@
 
     make test-again                                   what ``make test`` runs, twenty times
     python -m benchmarks.again 5 tests/guest/test_determinism.py
+    python -m benchmarks.again 5 tests/unit --stall   with its processes stopped at random
 
 Twenty rounds last for hours. So each is kept in ``runs/again.csv`` with the commit that it tried, and the
 next call goes on after it; to begin anew, remove the file. Fails when any test did.
@@ -17,10 +18,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from subprocess import PIPE, STDOUT
 from xml.etree import ElementTree as ET
 
+from benchmarks.stalls import stalls
 from benchmarks.table import Table
 
 _SPIN = "while True: pass"
@@ -43,15 +46,18 @@ def load() -> Iterator[None]:
             process.wait()
 
 
-def one_round(tests: Sequence[str]) -> tuple[int, int, list[str]]:
+def one_round(tests: Sequence[str], *, stalled: bool) -> tuple[int, int, list[str]]:
     """How many tests ran, how many of them passed, and the names of those that failed."""
     with tempfile.TemporaryDirectory(prefix="fabbbr-again-") as place:
         told = Path(place) / "junit.xml"
-        done = subprocess.run(
-            (*_PYTEST, f"--junit-xml={told}", *tests), cwd=_CODE, capture_output=True, text=True, check=False
-        )
-        if done.returncode not in (0, 1):
-            sys.exit(f"pytest could not run:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+        words = (*_PYTEST, f"--junit-xml={told}", *tests)
+        with (
+            subprocess.Popen(words, cwd=_CODE, stdout=PIPE, stderr=STDOUT, text=True) as pytest,
+            stalls(pytest.pid) if stalled else nullcontext(),
+        ):
+            said, _ = pytest.communicate()
+        if pytest.returncode not in (0, 1):
+            sys.exit(f"pytest could not run:\n{said[-4000:]}")
         cases = list(ET.parse(told).iter("testcase"))  # noqa: S314 - pytest wrote it just now
     ran = [case for case in cases if case.find("skipped") is None]
     failed = [case for case in ran if case.find("failure") is not None or case.find("error") is not None]
@@ -87,14 +93,15 @@ def main() -> int:
     parser.add_argument("rounds", type=int, metavar="N")
     parser.add_argument("tests", nargs="*", default=["tests"], metavar="TESTS")
     parser.add_argument("-m", "--marked", default="", metavar="EXPRESSION", help="as pytest has it")
+    parser.add_argument("--stall", action="store_true", help="stop a process of the tests now and then")
     arguments = parser.parse_args()
     chosen = [*arguments.tests, "-m", arguments.marked] if arguments.marked else arguments.tests
-    asked = shlex.join(chosen)
+    asked = shlex.join([*chosen, *(["--stall"] if arguments.stall else [])])
     table = Table(title="Again", head=_HEAD, rows=kept(asked))
     with load():
         for number in range(len(table.rows) + 1, arguments.rounds + 1):
             code, started = commit(), time.monotonic()
-            ran, passed, failed = one_round(chosen)
+            ran, passed, failed = one_round(chosen, stalled=arguments.stall)
             spent = f"{time.monotonic() - started:.0f}"
             table.add(str(number), code, asked, str(ran), str(passed), spent, "; ".join(failed) or "none")
             keep(table.rows[-1])

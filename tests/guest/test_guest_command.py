@@ -1,27 +1,11 @@
 """``fabbbr guest run``: a command as root in a guest that sees this machine's files."""
 
-import os
-import subprocess
-import sys
 import time
 
 import pytest
+from guest.command import run
 
 pytestmark = [pytest.mark.guest, pytest.mark.xdist_group("guest-2")]
-
-FABBBR = (sys.executable, "-m", "fabbbr.cli", "guest", "run")
-
-
-def run(*argv, cwd, options=()):
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    return subprocess.run(
-        (*FABBBR, *options, "--", *argv),
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environment,
-    )
 
 
 def test_it_is_root_in_the_current_folder_and_its_streams_and_status_are_its_own(tmp_path):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 import recorded_run
 
 from fabbbr.errors import ParseError
 from fabbbr.model import DATA_PORT, PORTS_PER_FLOW, SERVER_PORT
-from fabbbr_analysis.tables.cell import as_frames, read_cell
+from fabbbr_analysis.tables.cell import _video_columns, as_frames, read_cell
 from fabbbr_analysis.tables.columns import FLOWS, INTERVALS
 from fabbbr_analysis.tables.sampled import sampled_tables
 
@@ -302,3 +304,10 @@ def test_a_cell_without_any_raw_file_has_rows_for_its_flows_alone(tables_of):
     tables = tables_of(files=dict.fromkeys([*recorded_run.RAW_FILES, "flows.json"]))
     assert tables.flows["outcome"].tolist() == ["no_output", "no_output"]
     assert (len(tables.intervals), len(tables.sockets), len(tables.queues)) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(("rates_bps", "mean_bps"), [([4e6, None, 2e6], 3e6), ([None], None), ([], None)])
+def test_the_mean_rate_of_a_videos_chunks_is_of_those_that_took_time(rates_bps, mean_bps):
+    chunks = [{"whole_s": 1.0, "stalled_s": 0.0, "download_bps": rate_bps} for rate_bps in rates_bps]
+    ends = SimpleNamespace(flow=SimpleNamespace(video=object()), chunks=pa.Table.from_pylist(chunks))
+    assert _video_columns(ends)["chunk_download_bps"] == mean_bps

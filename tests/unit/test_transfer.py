@@ -1,76 +1,23 @@
-"""The agent's own sender and receiver on loopback, and the reader of what they print."""
+"""The agent's own sender and receiver on loopback, and the reader of what they print.
+
+How long they take is of :mod:`guest.test_agent_ends`, on a clock that waits for nobody.
+"""
 
 import contextlib
 import json
 import selectors
-import signal
 import socket
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import pytest
+from agent_ends import both_ends, end, free_port, receiver_of, told
 from hypothesis import given
 from hypothesis import strategies as st
 
-import fabbbr
 from fabbbr.agent.transfer import Outgoing
 from fabbbr.errors import ParseError
 from fabbbr_analysis.parse.transfer import parse_transfer
 
 SOURCES = ("cell c, flow-0.client.json", "cell c, flow-0.server.json")
-LIMIT_S = 20
-
-
-def free_port():
-    with contextlib.closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-@contextlib.contextmanager
-def end(*words):
-    process = subprocess.Popen(
-        [sys.executable, "-S", "-m", "agent.transfer", *map(str, words)],
-        cwd=Path(fabbbr.__file__).parent,
-        stdout=subprocess.PIPE,
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
-
-
-def listening(port):
-    return any(
-        f":{port:04X} " in line and " 0A " in line for line in Path("/proc/net/tcp").read_text().splitlines()
-    )
-
-
-def await_listening(port):
-    deadline = time.monotonic() + LIMIT_S
-    while not listening(port):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
-@contextlib.contextmanager
-def both_ends(size, *, streams=1, congestion="cubic", more=()):
-    """The sender's process and the receiver's, which listens first."""
-    port, first = free_port(), free_port()
-    both = ("--port", port, "--parallel", streams, "--cport", first, "--bytes", size)
-    with end("receive", *both) as receiver:
-        await_listening(port)
-        with end("send", *both, "--address", "127.0.0.1", "--congestion", congestion, *more) as sender:
-            yield sender, receiver
-
-
-def told(process):
-    out, _ = process.communicate(timeout=LIMIT_S)
-    return out
 
 
 def parsed(sender, receiver):
@@ -96,46 +43,6 @@ def test_the_flow_ends_at_the_receiver_before_the_sender_hears_of_it():
     assert 0 < ends.receiver.received.seconds < ends.sender.sent.seconds
 
 
-def test_a_paced_flow_takes_its_bytes_over_its_pace():
-    with both_ends(4_000_000, more=("--pacing", 16_000_000)) as (sender, receiver):
-        ends = parsed(sender, receiver)
-    # The kernel sends the first ten segments, of 64 kB on loopback, without a pace.
-    assert ends.receiver.received.seconds > 8 * (4_000_000 - 10 * 65_536) / 16e6
-    assert ends.receiver.received.seconds == pytest.approx(ends.sender.sent.seconds, abs=0.05)
-
-
-@contextlib.contextmanager
-def receiver_of(size):
-    """Its process, and a connection to it as the sender's."""
-    port, first = free_port(), free_port()
-    with end("receive", "--port", port, "--parallel", 1, "--cport", first, "--bytes", size) as receiver:
-        await_listening(port)
-        with socket.create_connection(("127.0.0.1", port), source_address=("", first)) as sender:
-            yield receiver, sender
-
-
-def test_a_sample_counts_what_came_in_the_middle_of_a_block():
-    with receiver_of(10_000) as (receiver, sender):
-        sender.send(bytes(1000))
-        time.sleep(1.5)
-        sender.send(bytes(9000))
-        sender.close()
-        (stream,) = json.loads(told(receiver))["streams"]
-    assert [sample["bytes"] for sample in stream["samples"]] == [1000, 10_000]
-    assert stream["ended_s"] > stream["samples"][0]["at_s"]
-
-
-@pytest.mark.parametrize("came", [0, 1000])
-def test_a_receiver_that_is_stopped_in_the_middle_of_a_block_tells_what_came(came):
-    with receiver_of(10_000) as (receiver, sender):
-        sender.send(bytes(came))
-        time.sleep(0.5)
-        receiver.send_signal(signal.SIGTERM)
-        document = json.loads(told(receiver))
-    assert (document["error"], receiver.returncode) == ("interrupted by signal 15", 1)
-    assert [stream["bytes"] for stream in document["streams"]] == [came]
-
-
 def test_a_receiver_that_gets_more_than_was_asked_for_says_so():
     with receiver_of(10) as (receiver, sender):
         sender.send(bytes(11))
@@ -158,20 +65,9 @@ def test_a_stream_among_several_whose_socket_takes_nothing_waits_for_it():
         assert sent > 0
 
 
-def test_a_flow_that_is_stopped_tells_what_arrived_and_sends_no_more():
-    with both_ends(10_000_000, more=("--pacing", 800_000)) as (sender, receiver):
-        time.sleep(1.5)
-        sender.send_signal(signal.SIGTERM)
-        ends = parsed(sender, receiver)
-        assert (sender.returncode, receiver.returncode) == (1, 1)
-    assert (ends.sender.outcome, ends.receiver.outcome) == ("interrupted", "interrupted")
-    assert ends.sender.error == "interrupted by signal 15"
-    assert 0 < ends.receiver.received.bytes < 10_000_000
-
-
 def test_a_flow_that_nobody_receives_says_so():
     words = ("--port", free_port(), "--parallel", 1, "--address", "127.0.0.1", "--cport", free_port())
-    with end("send", *words, "--bytes", 10, "--congestion", "cubic") as sender:
+    with end("transfer", "send", *words, "--bytes", 10, "--congestion", "cubic") as sender:
         ends = parse_transfer(told(sender), b"", sources=SOURCES)
     assert (ends.sender.outcome, ends.sender.error) == ("error", "Connection refused")
     assert (ends.receiver.outcome, ends.receiver.received) == ("no_output", None)

@@ -151,13 +151,20 @@ def _chunks(received: _Document | None, start_s: float | None) -> pa.Table:
             "first_s": since(chunk.first_s),
             "whole_s": since(chunk.whole_s),
             "bytes": chunk.bytes,
-            "download_bps": 8 * chunk.bytes / (chunk.whole_s - chunk.asked_s) if chunk.whole_s else None,
+            "download_bps": _download_bps(chunk),
             "level_s": chunk.level_s,
             "stalled_s": chunk.stalled_s,
         }
         for number, chunk in enumerate(received.chunks if received is not None else ())
     ]
     return pa.Table.from_pylist(rows, schema=CHUNKS)
+
+
+def _download_bps(chunk: _Chunk) -> float | None:
+    """None of one that is not whole, or was whole at once, as without a delay in virtual time."""
+    if chunk.whole_s is None or chunk.whole_s <= chunk.asked_s:
+        return None
+    return 8 * chunk.bytes / (chunk.whole_s - chunk.asked_s)
 
 
 def _document(text: bytes, side: str, source: str) -> _Document | None:

@@ -196,12 +196,13 @@ def _video_columns(ends: FlowEnds) -> dict[str, Any]:
     chunks = ends.chunks.to_pylist() if ends.flow.video is not None else []
     whole = [chunk for chunk in chunks if chunk["whole_s"] is not None]
     stalls = [chunk["stalled_s"] for chunk in chunks if chunk["stalled_s"] > 0]
+    rates_bps = [chunk["download_bps"] for chunk in whole if chunk["download_bps"] is not None]
     return {
         "video_startup_s": whole[0]["whole_s"] if whole else None,
         "video_stalls": len(stalls) if whole else None,
         "video_stalled_s": sum(stalls) if whole else None,
         "video_chunks": len(whole) if ends.flow.video is not None else None,
-        "chunk_download_bps": sum(chunk["download_bps"] for chunk in whole) / len(whole) if whole else None,
+        "chunk_download_bps": sum(rates_bps) / len(rates_bps) if rates_bps else None,
     }
 
 
