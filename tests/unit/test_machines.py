@@ -5,6 +5,7 @@ import time
 
 import pytest
 from golden_cell import CELL
+from made_up_testbed import Clock
 from places import GUEST, several
 
 from fabbbr.backends import machines
@@ -30,6 +31,7 @@ class Double(Machine):
         self.fails_at = None
         self.killed = False
         self.started = self.hung_up = False
+        self.now = time.monotonic
 
     def start(self, patience_s):
         self.started = True
@@ -40,7 +42,7 @@ class Double(Machine):
 
     def tell(self, name, line):
         self.files[name] = line
-        self.order.append((name, time.monotonic()))
+        self.order.append((name, self.now()))
         if name == self.fails_at:
             self.files["fails"] = "1"
         if name.startswith("go."):
@@ -122,12 +124,15 @@ def test_an_instant_lies_ahead_when_the_last_machine_is_told(task):
 
 
 def test_where_telling_takes_long_an_instant_lies_further_ahead(task, monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(machines, "time", clock)
     monkeypatch.setattr(machines, "_LEAD_S", 0.02)
     one, other = Double("a"), Double("b")
     for double in (one, other):
+        double.now = clock.monotonic
 
         def slowly(name, line, double=double):
-            time.sleep(0.05)
+            clock.sleep(0.05)
             Double.tell(double, name, line)
 
         double.tell = slowly

@@ -74,11 +74,15 @@ def test_a_time_limit_holds():
         talk.ask({}, 0.1)
 
 
-def test_after_a_question_that_was_given_up_no_answer_is_taken_for_that_to_the_next():
-    with program("read one; sleep 0.3; echo '{\"n\": 1}'; read another; read end") as talk:
+def test_after_a_question_that_was_given_up_no_answer_is_taken_for_that_to_the_next(tmp_path):
+    given_up, answered = tmp_path / "given up", tmp_path / "answered"
+    late = f"until [ -e '{given_up}' ]; do sleep 0.01; done; echo '{{\"n\": 1}}'; touch '{answered}'"
+    with program(f"read one; {late}; read another; read end") as talk:
         with pytest.raises(ChannelError, match="no answer in time"):
             talk.ask({}, 0.1)
-        time.sleep(0.5)
+        given_up.touch()
+        while not answered.exists():
+            time.sleep(0.01)
         with pytest.raises(HungUpError, match="given up"):
             talk.ask({}, LIMIT_S)
 
