@@ -89,6 +89,12 @@ def fabbbr(*words, **environment):
     )
 
 
+def in_guest(*argv, cwd, options=()):
+    """Run a command in a guest that sees this machine's files."""
+    words = command("guest", "run", *options, "--", *argv, PYTHONPATH=os.pathsep.join(sys.path))
+    return subprocess.run(**words, cwd=cwd, capture_output=True, timeout=WALL_LIMIT_S, check=False)
+
+
 def started(*words, **environment):
     """Start a fabbbr command in a session of its own."""
     return subprocess.Popen(

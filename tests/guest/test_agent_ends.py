@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from guest import command, two_ends
+from guest import two_ends
+from guest.cells import in_guest
 from guest.two_ends import CHUNK_BYTES, DATAGRAMS, GAP_S, ONE_WAY_S, PACE_BPS, PACED_BYTES, PAYLOAD_BYTES
 
 from fabbbr_analysis.parse.transfer import parse_transfer
@@ -20,8 +21,8 @@ WINDOW_BYTES = 10 * 65_483
 
 @pytest.fixture(scope="module")
 def ends():
-    """Scenario → the documents of sender and receiver."""
-    done = command.run(sys.executable, "-m", two_ends.__name__, cwd=TESTS)
+    """Scenario → the documents of sender and receiver, or of a receiver alone."""
+    done = in_guest(sys.executable, "-m", two_ends.__name__, cwd=TESTS)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -84,7 +85,8 @@ def test_a_flow_that_is_stopped_tells_what_arrived_and_sends_no_more(ends):
 
 
 def test_a_sample_counts_what_came_in_the_middle_of_a_block(ends):
-    (stream,) = ends["middle_of_a_block"][1]["streams"]
+    (receiver,) = ends["middle_of_a_block"]
+    (stream,) = receiver["streams"]
     assert [sample["bytes"] for sample in stream["samples"]] == [1000, 10_000]
     assert stream["samples"][0]["at_s"] - stream["established_s"] == instant(1)
     # What followed the first thousand bytes after 1.5 s; the handshake's last packet and they came together.
@@ -93,6 +95,6 @@ def test_a_sample_counts_what_came_in_the_middle_of_a_block(ends):
 
 @pytest.mark.parametrize(("scenario", "came"), [("stopped_before_a_byte", 0), ("stopped_in_a_block", 1000)])
 def test_a_receiver_that_is_stopped_in_the_middle_of_a_block_tells_what_came(ends, scenario, came):
-    document = ends[scenario][1]
+    (document,) = ends[scenario]
     assert document["error"] == "interrupted by signal 15"
     assert [stream["bytes"] for stream in document["streams"]] == [came]

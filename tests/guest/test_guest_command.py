@@ -3,13 +3,13 @@
 import time
 
 import pytest
-from guest.command import run
+from guest.cells import in_guest
 
 pytestmark = [pytest.mark.guest, pytest.mark.xdist_group("guest-2")]
 
 
 def test_it_is_root_in_the_current_folder_and_its_streams_and_status_are_its_own(tmp_path):
-    done = run("sh", "-c", "id -u; pwd; echo to a file >left; echo aside >&2; exit 7", cwd=tmp_path)
+    done = in_guest("sh", "-c", "id -u; pwd; echo to a file >left; echo aside >&2; exit 7", cwd=tmp_path)
     assert done.stdout == f"0\n{tmp_path}\n"
     assert done.stderr == "aside\n"
     assert done.returncode == 7
@@ -18,14 +18,14 @@ def test_it_is_root_in_the_current_folder_and_its_streams_and_status_are_its_own
 
 def test_waiting_takes_no_time_and_the_clock_of_the_command_knows(tmp_path):
     began = time.monotonic()
-    done = run("sh", "-c", "date +%s; sleep 3000; date +%s", cwd=tmp_path)
+    done = in_guest("sh", "-c", "date +%s; sleep 3000; date +%s", cwd=tmp_path)
     first, last = map(int, done.stdout.split())
     assert last - first >= 3000
     assert time.monotonic() - began < 3000
 
 
 def test_it_may_shape_and_lose_packets_whatever_this_machines_kernel_can(tmp_path):
-    done = run(
+    done = in_guest(
         "sh", "-c", "tc qdisc add dev lo root netem delay 10ms loss 1% && tc qdisc show dev lo", cwd=tmp_path
     )
     assert "delay 10ms loss 1%" in done.stdout
@@ -36,20 +36,20 @@ def test_other_folders_are_read_only_unless_they_are_named(tmp_path):
     here.mkdir()
     other.mkdir()
     command = ("touch", str(other / "new"))
-    assert run(*command, cwd=here).returncode != 0
-    assert run(*command, cwd=here, options=("--mount", str(other))).returncode == 0
+    assert in_guest(*command, cwd=here).returncode != 0
+    assert in_guest(*command, cwd=here, options=("--mount", str(other))).returncode == 0
     assert (other / "new").exists()
-    assert run("touch", "/etc/new", cwd=here).returncode != 0
+    assert in_guest("touch", "/etc/new", cwd=here).returncode != 0
 
 
 def test_the_same_command_does_the_same_again(tmp_path):
     command = ("sh", "-c", "od -An -tx1 -N16 /dev/urandom; date +%s%N; ls /proc | grep -c '^[0-9]'")
-    once = run(*command, cwd=tmp_path)
+    once = in_guest(*command, cwd=tmp_path)
     assert once.stdout.split()
-    assert run(*command, cwd=tmp_path).stdout == once.stdout
+    assert in_guest(*command, cwd=tmp_path).stdout == once.stdout
 
 
 def test_a_command_that_is_missing_is_said(tmp_path):
-    done = run(cwd=tmp_path)
+    done = in_guest(cwd=tmp_path)
     assert done.returncode == 2
     assert "COMMAND" in done.stderr

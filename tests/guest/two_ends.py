@@ -1,4 +1,4 @@
-"""Run inside a guest: ``python -m guest.two_ends`` prints what both ends of each scenario tell, as JSON.
+"""Run inside a guest: ``python -m guest.two_ends`` prints what the ends of each scenario tell, as JSON.
 
 Loopback delays each packet, so every instant is known beforehand.
 """
@@ -22,6 +22,13 @@ def ns(seconds):
     return round(seconds * 1e9)
 
 
+def ended(*ends, status):
+    """What each prints, once all are done with this exit status."""
+    documents = [told(end) for end in ends]
+    assert {end.returncode for end in ends} == {status}
+    return documents
+
+
 def datagrams():
     receive = ("--payload", PAYLOAD_BYTES, "--patience-ns", ns(0.1))
     leaving = ("--count", DATAGRAMS, "--gap-ns", ns(GAP_S), "--lateness-ns", ns(1))
@@ -36,14 +43,14 @@ def video():
 
 def paced():
     with both_ends(PACED_BYTES, more=("--pacing", PACE_BPS)) as ends:
-        return [told(end) for end in ends]
+        return ended(*ends, status=0)
 
 
 def stopped_flow():
     with both_ends(10_000_000, more=("--pacing", 800_000)) as ends:
         time.sleep(STOPPED_AFTER_S)
         ends[0].send_signal(signal.SIGTERM)
-        return [told(end) for end in ends]
+        return ended(*ends, status=1)
 
 
 def middle_of_a_block():
@@ -52,7 +59,7 @@ def middle_of_a_block():
         time.sleep(1.5)
         sender.send(bytes(9000))
         sender.close()
-        return [b"null", told(receiver)]
+        return ended(receiver, status=0)
 
 
 def stopped_receiver(came):
@@ -60,7 +67,7 @@ def stopped_receiver(came):
         sender.send(bytes(came))
         time.sleep(0.5)
         receiver.send_signal(signal.SIGTERM)
-        return [b"null", told(receiver)]
+        return ended(receiver, status=1)
 
 
 SCENARIOS = {
