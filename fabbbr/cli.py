@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from types import FrameType
 
 from fabbbr.arguments import build_parser
-from fabbbr.errors import FabbbrError, OutputError, refusal
+from fabbbr.errors import FabbbrError, OutputError, refusal, unloadable
 from fabbbr.foreign import visible
 from fabbbr.streams import ReaderGoneError, Stream, guarded, last_words
 
@@ -54,10 +54,20 @@ def _status(argv: Sequence[str] | None, output: Stream | None) -> int:
         return INTERRUPTED
     except ReaderGoneError:
         return 0
-    except (OSError, MemoryError) as error:
+    except (OSError, MemoryError, ImportError) as error:
+        return _stopped_by(error)
+
+
+def _stopped_by(error: OSError | MemoryError | ImportError) -> int:
+    """Say what this machine refuses or lacks, with the remedy where one is known."""
+    if isinstance(error, ImportError):
+        known = unloadable(error)
+        if known is None:
+            raise error
+    else:
         known = refusal(error, "the system refused")
-        print(visible(f"fabbbr: {known or f'unexpected: {error}'}"), file=sys.stderr)  # noqa: T201
-        return known.exit_status if known is not None else UNEXPECTED
+    print(visible(f"fabbbr: {known or f'unexpected: {error}'}"), file=sys.stderr)  # noqa: T201
+    return known.exit_status if known is not None else UNEXPECTED
 
 
 def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 import traceback
 from collections.abc import Mapping
 from typing import ClassVar
@@ -151,3 +152,20 @@ def refusal(error: OSError | MemoryError, what: str) -> FabbbrError | None:
     kind, remedy = _REMEDIES[number]
     place = f" ({error.filename})" if isinstance(error, OSError) and error.filename is not None else ""
     return kind(f"{what}: {os.strerror(number)}{place}; {remedy}")
+
+
+def unloadable(error: ImportError) -> FabbbrError | None:
+    """What of others cannot be loaded here, and the remedy; None where the name is one of our own."""
+    if (error.name or "").partition(".")[0] in _ROOMS:
+        return None
+    first: BaseException = error
+    while (
+        first.__cause__ is not None
+    ):  # numpy's and scipy's own words are a page, and end with what was amiss
+        first = first.__cause__
+    remedy = (
+        f"install all that fabbbr needs: {sys.executable} -m pip install fabbbr"
+        if isinstance(first, ModuleNotFoundError)
+        else "install what it names by the system's packages (libstdc++.so.6 is in libstdc++6)"
+    )
+    return EnvironmentUnfitError(f"a library that fabbbr needs cannot be loaded: {first}; {remedy}")

@@ -347,6 +347,43 @@ def test_what_the_system_refuses_is_said_in_one_line_with_its_remedy(
     assert len(complaint.splitlines()) == 1
 
 
+NO_LIBRARY = "libstdc++.so.6: cannot open shared object file: No such file or directory"
+BROKEN = """\
+try:
+    raise ImportError("{why}")
+except ImportError as error:
+    raise ImportError("a page\\nof advice") from error
+"""
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        (BROKEN.format(why=NO_LIBRARY), (NO_LIBRARY, "libstdc++6")),
+        ("import nowhere.to_be_found", ("No module named 'nowhere'", "pip install")),
+    ],
+)
+def test_a_library_that_cannot_be_loaded_is_said_in_one_line_with_its_remedy(tmp_path, broken, said):
+    (tmp_path / "pydantic.py").write_text(broken)
+    argv = (sys.executable, "-m", "fabbbr.cli", "plan", "cardwell_f10")
+    path = os.pathsep.join((str(tmp_path), *sys.path))
+    done = subprocess.run(
+        argv, capture_output=True, text=True, check=False, env=os.environ | {"PYTHONPATH": path}
+    )
+    assert done.returncode == 5, done.stderr
+    assert all(words in done.stderr for words in said)
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_name_of_our_own_that_is_missing_is_a_bug_and_shows_its_stack(fabbbr, monkeypatch):
+    def fail(_):
+        from fabbbr.errors import NoSuchError  # noqa: F401
+
+    monkeypatch.setattr("fabbbr.commands.doctor.main", fail)
+    with pytest.raises(ImportError):
+        fabbbr("doctor")
+
+
 def test_an_error_that_nobody_foresaw_is_one_line_with_status_1(fabbbr, monkeypatch):
     def fail(_):
         raise PermissionError(13, "Permission denied", "/some/place")
