@@ -91,7 +91,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("rounds", type=int, metavar="N")
-    parser.add_argument("tests", nargs="*", default=["tests"], metavar="TESTS")
+    parser.add_argument("tests", nargs="*", metavar="TESTS", help="all, without any")
     parser.add_argument("-m", "--marked", default="", metavar="EXPRESSION", help="as pytest has it")
     parser.add_argument("--stall", action="store_true", help="stop a process of the tests now and then")
     arguments = parser.parse_args()
