@@ -66,7 +66,7 @@ class _Quantity:
         if unit not in cls.units:
             said = f"unknown unit {unit!r}" if unit else "no unit"
             message = (
-                f"{text!r} is not a {cls.kind}: {said}; write it as {cls.example!r} "
+                f"{text!r} is not a {cls.kind}: {said}; write it as in {cls.example!r} "
                 f"(units: {', '.join(u for u in cls.units if u)})"
             )
             raise UnitError(message)

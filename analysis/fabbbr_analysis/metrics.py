@@ -61,6 +61,7 @@ def of_cell(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
         **_round_trip(tables.sockets, cell),
         **_sojourn(tables.packets, cell),
         **_pinged(tables.pings, flows),
+        **_suffered(flows, cell),
         **_occupancy(bottleneck, cell),
         "queue_drops": drops(queue_of(tables.queues, cell.trunk)),
         "injected_drops": drops(tables.queues[tables.queues["role"] == "loss"]),
@@ -285,6 +286,23 @@ def _pinged(pings: pd.DataFrame, flows: pd.DataFrame) -> dict[str, float | int |
         "ping_p95_s": _quantile(loaded, 0.95),
         "ping_p99_s": _quantile(loaded, 0.99),
         "ping_lost": None if under_load.empty else int(under_load["rtt_s"].isna().sum()),
+    }
+
+
+def _suffered(flows: pd.DataFrame, cell: Cell) -> dict[str, float | None]:
+    """What became of UDP, all its flows together, and of videos; None without any, and where one is unknown.
+
+    Datagrams lost over those sent, the mean of the flows' jitter [s]; the mean time until a video played [s],
+    and for how long they stood still, all together [s].
+    """
+    calls = flows[flows["flow"].isin([flow.index for flow in cell.flows if flow.udp is not None])]
+    videos = flows[flows["flow"].isin([flow.index for flow in cell.flows if flow.video is not None])]
+    sent, lost = (_complete_sum(calls, name) for name in ("datagrams_sent", "datagrams_lost"))
+    return {
+        "datagram_loss_ratio": None if lost is None or not sent else lost / sent,
+        "jitter_s": _complete(calls, "jitter_s", np.mean),
+        "video_startup_s": _complete(videos, "video_startup_s", np.mean),
+        "video_stalled_s": _complete_sum(videos, "video_stalled_s"),
     }
 
 

@@ -91,13 +91,20 @@ def _comings_and_goings(cell: Cell) -> Iterator[float]:
 
 
 def _name(cell: Cell, start_s: float, end_s: float | None, edges: Mapping[float, Cause]) -> str:
-    """``end_s`` is None where the run ends, which is measured: equal phases of all runs have one name."""
+    """Equal phases of all runs have one name.
+
+    So the end of the run is not said, which is measured (``end_s`` is None), nor that of the start-up, which
+    is longer with some congestion controls.
+    """
     if start_s == 0:
         return "start-up"
     if set(edges.values()) <= {"start", "warm-up"}:
         return "steady state"
     said = ", ".join(_state(cell, start_s))
-    when = f"from {start_s:g} s" if end_s is None else f"{start_s:g} to {end_s:g} s"
+    if edges[start_s] == "warm-up":
+        when = f"after start-up, until {end_s:g} s"
+    else:
+        when = f"from {start_s:g} s" if end_s is None else f"{start_s:g} to {end_s:g} s"
     return f"{when}: {said}" if said else when
 
 

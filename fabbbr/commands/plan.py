@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -121,11 +122,21 @@ def row_of(cell: Cell) -> dict[str, str]:
         "RTT": ", ".join(dict.fromkeys(str(flow.rtt) for flow in cell.flows)),
         "buffer": f"{queue.buffer_asked} = {queue.buffer_bytes} B",
         "loss": str(loss.rate) if loss else "none",
-        "flows": ", ".join(dict.fromkeys(flow.cca or "UDP" for flow in cell.flows)) + f" ({len(cell.flows)})",
+        "flows": _flows_in_words(cell),
         "load": ", ".join(f"{group} {load:.1%}" for group, load in loads.items()),
         "duration": f"{end_of(cell.flows, cell.links).seconds:g} s",
     }
     return {name: text for name, text in texts.items() if name != "load" or loads}
+
+
+def _flows_in_words(cell: Cell) -> str:
+    """How many there are of each kind, as in ``2 cubic, 1 bbr3 of 16 streams, 1 ping``."""
+    kinds = Counter(
+        (flow.cca or "UDP") + (f" of {flow.streams} streams" if flow.streams > 1 else "")
+        for flow in cell.flows
+    )
+    kinds["ping"] += len(cell.pings)
+    return ", ".join(f"{count} {kind}" for kind, count in kinds.items() if count)
 
 
 def cost_in_words(cost: Estimate, testbed: Testbed) -> str:

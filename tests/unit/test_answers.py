@@ -170,6 +170,49 @@ def test_a_step_says_what_each_congestion_control_made_of_it():
     assert "the link not filled again" in text
 
 
+def stepped(name, goodput, **more):
+    return group(name, goodput, begins_with="step", recovery_s=0.0, **more)
+
+
+def test_of_a_step_each_group_is_called_by_its_own_name():
+    told = Told()
+    for rival in ("bbr1", "bbr3"):
+        groups = (
+            stepped("home", 6e6, cca="cubic"), stepped("new", 3e6, cca=rival),
+            stepped("call", 80e3, cca=None, self_limited=True),
+        )  # fmt: skip
+        told.condition(
+            f"rival={rival}", *groups, ccas=f"{rival},cubic", axes={"rival": rival}, phase="from 10 s"
+        )
+    text = next(said(each) for each in told.answer().headline if "link filled again" in each)
+    assert "home (cubic) beside bbr1 has 6.00 Mbit/s" in text
+    assert "new (bbr1) has 3.00 Mbit/s" in text
+    assert "call" not in text
+    assert "0.08" not in text
+
+
+def test_comparisons_of_one_phase_among_others_say_in_which():
+    told = Told()
+    for cca, rate in (("bbr1", 8e6), ("cubic", 4e6)):
+        for aqm in ("cake", "taildrop"):
+            place = {"cca": cca, "aqm": aqm}
+            flow = group("flow", [rate, rate + 1, rate + 2], cca=cca)
+            told.condition(f"{place}", flow, ccas=cca, axes=place, phase="until 15 s")
+            told.groups += [
+                each | {"phase": 3, "phase_name": "from 15 s", "begins_with": "step"}
+                for each in told.groups
+                if each["phase_name"] == "until 15 s" and each["cell_id"].startswith(f"{place}")
+            ]
+    tally = told.answer().headline[-1]
+    assert said(tally) == "In the phase “until 15 s”, of 2 comparisons, bbr1 is ahead in 2."
+
+
+def test_a_call_alone_is_told_of_at_a_step():
+    call = stepped("call", 80e3, cca=None, self_limited=True)
+    (text,) = map(said, Told().condition("x", call, ccas="udp", phase="from 10 s").answer().headline)
+    assert "call has 0.0800 Mbit/s of goodput" in text
+
+
 def test_repetitions_that_are_the_same_in_all_are_one_run_without_an_interval():
     told = Told().condition("x", group("a", 10e6), group("b", 5e6), equal=True).answer()
     assert all(

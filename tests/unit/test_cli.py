@@ -233,6 +233,19 @@ def test_a_dry_run_makes_no_folder(fabbbr, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_plan_says_how_many_flows_there_are_of_each_kind(fabbbr, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("mixed.yaml").write_text(
+        "{id: mixed, title: Mixed, slice: dumbbell, path: {rate: 10 Mbit/s, rtt: 40 ms}, repeat: 1, flows: ["
+        "{cca: cubic, count: 2, duration: 5 s}, {cca: bbr3, streams: 16, duration: 5 s},"
+        "{udp: 1 Mbit/s, duration: 5 s}, {ping: 100 ms}]}",
+        encoding="utf-8",
+    )
+    status, out, complaint = fabbbr("plan", "mixed.yaml")
+    assert status == 0, complaint
+    assert "2 cubic, 1 bbr3 of 16 streams, 1 UDP, 1 ping" in out
+
+
 @pytest.mark.parametrize("name", ["cardwell_f10", "hm_experiment4"])  # the latter has a trace beside it
 def test_an_experiment_that_is_copied_is_planned_like_the_bundled_one(fabbbr, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)

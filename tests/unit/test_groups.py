@@ -123,17 +123,25 @@ def test_without_steps_there_are_start_up_and_steady_state():
 def test_each_step_begins_a_phase_named_by_what_it_makes_of_the_link():
     stepped = cell(flow(0), steps=[step("10 s", "2 Mbit/s"), step("15 s", "8 Mbit/s")])
     assert names(stepped)[1:] == [
-        "start-up", "4 to 10 s: 8 Mbit/s", "10 to 15 s: 2 Mbit/s", "from 15 s: 8 Mbit/s",
+        "start-up", "after start-up, until 10 s: 8 Mbit/s", "10 to 15 s: 2 Mbit/s", "from 15 s: 8 Mbit/s",
     ]  # fmt: skip
 
 
 def test_a_warm_up_that_reaches_to_the_first_step_leaves_half_of_the_time_before_it():
-    assert names(cell(flow(0), steps=[step("10 s", "2 Mbit/s")], warm_up="10 s"))[2].startswith("5 to 10 s")
+    whole, start_up, then, _ = phases_of(
+        cell(flow(0), steps=[step("10 s", "2 Mbit/s")], warm_up="10 s"), 20.2
+    )
+    assert [start_up.start_s, start_up.end_s, then.end_s, whole.end_s] == [0, 5, 10, 20.2]
+
+
+def test_what_follows_start_up_has_one_name_however_long_the_warm_up_of_a_congestion_control_is():
+    later = (flow(0), flow(1, "b", start="12 s", duration="8 s"))
+    assert names(cell(*later, warm_up="4 s")) == names(cell(*later, warm_up="8 s"))
 
 
 def test_a_group_that_comes_later_or_goes_earlier_begins_a_phase():
     later = cell(flow(0), flow(1, "b", start="8 s", duration="6 s"))
-    assert names(later)[1:] == ["start-up", "4 to 8 s", "8 to 14 s", "from 14 s"]
+    assert names(later)[1:] == ["start-up", "after start-up, until 8 s", "8 to 14 s", "from 14 s"]
     # Flows that follow one another within a group make none.
     staggered = cell(flow(0), *(flow(n, "b", start=f"{3 + n} s", size="1 MB") for n in range(1, 5)))
     assert names(staggered) == ["whole run", "start-up", "steady state"]
@@ -216,7 +224,7 @@ def test_each_plateau_has_its_own_ceiling_goodput_and_queue():
         lambda t: CEILING * (min(t, 10.0) * 1e6 + max(t - 10.0, 0.0) * 0.25e6),
         queue=lambda t: {"backlog_bytes": 1000 if t < 10 else 50_000, "drops": int(t > 12), "ecn_marks": NAN},
     ).set_index("phase_name")
-    first, second = found.loc["4 to 10 s: 8 Mbit/s"], found.loc["from 10 s: 2 Mbit/s"]
+    first, second = found.loc["after start-up, until 10 s: 8 Mbit/s"], found.loc["from 10 s: 2 Mbit/s"]
     assert (first["ceiling_bps"], second["ceiling_bps"]) == pytest.approx((8e6 * CEILING, 2e6 * CEILING))
     assert (first["goodput_bps"], second["goodput_bps"]) == pytest.approx(
         (8e6 * CEILING, 2e6 * CEILING), rel=2e-3
@@ -264,7 +272,7 @@ def test_what_waits_for_a_lost_segment_counts_when_it_came():
     sockets.loc[sender, "bytes_acked"] = acked
     sockets.loc[sender, "sacked_segments"] = (arrived - acked) / 1448
     found = pd.DataFrame(of_groups(tables, stepped)).set_index("phase_name")
-    for name in ("4 to 10 s: 8 Mbit/s", "from 10 s: 2 Mbit/s"):
+    for name in ("after start-up, until 10 s: 8 Mbit/s", "from 10 s: 2 Mbit/s"):
         assert found.loc[name, "goodput_bps"] == pytest.approx(found.loc[name, "ceiling_bps"], rel=1e-6)
 
 
@@ -277,7 +285,7 @@ def test_convergence_counts_from_when_the_last_flow_came():
     two = cell(flow(0), flow(1, "b", start="8 s", duration="12 s"), warm_up="2 s")
     found = rows(two, steadily(1e6), lambda t: 125_000 * max(t - 3.0, 0.0)).set_index("phase_name")
     assert found.loc["from 8 s", "convergence_s"].tolist() == [3.0, 3.0]
-    assert found.loc["2 to 8 s", "convergence_s"].isna().all()
+    assert found.loc["after start-up, until 8 s", "convergence_s"].isna().all()
 
 
 # Physics

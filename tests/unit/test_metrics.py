@@ -54,6 +54,11 @@ def cell(flows=1, steps=(), warm_up="2 s", rate="8 Mbit/s", sized=()):
     )  # fmt: skip
 
 
+OF_DATAGRAMS_AND_VIDEOS = (
+    "datagrams_sent", "datagrams_lost", "jitter_s", "video_startup_s", "video_stalled_s",
+)  # fmt: skip
+
+
 def flow_rows(*goodputs, starts=None, groups=None, seconds=10.0, **columns):
     n = len(goodputs)
     received = np.array([NAN if g is None else g * seconds / 8 for g in goodputs])
@@ -71,6 +76,7 @@ def flow_rows(*goodputs, starts=None, groups=None, seconds=10.0, **columns):
             "goodput_bps": [NAN if g is None else g for g in goodputs],
             "retransmits": 0.0,
             "completion_s": NAN,
+            **dict.fromkeys(OF_DATAGRAMS_AND_VIDEOS, NAN),
         }
     )
     return frame.assign(**columns)
@@ -140,6 +146,7 @@ METRICS_OF_RUNS = {
     "queue_median_fill", "queue_p95_bytes", "queue_reverse_drops", "queue_reverse_median_bytes",
     "queue_reverse_p95_bytes", "utilisation_forward", "utilisation_reverse",
     "ping_median_s", "ping_p95_s", "ping_p99_s", "ping_lost",
+    "datagram_loss_ratio", "jitter_s", "video_startup_s", "video_stalled_s",
 }  # fmt: skip
 
 
@@ -451,6 +458,50 @@ def test_pings_count_before_the_load_and_under_it():
     assert found["ping_median_s"] == pytest.approx(0.07)  # of 50, 70 and 90 ms; the last came after the flow
     assert found["ping_p99_s"] == pytest.approx(0.0896)
     assert found["ping_lost"] == 1
+
+
+# Datagrams and videos
+
+
+def kinds(*of_flows):
+    """A cell whose flows are of these kinds, each as what a flow of that kind has."""
+    made = cell(flows=len(of_flows))
+    pairs = zip(made.flows, of_flows, strict=True)
+    return made.model_copy(update={"flows": tuple(one.model_copy(update=more) for one, more in pairs)})
+
+
+CALL = {"udp": model.Datagrams(rate=Rate.parse("100 kbit/s"), packet_bytes=200), "cca": None}
+VIDEO = {
+    "video": model.Video(
+        bitrate=Rate.parse("4 Mbit/s"), chunk=Duration.parse("2 s"), buffer=Duration.parse("8 s")
+    )
+}
+
+
+def test_of_datagrams_the_share_that_was_lost_counts_those_of_all_flows():
+    flows = flow_rows(
+        1e6,
+        1e6,
+        1e6,
+        datagrams_sent=[NAN, 1000, 3000],
+        datagrams_lost=[NAN, 0, 40],
+        jitter_s=[NAN, 0.002, 0.004],
+    )
+    found = of(flows, of_cell=kinds({}, CALL, CALL))
+    assert found["datagram_loss_ratio"] == pytest.approx(40 / 4000)
+    assert found["jitter_s"] == pytest.approx(0.003)
+
+
+def test_what_a_flow_of_datagrams_does_not_tell_is_unknown_and_not_nothing():
+    flows = flow_rows(1e6, 1e6, datagrams_sent=[1000, NAN], datagrams_lost=[0, NAN], jitter_s=[0.002, NAN])
+    found = of(flows, of_cell=kinds(CALL, CALL))
+    assert (found["datagram_loss_ratio"], found["jitter_s"]) == (None, None)
+
+
+def test_videos_say_how_soon_they_played_and_how_long_they_stood_still():
+    flows = flow_rows(1e6, 1e6, 1e6, video_startup_s=[1.0, NAN, 2.0], video_stalled_s=[0.5, NAN, 3.0])
+    found = of(flows, of_cell=kinds(VIDEO, {}, VIDEO))
+    assert (found["video_startup_s"], found["video_stalled_s"]) == (1.5, 3.5)
 
 
 def both_ways():

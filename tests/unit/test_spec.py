@@ -209,7 +209,7 @@ EXPECTED = [
     (6, "path.rate", "Mbps means bits to people and bytes to tc; write Mbit/s"),
     (8, "path.rtt", "given twice (first on line 7); keep one"),
     (9, "path.bufer", "unknown key; did you mean 'buffer'?"),
-    (10, "path.loss.rate", "'3 foo' is not a ratio: unknown unit 'foo'; write it as '0.1 %'"),
+    (10, "path.loss.rate", "'3 foo' is not a ratio: unknown unit 'foo'; write it as in '0.1 %'"),
     (10, "path.loss.position", "'behind' is not known"),
     (11, "path.aqm", "'fq_codl' is not known; did you mean 'fq_codel'?"),
     (12, "path.ecn", "'maybe': write true or false"),

@@ -63,7 +63,7 @@ def _contests(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequen
     lasts = _lasts(rows, {index: lead for index, lead in leads.items() if lead.paired})
     phased = len({row.phase for row in rows if not row.sized}) > 1
     if len(lasts) > _TOLD_ONE_BY_ONE:
-        yield _tally(lasts)
+        yield _tally(lasts, phased=phased)
         lasts = [max(lasts, key=lambda each: _ratio(*each))]
     for last, lead in lasts:
         yield f"{_where(last, axes, phased=phased, variant=True)}{_outcome(last, lead)}"
@@ -93,12 +93,15 @@ def _ratio(row: AnswerRow, lead: Lead) -> float:
     return high / low if low > 0 else float("inf")
 
 
-def _tally(lasts: Sequence[tuple[AnswerRow, Lead]]) -> str:
+def _tally(lasts: Sequence[tuple[AnswerRow, Lead]], *, phased: bool) -> str:
+    """Who is ahead how often; in which phase, where there are others."""
     ahead = Counter(lead.over.rival if not lead.paired else lead.over.name for _, lead in _clear(lasts))
     parts = [f"{name} is ahead in {count}" for name, count in ahead.most_common()]
     unclear = len(lasts) - ahead.total()
     parts += [f"in {unclear} the difference is not clear"] if unclear else []
-    return f"Of {len(lasts)} comparisons, {listing(parts)}."
+    phases = distinct(row.phase for row, _ in lasts)
+    begun = f"In the phase “{phases[0]}”, of" if phased and len(phases) == 1 else "Of"
+    return f"{begun} {len(lasts)} comparisons, {listing(parts)}."
 
 
 def _clear(lasts: Sequence[tuple[AnswerRow, Lead]]) -> list[tuple[AnswerRow, Lead]]:
@@ -198,16 +201,19 @@ def _transfers(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Seque
 def _plateaus(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
     """What each congestion control makes of each step, at the first place."""
     stepped = [row for row in rows if row.begins_with == "step"]
+    # What limits itself is told of where nothing else runs.
+    stepped = [row for row in stepped if not row.self_limited] or stepped
+    groups = Counter((row.condition, row.phase) for row in stepped)
     for phase in distinct(row.phase for row in stepped)[:_TOLD_ONE_BY_ONE]:
         here = [row for row in stepped if row.phase == phase]
         first = [row for row in here if row.place == here[0].place]
-        told = [_plateau(row) for row in first[:_LISTED]]
+        told = [_plateau(row, alone=groups[row.condition, phase] == 1) for row in first[:_LISTED]]
         left = len(here) - len(told)
         more = f" The table has {left} more." if left else ""
         yield f"{_where(first[0], axes, phased=True)}{'; '.join(told)}.{more}"
 
 
-def _plateau(row: AnswerRow) -> str:
+def _plateau(row: AnswerRow, *, alone: bool) -> str:
     parts = [
         f"{value(row.values[column], column)} {words}"
         for column, words in (("goodput_bps", "of goodput"), ("queue_delay_median_s", "of queueing"))
@@ -216,7 +222,8 @@ def _plateau(row: AnswerRow) -> str:
     filled, settled = row.values.get("recovery_s"), row.values.get("queue_settled_s")
     parts += [f"the link filled again {_after(filled)}" if filled else "the link not filled again"]
     parts += [f"the queue settled {_after(settled)}"] if settled else []
-    return f"{row.rival} has {listing(parts)}"
+    beside = f" beside {row.variant}" if row.variant and row.variant != row.cca else ""
+    return f"{row.rival if alone else row.name + beside} has {listing(parts)}"
 
 
 def _after(found: Interval) -> str:
@@ -234,11 +241,11 @@ def _sweep(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[
         if not lead.paired and not rows[index].sized and rows[index].begins_with != "step"
     }
     lasts = _lasts(rows, alone)
+    phased = len({row.phase for row in rows if not row.sized}) > 1
     if len(lasts) == 1:
-        phased = len({row.phase for row in rows if not row.sized}) > 1
         last, lead = lasts[0]
         shared = last.group == lead.over.group != last.rival
         group = f"in the group {last.group}, " if shared else ""
         yield f"{_where(last, axes, phased=phased)}{group}{_outcome(last, lead)}"
     elif lasts:
-        yield _tally(lasts)
+        yield _tally(lasts, phased=phased)

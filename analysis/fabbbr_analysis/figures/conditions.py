@@ -87,6 +87,8 @@ def _follows(runs: pd.DataFrame, axis: Axis, leader: Axis) -> bool:
 
 
 def _is_quantity(text: str) -> bool:
+    if text.isdecimal():
+        return True
     for quantity in (QueueSize, Rate, Duration, Ratio):
         with suppress(UnitError):
             quantity.parse(text)
@@ -106,25 +108,36 @@ def _axis(runs: pd.DataFrame, column: str) -> Axis:
         values = _values_of(runs, column, condition)
         if values is not None:
             return _numeric(key, condition, values)
+    counts = all(text.isdecimal() for text in texts)
+    in_order = sorted(texts, key=int) if counts else _in_order(texts)
     return Axis(
         key=key,
         title=_TITLES.get(key, key.replace("_", " ").capitalize()),
         unit="",
         log=False,
-        texts=tuple(_in_order(texts)),
-        shown=None,
+        texts=tuple(in_order),
+        shown=tuple(float(text) for text in in_order) if counts else None,
         condition=None,
     )
 
 
 def _in_order(texts: list[str]) -> list[str]:
-    """By what they measure where all are quantities of one kind, as sizes of flows; else by name."""
+    """By what they measure where all are quantities of one kind, as sizes of flows; else by name.
+
+    Numbers within names count as numbers: Linux 6.12 comes after 6.9.
+    """
     for kind, magnitude in _MAGNITUDES:
         with suppress(UnitError):
             found = {text: magnitude(kind.parse(text)) for text in texts}
             if None not in found.values():
                 return sorted(texts, key=lambda text: (found[text], text))
-    return sorted(texts)
+    return sorted(texts, key=_name_and_numbers)
+
+
+def _name_and_numbers(text: str) -> list[tuple[bool, int, str]]:
+    """Digits weigh by their value, and come before letters."""
+    parts = filter(None, re.split(r"(\d+)", text))
+    return [(False, int(part), "") if part.isdecimal() else (True, 0, part) for part in parts]
 
 
 _MAGNITUDES: tuple[tuple[Any, Callable[[Any], float | None]], ...] = (

@@ -108,6 +108,31 @@ MEASURES: tuple[Measure, ...] = (
             ("p99", "99th percentile under load"),
         )
     ),
+    Measure(
+        column="datagram_loss_ratio",
+        slug="datagram_loss",
+        title="Datagrams lost",
+        unit="%",
+        factor=100,
+        explanation="Of those that the flows of UDP sent.",
+    ),
+    _milliseconds(
+        "jitter_s", "jitter", "Jitter of the datagrams", "As RFC 3550 has it, at the end of a flow."
+    ),
+    Measure(
+        column="video_startup_s",
+        slug="video_startup",
+        title="Start-up of the video",
+        unit="s",
+        explanation="Until the first chunk was whole.",
+    ),
+    Measure(
+        column="video_stalled_s",
+        slug="video_stalled",
+        title="Video stood still for",
+        unit="s",
+        explanation="After the first chunk, because the next one was not whole.",
+    ),
     *(
         _rate(
             f"goodput_{way}_bps",

@@ -118,6 +118,33 @@ def test_an_axis_that_no_column_agrees_with_is_a_row_of_names():
     assert axis.place_of("2 %") == "2 %"
 
 
+def test_plain_whole_numbers_of_which_no_column_knows_are_an_axis_of_numbers():
+    runs = pd.DataFrame({"axis_streams": ["1", "16", "4"], "ccas": "cubic"})
+    (axis,) = varied(runs)
+    assert (axis.texts, axis.shown, axis.slug) == (("1", "4", "16"), (1.0, 4.0, 16.0), "streams")
+
+
+def test_plain_whole_numbers_that_follow_another_axis_are_none_of_their_own():
+    runs = pd.DataFrame(
+        {
+            "axis_rate": ["1 Gbit/s", "10 Gbit/s"],
+            "rate_bps": [1e9, 1e10],
+            "axis_streams": ["2", "16"],
+            "ccas": "bbr3",
+        }
+    )
+    assert [axis.key for axis in varied(runs)] == ["rate"]
+
+
+@pytest.mark.parametrize(
+    "in_order", [("5.15", "6.9", "6.12", "default"), ("h2", "h10"), ("2 hops", "10 hops", "none")]
+)
+def test_numbers_within_names_count_as_numbers_in_their_order(in_order):
+    (axis,) = varied(pd.DataFrame({"axis_kernel": sorted(in_order), "ccas": "cubic"}))
+    assert axis.shown is None
+    assert axis.texts == in_order
+
+
 def test_the_congestion_control_is_a_colour_and_never_an_axis():
     runs = pd.DataFrame({"axis_rival": ["bbr1", "reno"], "ccas": ["bbr1,cubic", "cubic,reno"]})
     assert varied(runs) == ()
