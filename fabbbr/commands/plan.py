@@ -23,7 +23,8 @@ from fabbbr.physics import end_of
 from fabbbr.plan.estimate import Estimate, estimate, offered_loads
 from fabbbr.testbed import Testbed
 
-_TABLE_WIDTH = 132
+_WIDER_THAN_ANY_TABLE = 10_000
+"""An id that is cut off is of no use for --only: rather let a narrow terminal wrap."""
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -74,8 +75,7 @@ def print_plan(cells: Sequence[Cell], testbed: Testbed, *, commands: bool, as_js
         )
         return 0
     console = Terminal()
-    # An id that is cut off is of no use for --only: rather let a narrow terminal wrap.
-    Terminal(width=max(console.width, _TABLE_WIDTH)).print(_table(cells))
+    Terminal(width=_WIDER_THAN_ANY_TABLE).print(_table(cells))
     if commands:
         for cell in cells:
             _print_commands(console, cell, testbed)

@@ -140,7 +140,8 @@ def _in_conditions(problem: Problem, conditions: Sequence[str], of: int) -> Prob
     """The problem, with the conditions that have it where others have not."""
     if len(conditions) == of:
         return problem
-    rest = f" and {len(conditions) - 1} more conditions" if len(conditions) > 1 else ""
+    more = len(conditions) - 1
+    rest = f" and {more} more condition{'s' * (more > 1)}" if more else ""
     return replace(problem, message=f"{problem.message} (with {conditions[0]}{rest})")
 
 

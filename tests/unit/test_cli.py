@@ -246,6 +246,21 @@ def test_a_plan_says_how_many_flows_there_are_of_each_kind(fabbbr, tmp_path, mon
     assert "2 cubic, 1 bbr3 of 16 streams, 1 UDP, 1 ping" in out
 
 
+def test_a_plan_cuts_no_id_off_however_much_the_table_says(fabbbr, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    many = ", ".join(
+        f"{{cca: {cca}, streams: 2, duration: 5 s}}" for cca in ("reno", "cubic", "vegas", "bbr1")
+    )
+    Path("wide.yaml").write_text(
+        "{id: wide, title: Wide, slice: dumbbell, path: {rate: 10 Mbit/s, rtt: 40 ms, aqm: $discipline},"
+        f" repeat: 1, vary: {{discipline: [taildrop, fq_codel]}}, flows: [{many}]}}",
+        encoding="utf-8",
+    )
+    rows = [line.split() for line in fabbbr("plan", "wide.yaml")[1].splitlines()]
+    named = {row[0] for row in rows if row and "discipline" in row[0]}
+    assert named == {"discipline=taildrop,r1", "discipline=fq_codel,r1"}
+
+
 @pytest.mark.parametrize("name", ["cardwell_f10", "hm_experiment4"])  # the latter has a trace beside it
 def test_an_experiment_that_is_copied_is_planned_like_the_bundled_one(fabbbr, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)

@@ -41,7 +41,7 @@ class AnswerRow:
     place: tuple[str, ...]
     """The text of each axis but the congestion control's."""
     variant: str
-    """The congestion control that was varied in this condition; empty where none was."""
+    """The varied congestion control, or which is which where several are varied; empty where none is."""
     phase: str
     number: int
     """Of the phase in the order of time; 0 for the whole run."""

@@ -12,7 +12,7 @@ import pandas as pd
 
 from fabbbr_analysis import stats
 from fabbbr_analysis.answers.records import AnswerRow
-from fabbbr_analysis.figures.conditions import Axis, cca_columns
+from fabbbr_analysis.figures.conditions import Axis, variants
 from fabbbr_analysis.figures.measures import Measure
 from fabbbr_analysis.phases import WHOLE_RUN
 from fabbbr_analysis.stats import Interval
@@ -51,15 +51,15 @@ BY_COLUMN = {measure.column: measure for measure in MEASURES}
 
 def rows_of(run_set: RunSet, axes: Sequence[Axis]) -> list[AnswerRow]:
     """Return the rows by place and phase, in the order of conditions and groups."""
-    runs, groups = run_set.runs, run_set.groups
-    varied = cca_columns(runs)
+    groups = run_set.groups
+    runs = run_set.runs.assign(variant=variants(run_set.runs))
     found: list[AnswerRow] = []
     for condition, cells in runs.groupby("condition", sort=False):
         certified = cells[cells["status"] == "certified"]
         facts = {
             "condition": str(condition),
             "place": tuple(str(cells[f"axis_{axis.key}"].iloc[0]) for axis in axes),
-            "variant": ", ".join(str(cells[column].iloc[0]) for column in varied),
+            "variant": str(cells["variant"].iloc[0]),
             "repetitions": len(certified),
             "excluded": len(cells) - len(certified),
         }

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from fabbbr_analysis.answers.records import AnswerRow, Lead
 from fabbbr_analysis.answers.rows import BY_COLUMN, COMPLETION
-from fabbbr_analysis.figures.conditions import Axis
-from fabbbr_analysis.figures.measures import in_a_sentence
+from fabbbr_analysis.figures.conditions import Axis, place_in_words
 from fabbbr_analysis.stats import Interval
-from fabbbr_analysis.wording import article, counted, distinct, interval, listing, number, tie
+from fabbbr_analysis.wording import counted, distinct, interval, listing, number, tie
 
 STARVES = 0.2
 """A group starves whose share is below this part of what its number of flows makes fair."""
@@ -48,8 +47,7 @@ def value(found: Interval, column: str) -> str:
 
 def _where(row: AnswerRow, axes: Sequence[Axis], *, phased: bool = False, variant: bool = False) -> str:
     """Say at which place, with which congestion control and in which phase; nothing where there is one."""
-    held = [f"{in_a_sentence(axis.title)} of {text}" for axis, text in zip(axes, row.place, strict=True)]
-    told = [f"at {article(held[0])} {listing(held)}"] if held else []
+    told = [f"at {place_in_words(axes, row.place)}"] if axes else []
     told += [f"with {row.variant}"] if variant and row.variant else []
     told += [f"in the phase “{row.phase}”"] if phased else []
     text = ", ".join(told)

@@ -25,7 +25,7 @@ from fabbbr_analysis.figures import (
     sweep,
     timeline,
 )
-from fabbbr_analysis.figures.conditions import Axis, varied
+from fabbbr_analysis.figures.conditions import Axis, mixes, varied
 from fabbbr_analysis.figures.events import something_changes
 from fabbbr_analysis.figures.measures import BY_COLUMN, OF_GROUPS, Measure, in_a_sentence
 from fabbbr_analysis.figures.sampling import POINTS_PER_TRACE
@@ -103,7 +103,9 @@ def palette_of(*run_sets: RunSet) -> Palette:
     """Return the looks of every congestion control, and mix of them, in these run sets."""
     names: set[str] = set()
     for run_set in run_sets:
-        names.update(run_set.cells["ccas"].dropna().astype(str), run_set.flows["cca"].dropna().astype(str))
+        cells = run_set.cells.dropna(subset=["ccas"])
+        names.update(cells["ccas"], mixes(cells))
+        names.update(run_set.flows["cca"].dropna().astype(str))
     return Palette.of(names)
 
 

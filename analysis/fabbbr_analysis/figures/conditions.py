@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,8 @@ import pandas as pd
 
 from fabbbr.errors import UnitError
 from fabbbr.units import Duration, QueueSize, Rate, Ratio
-from fabbbr_analysis.figures.measures import CONDITIONS, ConditionColumn
+from fabbbr_analysis.figures.measures import CONDITIONS, ConditionColumn, in_a_sentence
+from fabbbr_analysis.wording import article, counted, listing
 
 _PREFIX = "axis_"
 _TITLES = {"aqm": "AQM", "ecn": "ECN", "rtt": "RTT", "mtu": "MTU"}
@@ -51,6 +52,18 @@ class Axis:
         return text if self.shown is None else self.shown[self.texts.index(text)]
 
 
+def place_in_words(axes: Sequence[Axis], texts: Sequence[str]) -> str:
+    """Where on some axes a condition is, as in ``a buffer of 8 BDP and 10 hops``."""
+    return listing([_value_in_words(axis, text) for axis, text in zip(axes, texts, strict=True)])
+
+
+def _value_in_words(axis: Axis, text: str) -> str:
+    name = in_a_sentence(axis.title)
+    if axis.shown is not None and text.isdecimal() and name.endswith("s"):
+        return counted(int(text), name.removesuffix("s"))
+    return f"{article(name)} {name} of {text}"
+
+
 def axis_columns(runs: pd.DataFrame) -> list[str]:
     """Return the ``axis_*`` columns in which the runs differ."""
     return [name for name in runs.columns if name.startswith(_PREFIX) and runs[name].nunique() > 1]
@@ -59,6 +72,27 @@ def axis_columns(runs: pd.DataFrame) -> list[str]:
 def cca_columns(runs: pd.DataFrame) -> list[str]:
     """Return the ``axis_*`` columns that say which congestion control runs."""
     return [name for name in axis_columns(runs) if names_the_cca(runs, name)]
+
+
+def variants(runs: pd.DataFrame) -> pd.Series[str]:
+    """Which congestion control was varied in each run: ``bbr3``, or ``long=bbr3, cross=cubic`` of several."""
+    columns = cca_columns(runs)
+    keys = [f"{name.removeprefix(_PREFIX)}=" if len(columns) > 1 else "" for name in columns]
+    told = [
+        ", ".join(f"{key}{text}" for key, text in zip(keys, row, strict=True))
+        for row in runs[columns].to_numpy()
+    ]
+    return pd.Series(told, runs.index, dtype=str)
+
+
+def mixes(runs: pd.DataFrame) -> pd.Series[str]:
+    """The congestion controls of all flows of each run, and which is which where runs differ in that.
+
+    ``bbr3,cubic [long=bbr3, cross=cubic]`` beside the same two the other way round.
+    """
+    ccas, which = runs["ccas"].astype(str), variants(runs)
+    several = which.groupby(ccas).transform("nunique") > 1
+    return ccas.where(~several, ccas + " [" + which + "]")
 
 
 def varied(runs: pd.DataFrame) -> tuple[Axis, ...]:

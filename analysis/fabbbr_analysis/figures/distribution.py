@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 
 from fabbbr.model import Cell
 from fabbbr_analysis.figures import canvas
-from fabbbr_analysis.figures.conditions import axis_columns
+from fabbbr_analysis.figures.conditions import axis_columns, mixes
 from fabbbr_analysis.figures.curves import told_apart
 from fabbbr_analysis.figures.sampling import compact
 from fabbbr_analysis.figures.style import NO_CCA, Look, Palette, flow_dash
@@ -153,7 +153,7 @@ def _queues(run_set: RunSet, cell_ids: Sequence[str]) -> Samples:
 
 def _mixes(run_set: RunSet) -> dict[str, str]:
     """Cell → the congestion controls of all its flows."""
-    return dict(zip(run_set.cells["cell_id"], run_set.cells["ccas"], strict=True))
+    return dict(zip(run_set.cells["cell_id"], mixes(run_set.cells), strict=True))
 
 
 def _pings(run_set: RunSet, cell_ids: Sequence[str]) -> Samples:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from fabbbr_analysis.figures.conditions import Axis, varied
+from fabbbr_analysis.figures.conditions import Axis, mixes, place_in_words, varied
 from fabbbr_analysis.figures.measures import BY_COLUMN, in_a_sentence
-from fabbbr_analysis.wording import article, distinct, interval, listing, number, tie
+from fabbbr_analysis.wording import distinct, interval, listing, number, tie
 
 HELD_UP = 0.9
 """A congestion control holds up while its mean keeps this share of what it has at the mildest condition."""
@@ -64,7 +64,7 @@ def findings(runs: pd.DataFrame, summary: pd.DataFrame) -> list[str]:
 
 
 def _means(runs: pd.DataFrame, summary: pd.DataFrame, axes: Sequence[Axis]) -> list[_Mean]:
-    ccas = dict(zip(runs["condition"], runs["ccas"], strict=True))
+    ccas = dict(zip(runs["condition"], mixes(runs), strict=True))
     goodput = summary[(summary["metric"] == _METRIC) & summary["mean"].notna()]
     return [
         _Mean(
@@ -91,8 +91,7 @@ def _widest_gap(means: Sequence[_Mean], axes: Sequence[Axis]) -> str | None:
     ratio = best.mean / worst.mean
     if ratio < _WORTH_SAYING:
         return None
-    held = [f"{in_a_sentence(axis.title)} of {text}" for axis, text in zip(axes, best.place, strict=True)]
-    where = f"At {article(held[0])} {listing(held)}, " if held else ""
+    where = f"At {place_in_words(axes, best.place)}, " if axes else ""
     times = number(ratio, significant=2)
     return f"{where}{best.cca} carries {best}, {worst.cca} {worst}: {times} times as much."
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from fabbbr_analysis.answers import Answer, AnswerRow, Lead
 from fabbbr_analysis.answers.rows import BY_COLUMN as BY_GROUP_COLUMN
-from fabbbr_analysis.figures.conditions import Axis, varied
+from fabbbr_analysis.figures.conditions import Axis, mixes, varied
 from fabbbr_analysis.figures.measures import BY_COLUMN, Measure
 from fabbbr_analysis.stats import Interval
 from fabbbr_analysis.wording import ABSENT, limits, mean
@@ -76,6 +76,7 @@ def result_table(runs: pd.DataFrame, summary: pd.DataFrame, columns: Sequence[st
     by_condition: dict[str, dict[str, _Record]] = {}
     for record in summary.to_dict("records"):
         by_condition.setdefault(str(record["condition"]), {})[str(record["metric"])] = record
+    runs = runs.assign(ccas=mixes(runs))
     conditions = sorted(
         runs.drop_duplicates("condition").to_dict("records"), key=lambda record: _order(record, axes)
     )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from fabbbr_analysis.figures.canvas import ticks_at
-from fabbbr_analysis.figures.conditions import varied
+from fabbbr_analysis.figures.conditions import mixes, place_in_words, variants, varied
 from fabbbr_analysis.figures.sampling import keep_extremes
 from fabbbr_analysis.figures.style import Palette, flow_dash, shade
 
@@ -148,6 +148,41 @@ def test_numbers_within_names_count_as_numbers_in_their_order(in_order):
 def test_the_congestion_control_is_a_colour_and_never_an_axis():
     runs = pd.DataFrame({"axis_rival": ["bbr1", "reno"], "ccas": ["bbr1,cubic", "cubic,reno"]})
     assert varied(runs) == ()
+
+
+TWO_VARIED = pd.DataFrame(
+    {
+        "axis_long": ["bbr3", "cubic", "bbr3", "cubic"],
+        "axis_cross": ["cubic", "bbr3", "bbr3", "cubic"],
+        "ccas": ["bbr3,cubic", "bbr3,cubic", "bbr3", "cubic"],
+    }
+)
+
+
+def test_where_two_congestion_controls_are_varied_it_is_said_which_is_which():
+    assert list(variants(TWO_VARIED))[:2] == ["long=bbr3, cross=cubic", "long=cubic, cross=bbr3"]
+    assert list(mixes(TWO_VARIED)) == [
+        "bbr3,cubic [long=bbr3, cross=cubic]", "bbr3,cubic [long=cubic, cross=bbr3]", "bbr3", "cubic",
+    ]  # fmt: skip
+
+
+def test_where_one_is_varied_or_none_the_names_alone_say_it():
+    one = TWO_VARIED[["axis_long", "ccas"]].iloc[[2, 3]]
+    assert list(variants(one)) == list(mixes(one)) == ["bbr3", "cubic"]
+    none = TWO_VARIED[["ccas"]].iloc[[2]]
+    assert (list(variants(none)), list(mixes(none))) == ([""], ["bbr3"])
+
+
+@pytest.mark.parametrize(
+    ("key", "texts", "said"),
+    [
+        ("hops", ["2", "10"], "2 hops"), ("streams", ["1", "16"], "1 stream"),
+        ("size", ["100 kB", "10 MB"], "a size of 100 kB"), ("aqm", ["cake", "pie"], "an AQM of cake"),
+    ],
+)  # fmt: skip
+def test_a_place_is_said_in_words(key, texts, said):
+    axes = varied(pd.DataFrame({f"axis_{key}": texts, "ccas": "cubic"}))
+    assert place_in_words(axes, texts[:1]) == said
 
 
 def test_an_axis_with_a_zero_is_linear_because_a_logarithm_would_hide_it():
