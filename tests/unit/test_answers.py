@@ -170,6 +170,18 @@ def test_a_step_says_what_each_congestion_control_made_of_it():
     assert "the link not filled again" in text
 
 
+def test_of_one_transfer_there_is_no_percentile():
+    told = Told()
+    for cca in ("bbr1", "cubic"):
+        times = {f"completion_{name}_s": [1.0, 1.5, 2.0] for name in ("median", "p95")}
+        one = group(cca, 4e6, sized=True, slowdown_median=4.0, **times)
+        told.condition(f"cca={cca}", one, ccas=cca, axes={"cca": cca})
+    first = said(told.answer().headline[0])
+    assert first.startswith("1 transfer of bbr1 took 1.5 [")
+    assert "median" not in first
+    assert "percentile" not in first
+
+
 def stepped(name, goodput, **more):
     return group(name, goodput, begins_with="step", recovery_s=0.0, **more)
 

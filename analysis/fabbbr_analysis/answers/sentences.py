@@ -177,9 +177,11 @@ def _transfers(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Seque
         middle, p95 = (value(row.values[name], name) for name in (COMPLETION, "completion_p95_s"))
         slow = row.values.get("slowdown_median")
         ideal = f", {value(slow, 'slowdown_median')} times the ideal" if slow is not None else ""
-        who = f"{counted(row.n_flows, 'transfer')} of {row.name}"
-        said = f"{who} took {middle} in the median{ideal}, and {p95} in the 95th percentile."
-        yield f"{_where(row, axes, variant=True)}{said}"
+        took = f"{middle} in the median{ideal}, and {p95} in the 95th percentile"
+        if row.n_flows == 1:
+            took = f"{middle}{ideal}"
+        said = f"{counted(row.n_flows, 'transfer')} of {row.name} took {took}."
+        yield f"{_where(row, axes, variant=row.variant != row.name)}{said}"
     if len(told) > _TOLD_ONE_BY_ONE:
         yield f"The table has {counted(len(told) - _TOLD_ONE_BY_ONE, 'more group')} of transfers."
     alone = {

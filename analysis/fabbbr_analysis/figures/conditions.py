@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
@@ -18,6 +17,8 @@ from fabbbr_analysis.wording import article, counted, listing
 
 _PREFIX = "axis_"
 _TITLES = {"aqm": "AQM", "ecn": "ECN", "rtt": "RTT", "mtu": "MTU"}
+_DECADE = 10
+"""From the least value to the most, from which on an axis is logarithmic."""
 _BDP_IS_WHOLE_BYTES = 1e-3
 """A buffer asked in BDP is cut to whole bytes, so the column is a little below what was asked."""
 
@@ -121,13 +122,10 @@ def _follows(runs: pd.DataFrame, axis: Axis, leader: Axis) -> bool:
 
 
 def _is_quantity(text: str) -> bool:
-    if text.isdecimal():
+    with suppress(UnitError):
+        QueueSize.parse(text)  # packets too, which are of no kind below: how large they are hangs on the path
         return True
-    for quantity in (QueueSize, Rate, Duration, Ratio):
-        with suppress(UnitError):
-            quantity.parse(text)
-            return True
-    return False
+    return any(kind.value_of(text) is not None for kind in _KINDS)
 
 
 def names_the_cca(runs: pd.DataFrame, column: str) -> bool:
@@ -142,45 +140,47 @@ def _axis(runs: pd.DataFrame, column: str) -> Axis:
         values = _values_of(runs, column, condition)
         if values is not None:
             return _numeric(key, condition, values)
-    counts = all(text.isdecimal() for text in texts)
-    in_order = sorted(texts, key=int) if counts else _in_order(texts)
+    kind = next((kind for kind in _KINDS if all(kind.value_of(text) is not None for text in texts)), None)
+    return _named(key, texts) if kind is None else _measured(key, texts, kind)
+
+
+def _named(key: str, texts: Sequence[str]) -> Axis:
+    """Values that are names; numbers within them count as numbers: Linux 6.12 comes after 6.9."""
     return Axis(
         key=key,
-        title=_TITLES.get(key, key.replace("_", " ").capitalize()),
+        title=_title(key),
         unit="",
         log=False,
-        texts=tuple(in_order),
-        shown=tuple(float(text) for text in in_order) if counts else None,
+        texts=tuple(sorted(texts, key=_name_and_numbers)),
+        shown=None,
         condition=None,
     )
 
 
-def _in_order(texts: list[str]) -> list[str]:
-    """By what they measure where all are quantities of one kind, as sizes of flows; else by name.
+def _measured(key: str, texts: Sequence[str], kind: _Kind) -> Axis:
+    """Quantities of one kind of which no column of ``runs`` knows, such as the size of flows."""
+    values = {text: (kind.value_of(text) or 0.0) * kind.factor for text in texts}
+    in_order = sorted(texts, key=lambda text: (values[text], text))
+    least, most = values[in_order[0]], values[in_order[-1]]
+    return Axis(
+        key=key,
+        title=_title(key),
+        unit=kind.unit,
+        log=kind.unit != "" and 0 < _DECADE * least <= most,
+        texts=tuple(in_order),
+        shown=tuple(values[text] for text in in_order),
+        condition=None,
+    )
 
-    Numbers within names count as numbers: Linux 6.12 comes after 6.9.
-    """
-    for kind, magnitude in _MAGNITUDES:
-        with suppress(UnitError):
-            found = {text: magnitude(kind.parse(text)) for text in texts}
-            if None not in found.values():
-                return sorted(texts, key=lambda text: (found[text], text))
-    return sorted(texts, key=_name_and_numbers)
+
+def _title(key: str) -> str:
+    return _TITLES.get(key, key.replace("_", " ").capitalize())
 
 
 def _name_and_numbers(text: str) -> list[tuple[bool, int, str]]:
     """Digits weigh by their value, and come before letters."""
     parts = filter(None, re.split(r"(\d+)", text))
     return [(False, int(part), "") if part.isdecimal() else (True, 0, part) for part in parts]
-
-
-_MAGNITUDES: tuple[tuple[Any, Callable[[Any], float | None]], ...] = (
-    (QueueSize, lambda size: None if size.size is None else float(size.size.bytes)),
-    (Rate, lambda rate: float(rate.bps)),
-    (Duration, lambda duration: float(duration.ns)),
-    (Ratio, lambda ratio: float(ratio.value)),
-)
-"""Kind of quantity → how large one is."""
 
 
 def _numeric(key: str, condition: ConditionColumn, values: Mapping[str, float]) -> Axis:
@@ -238,3 +238,29 @@ _PARSERS: Mapping[str, Callable[[str], float | None]] = {
     "buffer_bdp": _bdp,
     "buffer_bytes": _bytes,
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Kind:
+    """Of a quantity: how its texts are read, and the unit in which it is shown."""
+
+    unit: str
+    factor: float
+    read: Callable[[str], float | None]
+
+    def value_of(self, text: str) -> float | None:
+        """In the base unit; None when it is no such quantity."""
+        try:
+            return self.read(text)
+        except UnitError:
+            return None
+
+
+_KINDS = (
+    _Kind(unit="", factor=1, read=lambda text: float(text) if text.isdecimal() else None),
+    _Kind(unit="BDP", factor=1, read=_bdp),
+    _Kind(unit="kB", factor=1e-3, read=_bytes),
+    _Kind(unit="Mbit/s", factor=1e-6, read=_PARSERS["rate_bps"]),
+    _Kind(unit="ms", factor=1e3, read=_PARSERS["duration_s"]),
+    _Kind(unit="%", factor=100, read=_PARSERS["loss_ratio"]),
+)

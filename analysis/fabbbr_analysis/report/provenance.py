@@ -79,8 +79,9 @@ def conditions(manifest: RunManifest) -> tuple[Fact, ...]:
         both = f"{on}; and off: packet by packet"
         value = on if all(cell.offloads for cell in cells) else both
         rows.append(Fact(name="Segmentation offloads", value=value))
+    by_size = sorted(cells, key=_least_size)
     told = (("Flow sizes", _sizes), ("Starts", _starts), ("Changes while flows run", _steps))
-    rows += [Fact(name=name, value=said) for name, say in told if (said := _of_each(cells, say))]
+    rows += [Fact(name=name, value=said) for name, say in told if (said := _of_each(by_size, say))]
     return tuple(rows)
 
 
@@ -187,6 +188,11 @@ def _sizes(cell: Cell) -> str:
     said = {group: f"{len(each)} × {each[0]}" for group, each in sizes.items()}
     said |= {each.group: each.sizes for each in cell.arrivals}
     return "; ".join(f"{group}: {text}" if several else text for group, text in said.items())
+
+
+def _least_size(cell: Cell) -> int:
+    """What is said of sizes begins with the smallest."""
+    return min((flow.size.bytes for flow in cell.flows if flow.size is not None), default=0)
 
 
 def _starts(cell: Cell) -> str:

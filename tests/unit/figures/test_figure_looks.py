@@ -111,11 +111,32 @@ def test_a_varied_number_is_an_axis_in_ascending_order_of_its_value(column, text
     assert (axis.slug, axis.condition.column) == (slug, column)
 
 
-def test_an_axis_that_no_column_agrees_with_is_a_row_of_names():
-    runs = pd.DataFrame({"axis_loss": ["1 %", "2 %"], "loss_ratio": [0.01, 0.03], "ccas": "cubic"})
+def test_an_axis_that_no_column_agrees_with_has_the_numbers_that_the_file_has_and_no_condition():
+    runs = pd.DataFrame({"axis_loss": ["2 %", "1 %"], "loss_ratio": [0.03, 0.01], "ccas": "cubic"})
     (axis,) = varied(runs)
+    assert axis.condition is None
+    assert (axis.label, axis.place_of("2 %")) == ("Loss (%)", 2.0)
+
+
+@pytest.mark.parametrize(
+    ("texts", "label", "shown", "log"),
+    [
+        (["1 MB", "100 kB", "10 MB"], "Size (kB)", (100, 1000, 10_000), True),
+        (["200 us", "1 ms"], "Size (ms)", (0.2, 1), False),
+        (["2 Mbit/s", "0.5 Gbit/s"], "Size (Mbit/s)", (2, 500), True),
+        (["16", "1"], "Size", (1, 16), False), (["2 BDP", "0.5 BDP"], "Size (BDP)", (0.5, 2), False),
+    ],
+)  # fmt: skip
+def test_quantities_of_one_kind_are_an_axis_in_its_unit(texts, label, shown, log):
+    (axis,) = varied(pd.DataFrame({"axis_size": texts, "ccas": "cubic"}))
+    assert (axis.label, axis.log) == (label, log)
+    assert axis.shown == pytest.approx(shown)
+
+
+def test_what_is_no_quantity_everywhere_is_a_row_of_names():
+    (axis,) = varied(pd.DataFrame({"axis_size": ["1 MB", "unlimited"], "ccas": "cubic"}))
     assert axis.shown is None
-    assert axis.place_of("2 %") == "2 %"
+    assert axis.place_of("1 MB") == "1 MB"
 
 
 def test_plain_whole_numbers_of_which_no_column_knows_are_an_axis_of_numbers():
