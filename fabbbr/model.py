@@ -213,6 +213,11 @@ class Flow(Record):
     """None for what the place has of itself."""
 
     @property
+    def elastic(self) -> bool:
+        """Whether it takes what it can get; UDP and a video have a rate of their own."""
+        return self.udp is None and self.video is None
+
+    @property
     def of_iperf3(self) -> bool:
         """Whether iperf3 sends and receives it; programs of the agent do all else."""
         return self.duration is not None and self.udp is None and self.video is None

@@ -412,10 +412,11 @@ def _first(holds: NDArray[np.bool_], starts: Array, phase: Phase) -> float | Non
 
 
 def _convergence_s(ground: _Ground, phase: Phase) -> float | None:
-    """As ``metrics.convergence_s``, of the flows that run until the phase ends, from when all of them run."""
+    """As ``metrics.convergence_s``, of rivals that run until the phase ends, from when all of them run."""
+    rivals = {flow.index for flow in ground.cell.flows if flow.elastic}
     spans = {index: each.span for index, each in ground.arrived.items() if each is not None}
     reach = phase.end_s - WINDOW_S
-    running = [index for index, (start, end) in spans.items() if start < reach <= end]
+    running = [index for index, (start, end) in spans.items() if index in rivals and start < reach <= end]
     own = known(ground.arrived, running)
     if own is None or len(own) < 2 or len(spans) < len(ground.arrived):
         return None

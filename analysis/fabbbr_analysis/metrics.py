@@ -51,6 +51,7 @@ def of_cell(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
     steady = _steady_curves(tables, cell)
     bottleneck = while_flows_run(queue_of(tables.queues, cell.trunk), flows)
     sized = flows[flows["flow"].isin([flow.index for flow in cell.flows if flow.size is not None])]
+    rivals = flows[flows["flow"].isin([flow.index for flow in cell.flows if flow.elastic])]
     return {
         "goodput_bps": together_bps(flows, "received_bytes", "receiver_s"),
         "goodput_steady_bps": steady_goodput_bps(steady, warm_up_s=cell.warm_up.seconds),
@@ -65,9 +66,9 @@ def of_cell(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
         **_occupancy(bottleneck, cell),
         "queue_drops": drops(queue_of(tables.queues, cell.trunk)),
         "injected_drops": drops(tables.queues[tables.queues["role"] == "loss"]),
-        "jain_flows": jain_of_flows(flows),
-        "jain_groups": jain_of_groups(flows),
-        "convergence_s": convergence_s(flows, tables.intervals),
+        "jain_flows": jain_of_flows(rivals),
+        "jain_groups": jain_of_groups(rivals),
+        "convergence_s": convergence_s(rivals, tables.intervals),
         **_by_direction(tables, cell),
         "completion_mean_s": _complete(sized, "completion_s", np.mean),
         "completion_max_s": _complete(sized, "completion_s", np.max),

@@ -288,6 +288,12 @@ def test_convergence_counts_from_when_the_last_flow_came():
     assert found.loc["after start-up, until 8 s", "convergence_s"].isna().all()
 
 
+def test_convergence_is_of_flows_that_take_what_they_can_get():
+    film = flow(2, "film").model_copy(update={"video": model.Video(bitrate=Rate.parse("1 Mbit/s"))})
+    found = rows(cell(flow(0), flow(1, "b"), film), steadily(3e6), steadily(3e6), steadily(1e5))
+    assert found.set_index("phase_name").loc["steady state", "convergence_s"].tolist() == [0.0, 0.0, 0.0]
+
+
 # Physics
 
 

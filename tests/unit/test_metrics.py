@@ -498,6 +498,17 @@ def test_what_a_flow_of_datagrams_does_not_tell_is_unknown_and_not_nothing():
     assert (found["datagram_loss_ratio"], found["jitter_s"]) == (None, None)
 
 
+def test_fairness_is_among_flows_that_take_what_they_can_get():
+    shares = {0: [500] * 10, 1: [500] * 10, 2: [10] * 10, 3: [100] * 10}
+    found = of(
+        flow_rows(4e3, 4e3, 80, 800, groups=["a", "b", "call", "film"]), interval_rows(shares),
+        of_cell=kinds({"group": "a"}, {"group": "b"}, CALL, VIDEO),
+    )  # fmt: skip
+    assert (found["jain_flows"], found["jain_groups"], found["convergence_s"]) == (1.0, 1.0, 0.0)
+    alone = of(flow_rows(4e3, 80, groups=["a", "call"]), of_cell=kinds({}, CALL))
+    assert (alone["jain_flows"], alone["jain_groups"]) == (None, None)
+
+
 def test_videos_say_how_soon_they_played_and_how_long_they_stood_still():
     flows = flow_rows(1e6, 1e6, 1e6, video_startup_s=[1.0, NAN, 2.0], video_stalled_s=[0.5, NAN, 3.0])
     found = of(flows, of_cell=kinds(VIDEO, {}, VIDEO))
