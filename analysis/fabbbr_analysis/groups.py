@@ -168,7 +168,7 @@ def _of_group(ground: _Ground, phase: Phase, group: str) -> Row:
         "profile": first.profile,
         "n_flows": len(running),
         "sized": all(flow.size is not None for flow in flows),
-        "self_limited": any(flow.udp or flow.video or flow.pacing for flow in flows),
+        "self_limited": any(flow.pacing or not flow.elastic for flow in flows),
         **_goodput(ground, phase, flows),
         "ceiling_bps": _ceiling_bps(ground, phase, flows),
         **_round_trip(ground, phase, flows),

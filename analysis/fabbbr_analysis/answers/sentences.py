@@ -59,13 +59,17 @@ def _where(row: AnswerRow, axes: Sequence[Axis], *, phased: bool = False, varian
 
 def _contests(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[Axis]) -> Iterator[str]:
     lasts = _lasts(rows, {index: lead for index, lead in leads.items() if lead.paired})
-    phased = len({row.phase for row in rows if not row.sized}) > 1
+    phased = _has_phases(rows)
     if len(lasts) > _TOLD_ONE_BY_ONE:
         yield _tally(lasts, phased=phased)
         lasts = [max(lasts, key=lambda each: _ratio(*each))]
     for last, lead in lasts:
         yield f"{_where(last, axes, phased=phased, variant=True)}{_outcome(last, lead)}"
         yield from _starving(last)
+
+
+def _has_phases(rows: Sequence[AnswerRow]) -> bool:
+    return len({row.phase for row in rows if not row.sized}) > 1
 
 
 def _lasts(rows: Sequence[AnswerRow], leads: Mapping[int, Lead]) -> list[tuple[AnswerRow, Lead]]:
@@ -177,9 +181,8 @@ def _transfers(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Seque
         middle, p95 = (value(row.values[name], name) for name in (COMPLETION, "completion_p95_s"))
         slow = row.values.get("slowdown_median")
         ideal = f", {value(slow, 'slowdown_median')} times the ideal" if slow is not None else ""
-        took = f"{middle} in the median{ideal}, and {p95} in the 95th percentile"
-        if row.n_flows == 1:
-            took = f"{middle}{ideal}"
+        spread = f"{middle} in the median{ideal}, and {p95} in the 95th percentile"
+        took = spread if row.n_flows > 1 else f"{middle}{ideal}"
         said = f"{counted(row.n_flows, 'transfer')} of {row.name} took {took}."
         yield f"{_where(row, axes, variant=row.variant != row.name)}{said}"
     if len(told) > _TOLD_ONE_BY_ONE:
@@ -241,7 +244,7 @@ def _sweep(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[
         if not lead.paired and not rows[index].sized and rows[index].begins_with != "step"
     }
     lasts = _lasts(rows, alone)
-    phased = len({row.phase for row in rows if not row.sized}) > 1
+    phased = _has_phases(rows)
     if len(lasts) == 1:
         last, lead = lasts[0]
         shared = last.group == lead.over.group != last.rival

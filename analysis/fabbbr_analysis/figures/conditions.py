@@ -17,8 +17,6 @@ from fabbbr_analysis.wording import article, counted, listing
 
 _PREFIX = "axis_"
 _TITLES = {"aqm": "AQM", "ecn": "ECN", "rtt": "RTT", "mtu": "MTU"}
-_DECADE = 10
-"""From the least value to the most, from which on an axis is logarithmic."""
 _BDP_IS_WHOLE_BYTES = 1e-3
 """A buffer asked in BDP is cut to whole bytes, so the column is a little below what was asked."""
 
@@ -125,7 +123,7 @@ def _is_quantity(text: str) -> bool:
     with suppress(UnitError):
         QueueSize.parse(text)  # packets too, which are of no kind below: how large they are hangs on the path
         return True
-    return any(kind.value_of(text) is not None for kind in _KINDS)
+    return any(_parse(text, like) is not None for like in _ALIKE)
 
 
 def names_the_cca(runs: pd.DataFrame, column: str) -> bool:
@@ -134,18 +132,17 @@ def names_the_cca(runs: pd.DataFrame, column: str) -> bool:
 
 
 def _axis(runs: pd.DataFrame, column: str) -> Axis:
+    """Numbers where a column of ``runs`` or the unit says so, else names."""
     key = column.removeprefix(_PREFIX)
     texts = [str(text) for text in runs[column].dropna().unique()]
     for condition in CONDITIONS:
         values = _values_of(runs, column, condition)
         if values is not None:
             return _numeric(key, condition, values)
-    kind = next((kind for kind in _KINDS if all(kind.value_of(text) is not None for text in texts)), None)
-    return _named(key, texts) if kind is None else _measured(key, texts, kind)
-
-
-def _named(key: str, texts: Sequence[str]) -> Axis:
-    """Values that are names; numbers within them count as numbers: Linux 6.12 comes after 6.9."""
+    for like in _ALIKE:
+        numbers = {text: _parse(text, like) for text in texts}
+        if None not in numbers.values():
+            return _numeric(key, like, numbers, known=False)
     return Axis(
         key=key,
         title=_title(key),
@@ -153,22 +150,6 @@ def _named(key: str, texts: Sequence[str]) -> Axis:
         log=False,
         texts=tuple(sorted(texts, key=_name_and_numbers)),
         shown=None,
-        condition=None,
-    )
-
-
-def _measured(key: str, texts: Sequence[str], kind: _Kind) -> Axis:
-    """Quantities of one kind of which no column of ``runs`` knows, such as the size of flows."""
-    values = {text: (kind.value_of(text) or 0.0) * kind.factor for text in texts}
-    in_order = sorted(texts, key=lambda text: (values[text], text))
-    least, most = values[in_order[0]], values[in_order[-1]]
-    return Axis(
-        key=key,
-        title=_title(key),
-        unit=kind.unit,
-        log=kind.unit != "" and 0 < _DECADE * least <= most,
-        texts=tuple(in_order),
-        shown=tuple(values[text] for text in in_order),
         condition=None,
     )
 
@@ -183,16 +164,20 @@ def _name_and_numbers(text: str) -> list[tuple[bool, int, str]]:
     return [(False, int(part), "") if part.isdecimal() else (True, 0, part) for part in parts]
 
 
-def _numeric(key: str, condition: ConditionColumn, values: Mapping[str, float]) -> Axis:
-    texts = tuple(sorted(values, key=lambda text: values[text]))
+def _numeric(
+    key: str, condition: ConditionColumn, values: Mapping[str, float | None], *, known: bool = True
+) -> Axis:
+    """An axis in the unit of a condition; ``known`` when it is that condition, and not one of its kind."""
+    numbers = {text: value for text, value in values.items() if value is not None}
+    texts = tuple(sorted(numbers, key=lambda text: numbers[text]))
     return Axis(
         key=key,
-        title=condition.title,
+        title=condition.title if known else _title(key),
         unit=condition.unit,
-        log=condition.log and values[texts[0]] > 0,
+        log=condition.log and numbers[texts[0]] > 0,
         texts=texts,
-        shown=tuple(values[text] * condition.factor for text in texts),
-        condition=condition,
+        shown=tuple(numbers[text] * condition.factor for text in texts),
+        condition=condition if known else None,
     )
 
 
@@ -214,9 +199,13 @@ def _values_of(runs: pd.DataFrame, column: str, condition: ConditionColumn) -> d
 def _parse(text: str, condition: ConditionColumn) -> float | None:
     """Return the value of ``text`` in the base unit of the condition's column; None when it has none."""
     try:
-        return _PARSERS.get(condition.column, float)(text)
+        return _PARSERS.get(condition.column, _count)(text)
     except (UnitError, ValueError):
         return None
+
+
+def _count(text: str) -> float | None:
+    return float(text) if text.isdecimal() else None
 
 
 def _bdp(text: str) -> float | None:
@@ -239,28 +228,10 @@ _PARSERS: Mapping[str, Callable[[str], float | None]] = {
     "buffer_bytes": _bytes,
 }
 
-
-@dataclass(frozen=True, kw_only=True)
-class _Kind:
-    """Of a quantity: how its texts are read, and the unit in which it is shown."""
-
-    unit: str
-    factor: float
-    read: Callable[[str], float | None]
-
-    def value_of(self, text: str) -> float | None:
-        """In the base unit; None when it is no such quantity."""
-        try:
-            return self.read(text)
-        except UnitError:
-            return None
-
-
-_KINDS = (
-    _Kind(unit="", factor=1, read=lambda text: float(text) if text.isdecimal() else None),
-    _Kind(unit="BDP", factor=1, read=_bdp),
-    _Kind(unit="kB", factor=1e-3, read=_bytes),
-    _Kind(unit="Mbit/s", factor=1e-6, read=_PARSERS["rate_bps"]),
-    _Kind(unit="ms", factor=1e3, read=_PARSERS["duration_s"]),
-    _Kind(unit="%", factor=100, read=_PARSERS["loss_ratio"]),
+_ALIKE = tuple(
+    condition
+    for column in ("n_flows", "buffer_bdp", "buffer_bytes", "rate_bps", "rtt_s", "loss_ratio")
+    for condition in CONDITIONS
+    if condition.column == column
 )
+"""One of each kind of quantity: what else is of that kind, as the size of flows, is shown in its unit."""

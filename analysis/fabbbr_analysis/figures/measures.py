@@ -44,6 +44,14 @@ def _milliseconds(column: str, slug: str, title: str, explanation: str) -> Measu
     return Measure(column=column, slug=slug, title=title, unit="ms", factor=1e3, explanation=explanation)
 
 
+def _percent(column: str, slug: str, title: str, explanation: str) -> Measure:
+    return Measure(column=column, slug=slug, title=title, unit="%", factor=100, explanation=explanation)
+
+
+def _seconds(column: str, slug: str, title: str, explanation: str) -> Measure:
+    return Measure(column=column, slug=slug, title=title, unit="s", explanation=explanation)
+
+
 MEASURES: tuple[Measure, ...] = (
     _rate("goodput_bps", "goodput", "Goodput", "What the receivers got, over the whole run."),
     _rate("goodput_steady_bps", "steady_goodput", "Goodput, steady state", "As goodput, from warm-up on."),
@@ -53,13 +61,11 @@ MEASURES: tuple[Measure, ...] = (
     _rate(
         "link_rate_bps", "link_rate", "Link rate", "What left the bottleneck queue, before the injected loss."
     ),
-    Measure(
-        column="utilisation",
-        slug="utilisation",
-        title="Utilisation",
-        unit="%",
-        factor=100,
-        explanation="Goodput over the highest goodput that the bottleneck's rate allows.",
+    _percent(
+        "utilisation",
+        "utilisation",
+        "Utilisation",
+        "Goodput over the highest goodput that the bottleneck's rate allows.",
     ),
     Measure(
         column="retransmits",
@@ -69,13 +75,11 @@ MEASURES: tuple[Measure, ...] = (
         log_by_nature=True,
         explanation="Segments sent again, all flows, over the whole run.",
     ),
-    Measure(
-        column="retransmit_ratio",
-        slug="retransmit_ratio",
-        title="Retransmission ratio",
-        unit="%",
-        factor=100,
-        explanation="Share of the segments sent that were sent again.",
+    _percent(
+        "retransmit_ratio",
+        "retransmit_ratio",
+        "Retransmission ratio",
+        "Share of the segments sent that were sent again.",
     ),
     _milliseconds("rtt_median_s", "rtt", "Median RTT", "Smoothed RTT of the senders' sockets."),
     _milliseconds("rtt_p95_s", "rtt_p95", "95th-percentile RTT", "Smoothed RTT of the senders' sockets."),
@@ -108,30 +112,18 @@ MEASURES: tuple[Measure, ...] = (
             ("p99", "99th percentile under load"),
         )
     ),
-    Measure(
-        column="datagram_loss_ratio",
-        slug="datagram_loss",
-        title="Datagrams lost",
-        unit="%",
-        factor=100,
-        explanation="Of those that the flows of UDP sent.",
+    _percent(
+        "datagram_loss_ratio", "datagram_loss", "Datagrams lost", "Of those that the flows of UDP sent."
     ),
     _milliseconds(
         "jitter_s", "jitter", "Jitter of the datagrams", "As RFC 3550 has it, at the end of a flow."
     ),
-    Measure(
-        column="video_startup_s",
-        slug="video_startup",
-        title="Start-up of the video",
-        unit="s",
-        explanation="Until the first chunk was whole.",
-    ),
-    Measure(
-        column="video_stalled_s",
-        slug="video_stalled",
-        title="Video stood still for",
-        unit="s",
-        explanation="After the first chunk, because the next one was not whole.",
+    _seconds("video_startup_s", "video_startup", "Start-up of the video", "Until the first chunk was whole."),
+    _seconds(
+        "video_stalled_s",
+        "video_stalled",
+        "Video stood still for",
+        "After the first chunk, because the next one was not whole.",
     ),
     *(
         _rate(
@@ -149,13 +141,8 @@ MEASURES: tuple[Measure, ...] = (
         unit="BDP",
         explanation="Backlog in multiples of the bandwidth-delay product.",
     ),
-    Measure(
-        column="queue_median_fill",
-        slug="queue_fill",
-        title="Median fill of the buffer",
-        unit="%",
-        factor=100,
-        explanation="Backlog over the size of the buffer.",
+    _percent(
+        "queue_median_fill", "queue_fill", "Median fill of the buffer", "Backlog over the size of the buffer."
     ),
     Measure(
         column="jain_flows",
@@ -174,12 +161,11 @@ MEASURES: tuple[Measure, ...] = (
     _milliseconds(
         "convergence_s", "convergence", "Convergence time", "Until Jain's index stays at 0.9 for 5 s."
     ),
-    Measure(
-        column="completion_mean_s",
-        slug="completion",
-        title="Mean flow completion time",
-        unit="s",
-        explanation="Of flows that send a given number of bytes.",
+    _seconds(
+        "completion_mean_s",
+        "completion",
+        "Mean flow completion time",
+        "Of flows that send a given number of bytes.",
     ),
 )
 """What a figure or a column of results can show, in the order in which they are offered."""

@@ -124,7 +124,7 @@ def test_an_axis_that_no_column_agrees_with_has_the_numbers_that_the_file_has_an
         (["1 MB", "100 kB", "10 MB"], "Size (kB)", (100, 1000, 10_000), True),
         (["200 us", "1 ms"], "Size (ms)", (0.2, 1), False),
         (["2 Mbit/s", "0.5 Gbit/s"], "Size (Mbit/s)", (2, 500), True),
-        (["16", "1"], "Size", (1, 16), False), (["2 BDP", "0.5 BDP"], "Size (BDP)", (0.5, 2), False),
+        (["16", "1"], "Size", (1, 16), False), (["2 BDP", "0.5 BDP"], "Size (BDP)", (0.5, 2), True),
     ],
 )  # fmt: skip
 def test_quantities_of_one_kind_are_an_axis_in_its_unit(texts, label, shown, log):
