@@ -5,7 +5,8 @@
     python -m benchmarks.again 5 tests/unit --stall   with its processes stopped at random
 
 Twenty rounds last for hours. So each is kept in ``runs/again.csv`` with the commit that it tried, and the
-next call goes on after it; to begin anew, remove the file. Fails when any test did.
+next call goes on after it; to begin anew, remove the file. In ``runs/again`` is what pytest said of each
+test: how long it took, and why it failed. Fails when any did.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import csv
 import shlex
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -30,6 +30,7 @@ _SPIN = "while True: pass"
 _SPINNING = 2
 _CODE = Path(__file__).parents[1]
 _KEPT = _CODE / "runs" / "again.csv"
+_TOLD = _CODE / "runs" / "again"
 _HEAD = ("round", "commit", "asked", "tests", "passed", "s", "failed")
 _PYTEST = (sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup")
 
@@ -46,19 +47,17 @@ def load() -> Iterator[None]:
             process.wait()
 
 
-def one_round(tests: Sequence[str], *, stalled: bool) -> tuple[int, int, list[str]]:
+def one_round(tests: Sequence[str], told: Path, *, stalled: bool) -> tuple[int, int, list[str]]:
     """How many tests ran, how many of them passed, and the names of those that failed."""
-    with tempfile.TemporaryDirectory(prefix="fabbbr-again-") as place:
-        told = Path(place) / "junit.xml"
-        words = (*_PYTEST, f"--junit-xml={told}", *tests)
-        with (
-            subprocess.Popen(words, cwd=_CODE, stdout=PIPE, stderr=STDOUT, text=True) as pytest,
-            stalls(pytest.pid) if stalled else nullcontext(),
-        ):
-            said, _ = pytest.communicate()
-        if pytest.returncode not in (0, 1):
-            sys.exit(f"pytest could not run:\n{said[-4000:]}")
-        cases = list(ET.parse(told).iter("testcase"))  # noqa: S314 - pytest wrote it just now
+    words = (*_PYTEST, f"--junit-xml={told}", *tests)
+    with (
+        subprocess.Popen(words, cwd=_CODE, stdout=PIPE, stderr=STDOUT, text=True) as pytest,
+        stalls(pytest.pid) if stalled else nullcontext(),
+    ):
+        said, _ = pytest.communicate()
+    if pytest.returncode not in (0, 1):
+        sys.exit(f"pytest could not run:\n{said[-4000:]}")
+    cases = list(ET.parse(told).iter("testcase"))  # noqa: S314 - pytest wrote it just now
     ran = [case for case in cases if case.find("skipped") is None]
     failed = [case for case in ran if case.find("failure") is not None or case.find("error") is not None]
     names = [f"{case.get('classname')}::{case.get('name')}" for case in failed]
@@ -101,7 +100,8 @@ def main() -> int:
     with load():
         for number in range(len(table.rows) + 1, arguments.rounds + 1):
             code, started = commit(), time.monotonic()
-            ran, passed, failed = one_round(chosen, stalled=arguments.stall)
+            told = _TOLD / f"{time.strftime('%Y%m%dT%H%M%S')}-{code}.xml"
+            ran, passed, failed = one_round(chosen, told, stalled=arguments.stall)
             spent = f"{time.monotonic() - started:.0f}"
             table.add(str(number), code, asked, str(ran), str(passed), spent, "; ".join(failed) or "none")
             keep(table.rows[-1])
