@@ -203,6 +203,24 @@ def test_of_a_step_each_group_is_called_by_its_own_name():
     assert "0.08" not in text
 
 
+@pytest.mark.parametrize("column", ["queue_delay_median_s", "goodput_per_flow_bps"])
+def test_of_a_step_the_place_is_told_where_the_congestion_controls_differ_most(column):
+    told = Told()
+    for buffer, apart in (("1 BDP", 1.1), ("4 BDP", 9.0), ("16 BDP", 2.0)):
+        for cca, times in (("bbr1", 1.0), ("bbr3", apart)):
+            values = {"rtt_median_s": 0.05 * times, "queue_delay_median_s": 0.05 * times - 0.04}
+            goodput = 1e6 * times if column == "goodput_per_flow_bps" else 1e6
+            if column != "queue_delay_median_s":
+                values = {}
+            place = {"cca": cca, "buffer": buffer}
+            told.condition(
+                f"{place}", stepped(cca, goodput, **values), ccas=cca, axes=place, phase="from 10 s"
+            )
+    text = next(said(each) for each in told.answer().headline if "link filled again" in each)
+    assert text.startswith("At a buffer of 4 BDP, ")
+    assert text.endswith("The table has 4 more, which differ less.")
+
+
 def test_comparisons_of_one_phase_among_others_say_in_which():
     told = Told()
     for cca, rate in (("bbr1", 8e6), ("cubic", 4e6)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -202,18 +203,31 @@ def _transfers(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Seque
 
 
 def _plateaus(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
-    """What each congestion control makes of each step, at the first place."""
+    """What each congestion control makes of each step, at the place where they differ most."""
     stepped = [row for row in rows if row.begins_with == "step"]
     # What limits itself is told of where nothing else runs.
     stepped = [row for row in stepped if not row.self_limited] or stepped
     groups = Counter((row.condition, row.phase) for row in stepped)
     for phase in distinct(row.phase for row in stepped)[:_TOLD_ONE_BY_ONE]:
         here = [row for row in stepped if row.phase == phase]
-        first = [row for row in here if row.place == here[0].place]
-        told = [_plateau(row, alone=groups[row.condition, phase] == 1) for row in first[:_LISTED]]
+        places = [
+            [row for row in here if row.place == place] for place in distinct(row.place for row in here)
+        ]
+        most = max(places, key=_apart)
+        told = [_plateau(row, alone=groups[row.condition, phase] == 1) for row in most[:_LISTED]]
         left = len(here) - len(told)
-        more = f" The table has {left} more." if left else ""
-        yield f"{_where(first[0], axes, phased=True)}{'; '.join(told)}.{more}"
+        less = ", which differ less" if len(places) > 1 and len(told) == len(most) else ""
+        more = f" The table has {left} more{less}." if left else ""
+        yield f"{_where(most[0], axes, phased=True)}{'; '.join(told)}.{more}"
+
+
+def _apart(rows: Sequence[AnswerRow]) -> float:
+    """How far the rows of one place are apart: in goodput as a ratio, in queueing delay in round trips."""
+    rates = [row.mean("goodput_bps") or 0.0 for row in rows]
+    waits = [row.mean("queue_delay_median_s") or 0.0 for row in rows]
+    path = min((row.mean("rtt_median_s") or 0.0) - wait for row, wait in zip(rows, waits, strict=True))
+    faster = max(rates) / min(rates) - 1 if min(rates) > 0 else math.inf
+    return max(faster, (max(waits) - min(waits)) / path if path > 0 else 0.0)
 
 
 def _plateau(row: AnswerRow, *, alone: bool) -> str:
