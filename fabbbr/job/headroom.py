@@ -12,6 +12,8 @@ from fabbbr.units import NANOSECONDS_PER_SECOND, Duration, Rate, bdp_bytes
 _SMALLEST_FRAME_BYTES = 60
 _MINIMUM_WINDOW_BYTES = 4 << 20
 _LARGEST_WINDOW_BYTES = (1 << 31) - 1
+_PROBING = 1.25
+"""How much faster than the rate that it knows a sender tries to be."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +22,8 @@ class Extremes:
 
     step_rate: Rate
     """Zero without such a step, as are ``step_rtt`` and ``step_buffer_bytes``."""
+    slow_rate: Rate | None
+    """The slowest that a step makes a link; None without such a step."""
     link_rate: Rate
     step_rtt: Duration
     flow_rtt: Duration
@@ -32,8 +36,10 @@ class Extremes:
     @classmethod
     def of(cls, cell: Cell) -> Extremes:
         held = (one.ack_aggregation for one in cell.links)
+        rates = [step.rate for step in cell.steps if step.rate is not None]
         return cls(
-            step_rate=max((step.rate for step in cell.steps if step.rate is not None), default=Rate(0)),
+            step_rate=max(rates, default=Rate(0)),
+            slow_rate=min(rates, default=None),
             link_rate=max(_fastest(queue) for queue in cell.bottlenecks.values()),
             step_rtt=max((step.rtt for step in cell.steps if step.rtt is not None), default=Duration(0)),
             flow_rtt=max(flow.rtt for flow in cell.flows),
@@ -67,7 +73,8 @@ def window_bytes(cell: Cell) -> int:
 
     Two bytes for each of payload, since Linux counts memory. Payload: 2 BDP and the buffer in
     flight, and as much again, or a BDP for each time that some packet of a BDP is likely lost
-    again: what arrived waits for it.
+    again: what arrived waits for it. Where the rate falls, what is sent at the old rate while a packet
+    stands in a queue that drains at the new one.
     """
     most = Extremes.of(cell)
     payload = max(_in_flight_and_waiting_bytes(cell, queue, most) for queue in cell.bottlenecks.values())
@@ -78,8 +85,13 @@ def _in_flight_and_waiting_bytes(cell: Cell, queue: Bottleneck, most: Extremes) 
     rate = max(_fastest(queue), most.step_rate)
     rtt = max(most.flow_rtt, most.step_rtt)
     bdp = bdp_bytes(rate, Duration(rtt.ns + most.held_ns))
-    in_flight = 2 * bdp + max(queue.buffer_bytes, most.step_buffer_bytes)
-    return float(in_flight + max(in_flight, _rounds_to_repair(cell, float(bdp / cell.mtu_bytes)) * bdp))
+    buffer_bytes = max(queue.buffer_bytes, most.step_buffer_bytes)
+    in_flight = float(2 * bdp + buffer_bytes)
+    if most.slow_rate is not None and most.slow_rate < rate:
+        drained_ns = buffer_bytes * 8 * NANOSECONDS_PER_SECOND // most.slow_rate.bps
+        remembered = _PROBING * float(bdp_bytes(rate, Duration(rtt.ns + most.held_ns + drained_ns)))
+        in_flight = max(in_flight, remembered)
+    return in_flight + max(in_flight, float(_rounds_to_repair(cell, float(bdp / cell.mtu_bytes)) * bdp))
 
 
 def _rounds_to_repair(cell: Cell, packets: float) -> int:

@@ -181,6 +181,24 @@ def test_a_step_to_a_faster_longer_or_deeper_path_widens_windows_and_delay_lines
     assert wide > narrow
 
 
+@pytest.mark.parametrize("buffer", ["1 BDP", "4 BDP"])
+def test_windows_hold_what_comes_at_the_old_rate_while_one_waits_in_the_queue_of_the_new(planned, buffer):
+    """Half of them: the other half is for what waits while a packet is lost again."""
+    path = f"rate: 50 Mbit/s, rtt: 40 ms, buffer: {buffer}"
+    cell = planned(path, more="steps: [{at: 5 s, rate: 5 Mbit/s}, {at: 8 s, rate: 20 Mbit/s}]")
+    round_trip_s = 0.04 + cell.bottleneck.buffer_bytes * 8 / 5e6
+    assert window_bytes(cell) / 4 >= int(1.25 * 50e6 / 8 * round_trip_s)
+
+
+def test_a_step_to_a_faster_path_alone_asks_for_no_more_than_that_path(planned):
+    faster = planned("rate: 500 Mbit/s, rtt: 100 ms")
+    stepped = planned(
+        f"rate: 100 Mbit/s, rtt: 100 ms, buffer: {faster.bottleneck.buffer_bytes} B",
+        more="steps: [{at: 1 s, rate: 500 Mbit/s}]",
+    )
+    assert window_bytes(stepped) == window_bytes(faster)
+
+
 @pytest.mark.parametrize(("timer_hz", "burst"), [(1000, 12_500), (250, 50_000), (100, 125_000)])
 def test_the_kernel_of_the_switch_decides_the_burst_that_it_needs_and_no_other_machine(
     planned, timer_hz, burst
