@@ -221,6 +221,35 @@ def test_of_a_step_the_place_is_told_where_the_congestion_controls_differ_most(c
     assert text.endswith("The table has 4 more, which differ less.")
 
 
+def test_the_same_step_at_other_instants_is_one_step_and_what_comes_before_it_is_said_to_be_before():
+    told = Told()
+    for fall, apart in (("8 s", 2.0), ("9 s", 5.0)):
+        for cca, rate in (("bbr1", 8e6), ("bbr3", 8e6 / apart)):
+            place = {"cca": cca, "fall": fall}
+            first = group(cca, [rate, rate + 1, rate + 2], begins_with="warm-up")
+            told.condition(f"{place}", first, ccas=cca, axes=place, phase=f"until {fall}")
+            told.groups += [
+                each | {"phase": 3, "phase_name": f"from {fall}", "begins_with": "step", "recovery_s": 0.0}
+                for each in told.groups
+                if each["phase_name"] == f"until {fall}" and each["cell_id"].startswith(f"{place}")
+            ]
+    step, before = map(said, told.answer().headline)
+    assert step.startswith("At a fall of 9 s, in the phase “from 9 s”, bbr1 has 8.00")
+    assert step.endswith("The table has 2 more, which differ less.")
+    assert before == (
+        "In the phase “until 8 s” and its like elsewhere, of 2 comparisons, bbr1 is ahead in 2."
+    )
+
+
+def test_of_many_steps_the_first_are_told_and_the_others_are_counted():
+    told = Told()
+    for number in range(3, 8):
+        told.condition("x", stepped("bbr1", 1e6, phase=number), ccas="bbr1", phase=f"from {number} s")
+    *first, rest = map(said, told.answer().headline)
+    assert [f"from {number} s" in each for number, each in zip((3, 4, 5), first, strict=True)] == [True] * 3
+    assert rest == "The table has 2 more steps."
+
+
 def test_comparisons_of_one_phase_among_others_say_in_which():
     told = Told()
     for cca, rate in (("bbr1", 8e6), ("cubic", 4e6)):

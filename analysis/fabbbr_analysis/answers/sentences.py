@@ -102,9 +102,17 @@ def _tally(lasts: Sequence[tuple[AnswerRow, Lead]], *, phased: bool) -> str:
     parts = [f"{name} is ahead in {count}" for name, count in ahead.most_common()]
     unclear = len(lasts) - ahead.total()
     parts += [f"in {unclear} the difference is not clear"] if unclear else []
-    phases = distinct(row.phase for row, _ in lasts)
-    begun = f"In the phase “{phases[0]}”, of" if phased and len(phases) == 1 else "Of"
+    begun = f"{_phases_of(lasts)}, of" if phased else "Of"
     return f"{begun} {len(lasts)} comparisons, {listing(parts)}."
+
+
+def _phases_of(lasts: Sequence[tuple[AnswerRow, Lead]]) -> str:
+    phases = distinct(row.phase for row, _ in lasts)
+    if len(phases) == 1:
+        return f"In the phase “{phases[0]}”"
+    if len({row.number for row, _ in lasts}) == 1:
+        return f"In the phase “{phases[0]}” and its like elsewhere"
+    return f"In {len(phases)} phases"
 
 
 def _clear(lasts: Sequence[tuple[AnswerRow, Lead]]) -> list[tuple[AnswerRow, Lead]]:
@@ -208,17 +216,21 @@ def _plateaus(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
     # What limits itself is told of where nothing else runs.
     stepped = [row for row in stepped if not row.self_limited] or stepped
     groups = Counter((row.condition, row.phase) for row in stepped)
-    for phase in distinct(row.phase for row in stepped)[:_TOLD_ONE_BY_ONE]:
-        here = [row for row in stepped if row.phase == phase]
+    # The same step may come at other instants in other conditions.
+    numbers = distinct(row.number for row in stepped)
+    for nth in numbers[:_TOLD_ONE_BY_ONE]:
+        here = [row for row in stepped if row.number == nth]
         places = [
             [row for row in here if row.place == place] for place in distinct(row.place for row in here)
         ]
         most = max(places, key=_apart)
-        told = [_plateau(row, alone=groups[row.condition, phase] == 1) for row in most[:_LISTED]]
+        told = [_plateau(row, alone=groups[row.condition, row.phase] == 1) for row in most[:_LISTED]]
         left = len(here) - len(told)
         less = ", which differ less" if len(places) > 1 and len(told) == len(most) else ""
         more = f" The table has {left} more{less}." if left else ""
         yield f"{_where(most[0], axes, phased=True)}{'; '.join(told)}.{more}"
+    if len(numbers) > _TOLD_ONE_BY_ONE:
+        yield f"The table has {counted(len(numbers) - _TOLD_ONE_BY_ONE, 'more step')}."
 
 
 def _apart(rows: Sequence[AnswerRow]) -> float:
