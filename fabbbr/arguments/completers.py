@@ -32,6 +32,13 @@ def kernel_names(**_: object) -> list[str]:
     return list(own_kernels())
 
 
+def cca_names(**_: object) -> list[str]:
+    """Congestion controls that there are."""
+    from fabbbr.spec.experiment import CCAS
+
+    return list(CCAS)
+
+
 def definition_names(**_: object) -> list[str]:
     """Bundled definitions of slices."""
     from fabbbr import bundled

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from fabbbr.arguments.completers import kernel_names
+from fabbbr.arguments.completers import cca_names, kernel_names
 from fabbbr.arguments.options import Commands, add_command, add_json, runs_cells
 
 
 def add_machine_commands(commands: Commands) -> None:
-    """Add ``doctor``, ``guest``, ``kernel``, ``sandbox``, ``completion``."""
+    """Add ``doctor``, ``guest``, ``kernel``, ``cca``, ``sandbox``, ``completion``."""
     doctor = add_command(
         commands, "doctor", "doctor", "what this machine can do, and the remedy for what it cannot"
     )
@@ -25,6 +25,7 @@ def add_machine_commands(commands: Commands) -> None:
         )
     )
     _add_kernel_commands(commands)
+    _add_cca_commands(commands)
     _add_sandbox(commands)
     completion = add_command(
         commands, "completion", "completion", "print the lines that switch on shell completion"
@@ -83,6 +84,29 @@ def _add_kernel_commands(commands: Commands) -> None:
     add_json(actions.add_parser("list", help="what kernels there are"))
     remove = actions.add_parser("remove", help="remove one")
     remove.add_argument("name", metavar="NAME").completer = kernel_names  # type: ignore[attr-defined]
+
+
+def _add_cca_commands(commands: Commands) -> None:
+    cca = add_command(
+        commands, "cca", "cca", "list the congestion controls that there are, or copy one to change it"
+    )
+    actions = cca.add_subparsers(dest="action", metavar="ACTION", required=True)
+    add_json(actions.add_parser("list", help="what there is, and whose"))
+    copy = actions.add_parser(
+        "copy", help="write the sources of one as a kernel module that registers another name"
+    )
+    copy.add_argument("cca", metavar="CCA", help="as experiment files call it: bbr3, cubic").completer = (  # type: ignore[attr-defined]
+        cca_names
+    )
+    copy.add_argument(
+        "--to",
+        type=Path,
+        metavar="FOLDER",
+        help="its name without tcp_ is what the copy registers (default: tcp_my_CCA)",
+    )
+    copy.add_argument(
+        "--profile", metavar="PROFILE", help="of fabbbr's BBR: v1, v1cap3, v2alpha, draft01, v3"
+    )
 
 
 def _add_sandbox(commands: Commands) -> None:

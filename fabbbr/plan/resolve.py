@@ -265,7 +265,8 @@ def _module(ground: Ground, flow: Assigned) -> Module | None:
     if sources is None:
         raise MisfitError.of((loc, f"{shown(choice.module)} was not read; pass its sources to the plan"))
     names = tuple(dict.fromkeys(named.name for named in sources.names))
-    if choice.name is None and len(names) > 1:
+    name = choice.name or (flow.group.cca if flow.group.cca in names else "".join(names[:1]))
+    if choice.name is None and len(names) > 1 and name != flow.group.cca:
         message = f"{choice.module} registers {listed(names)}; say which: name: {names[0]}"
         raise MisfitError.of((loc, message))
     if choice.name is None and not names:
@@ -276,7 +277,7 @@ def _module(ground: Ground, flow: Assigned) -> Module | None:
         raise MisfitError.of((loc, message))
     return Module(
         sha256=sources.sha256,
-        kernel_name=choice.name or names[0],
+        kernel_name=name,
         params=choice.params,
         form="module" if sources.program is None else "bpf",
     )

@@ -171,7 +171,10 @@ def test_a_place_of_the_command_line_is_below_the_current_folder(folder, monkeyp
     ("module", "said"),
     [
         (MODULE.replace('"mine"', "NAME"), 'has .name = "…" written out'),
-        (MODULE + MODULE.replace("mine", "other"), "registers mine, other; say which: name: mine"),
+        (
+            MODULE.replace("mine", "one") + MODULE.replace("mine", "other"),
+            "registers one, other; say which: name: one",
+        ),
     ],
 )
 def test_a_module_whose_name_cannot_be_told_must_be_named(folder, module, said):
