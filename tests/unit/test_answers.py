@@ -4,62 +4,9 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_answers import Told, group, said
 
-from fabbbr_analysis.answers import answer, as_frame
-from fabbbr_analysis.runset import RunSet
-from fabbbr_analysis.tables.columns import GROUPS
-
-RUNS = {"experiment": "e", "status": "certified", "clock": "virtual", "ecn": False}
-TELLING = ("throughput_bps", "link_rate_bps", "retransmits", "rtt_median_s", "rtt_p95_s", "queue_p95_bytes")
-
-
-def said(text):
-    return text.replace("\u00a0", " ")
-
-
-class Told:
-    """A run set that is made condition by condition."""
-
-    def __init__(self, **axes):
-        self.runs, self.groups = [], []
-
-    def condition(
-        self, name, *groups, ccas="a,b", repeat=3, equal=False, phase="steady state", axes=None, **run
-    ):
-        """``groups``: mappings with ``group`` and, for each column, a value per run or one for all."""
-        for number in range(repeat):
-            cell = f"{name},r{number + 1}"
-            noise = 0 if equal else number
-            telling = dict.fromkeys(TELLING, 1.0 + noise)
-            self.runs.append(
-                RUNS
-                | {"cell_id": cell, "condition": name, "ccas": ccas, "goodput_bps": 1e6 + noise, **telling}
-                | {f"axis_{key}": text for key, text in (axes or {}).items()}
-                | run
-            )
-            for group in groups:
-                self._add(cell, number, group, phase)
-        return self
-
-    def _add(self, cell, number, group, phase):
-        values = {key: each[number] if isinstance(each, list) else each for key, each in group.items()}
-        sized = values.get("sized", False)
-        row = dict.fromkeys(GROUPS.names) | {
-            "cell_id": cell, "phase": 0 if sized else 2, "phase_name": "whole run" if sized else phase,
-            "begins_with": "warm-up", "phase_start_s": 5.0, "phase_end_s": 15.0, "active_s": 10.0,
-            "cca": values["group"], "n_flows": 1,
-            "sized": False, "self_limited": False,
-        }  # fmt: skip
-        self.groups.append(row | values)
-
-    def answer(self):
-        runs = pd.DataFrame(self.runs)
-        frames = {"runs": runs, "cells": runs, "groups": pd.DataFrame(self.groups)}
-        return answer(RunSet.from_frames(frames, experiment="e"))
-
-
-def group(name, goodput, **more):
-    return {"group": name, "goodput_per_flow_bps": goodput, "goodput_bps": goodput, **more}
+from fabbbr_analysis.answers import as_frame
 
 
 def test_of_two_groups_in_a_cell_the_headline_says_who_wins_by_how_much_and_how_sure():
@@ -101,6 +48,21 @@ def test_many_contests_are_counted_and_the_widest_is_told():
     tally, widest = map(said, told.answer().headline)
     assert tally == "Of 4 comparisons, a is ahead in 3 and b is ahead in 1."
     assert widest.startswith("At an N of 2, a wins: 10.0")
+
+
+def test_of_groups_with_one_congestion_control_each_time_the_groups_are_counted():
+    told = Told()
+    for cca in ("bbr1", "cubic"):
+        for aqm, (near, far) in {"cake": (5e6, 4e6), "pie": (6e6, 3e6), "red": (1e6, 9e6)}.items():
+            groups = (
+                group(name, [rate, rate + 1e4, rate + 2e4], cca=cca)
+                for name, rate in (("near", near), ("far", far))
+            )
+            place = {"cca": cca, "aqm": aqm}
+            told.condition(f"{place}", *groups, ccas=cca, axes=place)
+    tally, widest, *_ = map(said, told.answer().headline)
+    assert tally == "Of 6 comparisons, near is ahead in 4 and far is ahead in 2."
+    assert widest.startswith("At an AQM of red, with bbr1, far (bbr1) wins: 9.01")
 
 
 def test_transfers_have_median_95th_percentile_and_times_the_ideal():

@@ -27,7 +27,7 @@ from fabbbr_analysis.report.bands import drawing
 from fabbbr_analysis.report.certificates import collect
 from fabbbr_analysis.report.diagram import buffers, in_words, spread
 from fabbbr_analysis.report.diagram import drawing as path_drawing
-from fabbbr_analysis.report.findings import findings
+from fabbbr_analysis.report.findings import findings, goodput_of
 from fabbbr_analysis.report.provenance import conditions, facts, rerun_command
 from fabbbr_analysis.report.slots import Slot, embed, overview_slots
 from fabbbr_analysis.summary import summarise
@@ -312,9 +312,9 @@ def test_holding_up_ends_at_the_first_condition_with_too_little():
 
 def test_without_a_certified_run_there_is_no_result():
     runs = few_runs({("bbr1", "1 %"): [1e6, 2e6]}).assign(status="failed")
-    assert findings(runs, summarise(runs, ["goodput_bps"])) == [
-        "No certified run has a goodput, so there is no result."
-    ]
+    summary = summarise(runs, ["goodput_bps"])
+    assert findings(runs, summary) == []
+    assert goodput_of(runs, summary) == "No certified run has a goodput, so there is no result."
 
 
 # Numbers

@@ -98,12 +98,20 @@ def _ratio(row: AnswerRow, lead: Lead) -> float:
 
 def _tally(lasts: Sequence[tuple[AnswerRow, Lead]], *, phased: bool) -> str:
     """Who is ahead how often; in which phase, where there are others."""
-    ahead = Counter(lead.over.rival if not lead.paired else lead.over.name for _, lead in _clear(lasts))
+    # Where what runs beside one another is of one kind, it is the groups that are compared.
+    alike = all(row.cca == lead.over.cca for row, lead in lasts)
+    ahead = Counter(_winner(lead, alike=alike) for _, lead in _clear(lasts))
     parts = [f"{name} is ahead in {count}" for name, count in ahead.most_common()]
     unclear = len(lasts) - ahead.total()
     parts += [f"in {unclear} the difference is not clear"] if unclear else []
     begun = f"{_phases_of(lasts)}, of" if phased else "Of"
     return f"{begun} {len(lasts)} comparisons, {listing(parts)}."
+
+
+def _winner(lead: Lead, *, alike: bool) -> str:
+    if not lead.paired:
+        return lead.over.rival
+    return lead.over.group if alike else lead.over.name
 
 
 def _phases_of(lasts: Sequence[tuple[AnswerRow, Lead]]) -> str:
@@ -123,31 +131,36 @@ def _outcome(last: AnswerRow, lead: Lead) -> str:
     """One sentence on two rows, of which ``lead.over`` is the better."""
     best, column = lead.over, lead.column
     names = (best.name, last.name) if lead.paired else (best.rival, last.rival)
-    each = [f"{name} {_amount(row, column)}" for name, row in zip(names, (best, last), strict=True)]
+    each = [f"{name} {amount(row, column)}" for name, row in zip(names, (best, last), strict=True)]
     if column == COMPLETION:
-        each = [f"{name} ({_amount(row, column)})" for name, row in zip(names, (best, last), strict=True)]
-    apart = f"difference {_size(lead)} ({_sureness(lead)})"
+        each = [f"{name} ({amount(row, column)})" for name, row in zip(names, (best, last), strict=True)]
     beside = "with" if lead.paired or last.cca == last.variant else "beside"
     if lead.verdict == "unclear" and lead.difference.low is not None:
-        return f"nobody wins clearly: {each[0]}, {each[1]}; the {apart} may as well be 0."
+        return f"nobody wins clearly: {each[0]}, {each[1]}; the {apart(lead)} may as well be 0."
     if column == COMPLETION:
-        return (
-            f"transfers are faster {beside} {each[0]} than {beside} {each[1]}: {_times(last, lead)}, {apart}."
-        )
+        faster = f"transfers are faster {beside} {each[0]} than {beside} {each[1]}"
+        return f"{faster}: {times(last, lead)}, {apart(lead)}."
     wins = "wins" if lead.verdict == "behind" else "is ahead"
-    return f"{names[0]} {wins}: {_amount(best, column)}, {each[1]}: {_times(last, lead)}, {apart}."
+    return f"{names[0]} {wins}: {amount(best, column)}, {each[1]}: {times(last, lead)}, {apart(lead)}."
 
 
-def _amount(row: AnswerRow, column: str) -> str:
+def amount(row: AnswerRow, column: str) -> str:
+    """What a row has of the column that decides."""
     return value(row.values[column], column) + (" a flow" if column != COMPLETION and row.n_flows > 1 else "")
 
 
-def _times(last: AnswerRow, lead: Lead) -> str:
+def times(last: AnswerRow, lead: Lead) -> str:
     """Say by which factor, or by how many percent where it is near 1."""
     ratio, word = _ratio(last, lead), "long" if lead.lower_wins else "much"
     if ratio < _NEARLY:
         return f"{number((ratio - 1) * 100, significant=2)} % {'longer' if lead.lower_wins else 'more'}"
     return f"{number(ratio, significant=2)} times as {word}"
+
+
+def apart(lead: Lead, *, among: int = 1) -> str:
+    """The difference, and how sure it is; ``among`` so many of which it was picked."""
+    allows = f"; the interval allows for {among} pairs" if among > 1 and lead.difference.n > 1 else ""
+    return f"difference {_size(lead)} ({_sureness(lead)}{allows})"
 
 
 def _size(lead: Lead) -> str:

@@ -52,15 +52,20 @@ class _Mean:
 def findings(runs: pd.DataFrame, summary: pd.DataFrame) -> list[str]:
     """Say the strongest results of one experiment: the widest gap, and who holds up how far.
 
-    ``summary`` is the long table of ``fabbbr_analysis.summary.summarise`` over ``runs``. Without anything to
-    compare, the range of the goodput is the result.
+    ``summary`` is the long table of ``fabbbr_analysis.summary.summarise`` over ``runs``. Nothing where there
+    is nothing to compare.
     """
     axes = varied(runs)
     means = _means(runs, summary, axes)
     if not means:
-        return ["No certified run has a goodput, so there is no result."]
-    sentences = [sentence for sentence in (_widest_gap(means, axes), _endurance(means, axes)) if sentence]
-    return [tie(sentence) for sentence in sentences or [_range(means)]]
+        return []
+    return [tie(said) for said in (_widest_gap(means, axes), _endurance(means, axes)) if said]
+
+
+def goodput_of(runs: pd.DataFrame, summary: pd.DataFrame) -> str:
+    """Say the range of the goodput: the result where nothing was compared."""
+    means = _means(runs, summary, varied(runs))
+    return tie(_range(means)) if means else "No certified run has a goodput, so there is no result."
 
 
 def _means(runs: pd.DataFrame, summary: pd.DataFrame, axes: Sequence[Axis]) -> list[_Mean]:

@@ -21,7 +21,7 @@ from fabbbr_analysis.report.added import Added, what_is_added
 from fabbbr_analysis.report.arrangement import Figures, arranged, ordered
 from fabbbr_analysis.report.certificates import Certificates, collect
 from fabbbr_analysis.report.fidelity import Gate, gate
-from fabbbr_analysis.report.findings import findings
+from fabbbr_analysis.report.findings import findings, goodput_of
 from fabbbr_analysis.report.provenance import Fact
 from fabbbr_analysis.report.tables import ResultTable, asked_table, result_table
 from fabbbr_analysis.wording import counted, distinct, interval, listing
@@ -265,7 +265,7 @@ def _said(
 ) -> tuple[str, ...]:
     several = len({row.place for row in answered.rows}) > 1
     whole = findings(runs, summary) if (are_wholes(manifest) and several) or not answered.headline else []
-    return (*whole, *answered.headline)
+    return (*whole, *answered.headline) or (goodput_of(runs, summary),)
 
 
 def are_wholes(manifest: RunManifest) -> bool:

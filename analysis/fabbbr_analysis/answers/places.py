@@ -1,0 +1,104 @@
+"""Where flows that have no rival do best: how far apart the places are, how much is enough, what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from math import comb
+
+from fabbbr_analysis import stats
+from fabbbr_analysis.answers.leads import decides
+from fabbbr_analysis.answers.records import AnswerRow, Lead
+from fabbbr_analysis.answers.rows import COMPLETION
+from fabbbr_analysis.answers.sentences import amount, apart, times, value
+from fabbbr_analysis.figures.conditions import Axis, place_in_words
+from fabbbr_analysis.wording import listing, tie
+
+ENOUGH = 0.95
+"""A place is as good as the best when it has this part of it; of times, when it takes so much longer."""
+_QUEUE = "queue_delay_median_s"
+_WORTH_SAYING = 2.0
+_WORTH_SAYING_S = 1e-3
+
+
+def told_of_places(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[Axis]) -> list[str]:
+    """Compare the places with each other, where one group of flows ran alone at each and nothing else did."""
+    own = [row for row in rows if not row.self_limited and row.mean(decides(row)) is not None]
+    alone = len({row.place for row in own}) == len(own) > 1
+    if leads or not alone or len({row.rival for row in own}) > 1:
+        return []
+    return [tie(said) for said in (*_extremes(own, axes), *_enough(own, axes), *_cost(own, axes))]
+
+
+def _ranked(rows: Sequence[AnswerRow], column: str) -> list[AnswerRow]:
+    """The best first."""
+    return sorted(rows, key=lambda row: row.values[column].value, reverse=column != COMPLETION)
+
+
+def _at(row: AnswerRow, axes: Sequence[Axis]) -> str:
+    return f"at {place_in_words(axes, row.place)}"
+
+
+def _extremes(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
+    """By chance alone the best of several places is some way from the worst: the interval allows for that."""
+    column = decides(rows[0])
+    best, *_, worst = _ranked(rows, column)
+    pairs = comb(len(rows), 2)
+    lead = Lead(
+        over=best,
+        column=column,
+        difference=stats.difference_of_means(
+            list(worst.by_run[column].values()),
+            list(best.by_run[column].values()),
+            confidence=1 - (1 - stats.CONFIDENCE) / pairs,
+        ),
+        paired=False,
+        lower_wins=column == COMPLETION,
+    )
+    said = apart(lead, among=pairs)
+    what, most, least = (
+        (f"Transfers of {best.name}", "are fastest", "slowest") if best.sized
+        else (best.name, "has most", "least")
+    )  # fmt: skip
+    top, bottom = (f"{_at(row, axes)}, {amount(row, column)}" for row in (best, worst))
+    if lead.verdict == "unclear" and lead.difference.low is not None:
+        end = f"but the {said} may as well be 0."
+    else:
+        end = f"{times(worst, lead)}, {said}."
+    yield f"{what} {most} {top}, and {least} {bottom}: {end}"
+
+
+def _enough(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
+    """From which value of the one numeric axis on it is nearly the best, or up to which."""
+    if len(axes) != 1 or axes[0].shown is None:
+        return
+    column = decides(rows[0])
+    best = _ranked(rows, column)[0].values[column].value
+    in_order = sorted(rows, key=lambda row: axes[0].texts.index(row.place[0]))
+    good = [_nearly(row.values[column].value, best, column) for row in in_order]
+    if all(good) or sum(one != other for one, other in pairwise(good)) > 1:
+        return
+    first = good.index(not good[0])
+    nearly = f"it is within {(1 - ENOUGH) * 100:.0f} % of the best"
+    if good[-1]:
+        yield f"From {place_in_words(axes, in_order[first].place)} on {nearly}."
+    else:
+        yield f"Up to {place_in_words(axes, in_order[first - 1].place)} {nearly}."
+
+
+def _nearly(own: float, best: float, column: str) -> bool:
+    return own * ENOUGH <= best if column == COMPLETION else own >= best * ENOUGH
+
+
+def _cost(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
+    waits = sorted(
+        (row for row in rows if row.mean(_QUEUE) is not None), key=lambda row: row.values[_QUEUE].value
+    )
+    if len(waits) < 2:
+        return
+    least, most = waits[0], waits[-1]
+    low, high = (row.values[_QUEUE].value for row in (least, most))
+    if high < _WORTH_SAYING * low or high - low < _WORTH_SAYING_S:
+        return
+    each = [f"for {value(row.values[_QUEUE], _QUEUE)} {_at(row, axes)}" for row in (least, most)]
+    yield f"Packets queue {listing(each)}."
