@@ -29,8 +29,8 @@ def test_of_one_congestion_control_the_best_and_the_worst_place_are_told():
 @pytest.mark.parametrize(
     ("rates", "enough"),
     [
-        (RATES, "From a buffer of 2 BDP on it is within 5 % of the best."),
-        ((9.8, 9.7, 9.0, 6.0), "Up to a buffer of 0.5 BDP it is within 5 % of the best."),
+        (RATES, "From a buffer of 2 BDP on the mean is within 5 % of the best."),
+        ((9.8, 9.7, 9.0, 6.0), "Up to a buffer of 0.5 BDP the mean is within 5 % of the best."),
         ((9.8, 9.8, 9.8, 9.6), None),  # everywhere
         ((9.8, 6.0, 9.8, 6.0), None),  # no value is an edge
         ((6.0, 9.8, 9.8, 6.0), None),
@@ -68,7 +68,7 @@ def test_transfers_are_fastest_and_slowest_somewhere():
     assert ends.startswith("Transfers of copy are fastest at 4 streams, 1.00")
     assert "and slowest at 1 stream, 4.00" in ends
     assert ": 4.0 times as long, difference 3.00 [" in ends
-    assert enough == "From 4 streams on it is within 5 % of the best."
+    assert enough == "From 4 streams on the mean is within 5 % of the best."
 
 
 def test_where_congestion_controls_are_compared_the_places_are_not():

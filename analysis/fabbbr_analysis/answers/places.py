@@ -79,7 +79,7 @@ def _enough(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
     if all(good) or sum(one != other for one, other in pairwise(good)) > 1:
         return
     first = good.index(not good[0])
-    nearly = f"it is within {(1 - ENOUGH) * 100:.0f} % of the best"
+    nearly = f"the mean is within {(1 - ENOUGH) * 100:.0f} % of the best"
     if good[-1]:
         yield f"From {place_in_words(axes, in_order[first].place)} on {nearly}."
     else:
