@@ -33,11 +33,11 @@ class Watched:
         return self.report["end"]["sum_received"]["bits_per_second"]
 
 
-def watch(network, loader, cca):
+def watch(network, loader, cca, *, duration_s=DURATION_S):
     """One flow; what iperf3 reports, what the list of connections and `ss` said on the way."""
     states, sockets = [], []
-    limit = time.monotonic() + 5 * DURATION_S
-    with network.flow(cca, duration_s=DURATION_S) as sending:
+    limit = time.monotonic() + 5 * duration_s
+    with network.flow(cca, duration_s=duration_s) as sending:
         while sending.poll() is None:
             assert time.monotonic() < limit, f"the flow hangs: {network.socket()}"
             for _ in range(20):
@@ -49,6 +49,19 @@ def watch(network, loader, cca):
         report, error = sending.communicate()
     assert sending.returncode == 0, error
     return Watched(report=json.loads(report), states=states, sockets=sockets)
+
+
+def watch_through(states, network, loader, cca):
+    """A flow that was seen in these states, and a longer one where it was not.
+
+    ProbeRTT is due 5 s after the last lower round trip, and on a busy machine that comes late; it lasts for
+    0.2 s, and a busy machine looks seldom.
+    """
+    for times in (1, 2, 4):
+        seen = watch(network, loader, cca, duration_s=times * DURATION_S)
+        if {entry["state"] for entry in seen.states} >= states:
+            break
+    return seen
 
 
 @pytest.fixture(params=["v2alpha", "draft01", "v3", "v2alpha, own mark"])
@@ -63,14 +76,14 @@ def profile(request, loader, compile_bpf, objects):
 
 def test_a_flow_fills_the_path_and_knows_it(profile, loader, network):
     cca = "fab_bbr3" if profile == "v3" else "fab_bbr2"
-    seen = watch(network, loader, cca)
+    states = {"ProbeRTT", "ProbeBW_CRUISE"}
+    seen = watch_through(states, network, loader, cca)
 
     # ProbeRTT halves the window for 0.2 s in 5, pacing stays 1 % below the model; more would not be BBR.
     assert 0.85 * PAYLOAD_BPS < seen.goodput_bps < PAYLOAD_BPS * 1.01
     assert {entry["profile"] for entry in seen.states} == {profile}
     assert {int(entry["pacing_gain_256"]) for entry in seen.states} <= GAINS[profile]
-    names = {entry["state"] for entry in seen.states}
-    assert names >= {"ProbeRTT", "ProbeBW_CRUISE"}
+    assert {entry["state"] for entry in seen.states} >= states
 
     last = seen.states[-1]
     assert Network.RTT_S * 1e6 <= int(last["min_rtt_us"]) < 1.25 * Network.RTT_S * 1e6
