@@ -14,6 +14,8 @@ _MINIMUM_WINDOW_BYTES = 4 << 20
 _LARGEST_WINDOW_BYTES = (1 << 31) - 1
 _PROBING = 1.25
 """How much faster than the rate that it knows a sender tries to be."""
+_MOST_REMEMBERED_BYTES = 64 << 20
+"""Of payload that comes so. A queue may drain for minutes, and no window should ask for a larger guest."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +76,7 @@ def window_bytes(cell: Cell) -> int:
     Two bytes for each of payload, since Linux counts memory. Payload: 2 BDP and the buffer in
     flight, and as much again, or a BDP for each time that some packet of a BDP is likely lost
     again: what arrived waits for it. Where the rate falls, what is sent at the old rate while a packet
-    stands in a queue that drains at the new one.
+    stands in a queue that drains at the new one, within bounds.
     """
     most = Extremes.of(cell)
     payload = max(_in_flight_and_waiting_bytes(cell, queue, most) for queue in cell.bottlenecks.values())
@@ -90,7 +92,7 @@ def _in_flight_and_waiting_bytes(cell: Cell, queue: Bottleneck, most: Extremes) 
     if most.slow_rate is not None and most.slow_rate < rate:
         drained_ns = buffer_bytes * 8 * NANOSECONDS_PER_SECOND // most.slow_rate.bps
         remembered = _PROBING * float(bdp_bytes(rate, Duration(rtt.ns + most.held_ns + drained_ns)))
-        in_flight = max(in_flight, remembered)
+        in_flight = max(in_flight, min(remembered, _MOST_REMEMBERED_BYTES))
     return in_flight + max(in_flight, float(_rounds_to_repair(cell, float(bdp / cell.mtu_bytes)) * bdp))
 
 

@@ -19,22 +19,6 @@ from fabbbr_analysis.claims import RULES_VERSION
 HEAVY = {"pandas", "numpy", "scipy", "pyarrow", "plotly", "pydantic", "yaml", "rich", "jinja2"}
 
 
-@pytest.fixture
-def fabbbr(capsys, monkeypatch):
-    """Run a command in this process: its exit status, what it printed and what it complained."""
-    monkeypatch.setattr("signal.signal", lambda *_: None)
-
-    def call(*words):
-        try:
-            status = cli.main([str(word) for word in words])
-        except SystemExit as left:
-            status = left.code
-        told = capsys.readouterr()
-        return status, told.out, told.err
-
-    return call
-
-
 @pytest.fixture(scope="module")
 def run_folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("cli") / "run"

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from places import GUEST
 
+from fabbbr.backends.guest import memory_bytes
 from fabbbr.job.build import prepare
 from fabbbr.job.cabling import lay_cables
 from fabbbr.job.configure import (
@@ -188,6 +189,12 @@ def test_windows_hold_what_comes_at_the_old_rate_while_one_waits_in_the_queue_of
     cell = planned(path, more="steps: [{at: 5 s, rate: 5 Mbit/s}, {at: 8 s, rate: 20 Mbit/s}]")
     round_trip_s = 0.04 + cell.bottleneck.buffer_bytes * 8 / 5e6
     assert window_bytes(cell) / 4 >= int(1.25 * 50e6 / 8 * round_trip_s)
+
+
+def test_a_fall_to_a_trickle_asks_for_no_guest_of_another_size(planned):
+    steps = "steps: [{at: 5 s, rate: 100 kbit/s}]"
+    cell = planned("rate: 100 Mbit/s, rtt: 100 ms, buffer: 4 BDP", more=steps)
+    assert memory_bytes(prepare(cell, GUEST).job) == memory_bytes(prepare(planned(), GUEST).job)
 
 
 def test_a_step_to_a_faster_path_alone_asks_for_no_more_than_that_path(planned):

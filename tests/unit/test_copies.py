@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from fabbbr import cli
 from fabbbr.backends.guest.module import copies
 from fabbbr.errors import UsageError
 from fabbbr.model import Module
@@ -26,20 +25,9 @@ static struct tcp_congestion_ops fallback = { .name = "cubic-reno" };
 """
 
 
-@pytest.fixture
-def fabbbr(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr("signal.signal", lambda *_: None)
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-    def call(*words):
-        try:
-            status = cli.main([str(word) for word in words])
-        except SystemExit as left:
-            status = left.code
-        told = capsys.readouterr()
-        return status, told.out, told.err
-
-    return call
 
 
 def tree(tmp_path):
