@@ -70,7 +70,7 @@ def _edges(cell: Cell, end_s: float) -> dict[float, Cause]:
         edges[warm_up_s] = "warm-up"
     edges |= dict.fromkeys(within, "step")
     for at_s in _comings_and_goings(cell):
-        if at_s > warm_up_s and min(abs(at_s - edge) for edge in (*edges, end_s)) >= _LEAST_S:
+        if warm_up_s < at_s < end_s and min(abs(at_s - edge) for edge in (*edges, end_s)) >= _LEAST_S:
             edges[at_s] = "flows"
     return dict(sorted(edges.items()))
 

@@ -147,6 +147,15 @@ def test_a_group_that_comes_later_or_goes_earlier_begins_a_phase():
     assert names(staggered) == ["whole run", "start-up", "steady state"]
 
 
+def test_what_was_to_come_after_the_end_of_a_run_is_no_phase():
+    """A run may end before its time: a group that was to leave or come later makes none."""
+    later = cell(flow(0), flow(1, "b", start="8 s", duration="6 s"))
+    assert names(later, 11.0)[1:] == ["start-up", "after start-up, until 8 s", "from 8 s"]
+    assert names(cell(flow(0)), 11.0) == ["whole run", "start-up", "steady state"]
+    for found in (phases_of(later, 11.0), phases_of(later, 5.0), phases_of(cell(flow(0)), 2.0)):
+        assert all(each.start_s < each.end_s for each in found)
+
+
 def test_a_trace_of_rates_is_no_list_of_phases():
     many = [step(f"{n} s", f"{1 + n % 2} Mbit/s") for n in range(1, 100)]
     assert names(cell(flow(0, duration="200 s"), steps=many), 200.0) == [

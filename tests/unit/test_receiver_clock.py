@@ -1,5 +1,7 @@
 """Where a receiver's zero lies: laid on what ss saw arrive, and goodput that no link can exceed."""
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -43,6 +45,32 @@ def test_a_zero_is_found_wherever_it_lies(zero_s, rate_bps, streams, seconds):
     found = receiver_zeros_s(intervals, sockets)[0]
     # The last interval ends with the data, between two samples: the median is not moved by it.
     assert found == pytest.approx(zero_s, abs=PERIOD_S / 10 if seconds > 2 else PERIOD_S)
+
+
+@given(
+    zero_s=st.floats(0.01, 3.0),
+    gets=st.lists(st.booleans(), min_size=4, max_size=60).filter(lambda gets: sum(gets) >= 2),
+)
+def test_a_zero_is_found_of_a_flow_that_stands_still_now_and_then_or_for_ever(zero_s, gets):
+    """What it has stays the same meanwhile, so ends of intervals without bytes lie nowhere on the curve."""
+    rate = np.repeat(np.array(gets, dtype=float), 10) * 1e7 / 8
+    had = np.concatenate([[0.0], np.cumsum(rate * PERIOD_S)])
+    report_s = np.arange(len(had)) * PERIOD_S
+    times = np.arange(0, zero_s + len(gets) + 0.3, PERIOD_S)
+    sockets = pd.DataFrame(
+        {
+            "flow": 0, "side": "receiver", "peer_port": 1, "t_s": times,
+            "bytes_received": np.interp(times - zero_s, report_s, had),
+        }
+    )  # fmt: skip
+    ends = np.arange(1, len(gets) + 1, dtype=float)
+    intervals = pd.DataFrame(
+        {"flow": 0, "side": "receiver", "stream": 0, "end_s": ends, "bytes": np.diff(had[::10])}
+    )
+    found = receiver_zeros_s(intervals, sockets)
+    # Two intervals with bytes, one after the other, place the end between them.
+    assert 0 in found or not any(one and other for one, other in pairwise(gets))
+    assert found.get(0, zero_s) == pytest.approx(zero_s, abs=PERIOD_S)
 
 
 @pytest.mark.parametrize("part", ["sockets", "intervals"])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 from fabbbr.units import Rate
@@ -59,7 +60,14 @@ def find(run_set: RunSet, measure: Measure, axis: Axis | None, panel: Mapping[st
 
 def in_panel(series: pd.DataFrame, panel: Mapping[str, str]) -> pd.DataFrame:
     """Keep the series of one panel of a paper, which their labels name: only these may lie over ours."""
-    return series[[all(_says(label, text) for text in panel.values()) for label in series["label"]]]
+    return _named(series, panel.values())
+
+
+def _named(series: pd.DataFrame, texts: Collection[str]) -> pd.DataFrame:
+    """Keep the series whose labels say all of these."""
+    said = [all(_says(label, text) for text in texts) for label in series["label"]]
+    # An empty list would choose no columns, and not no rows.
+    return series[np.array(said, dtype=bool)]
 
 
 def _says(label: object, text: str) -> bool:
@@ -75,7 +83,7 @@ def _where_held(series: pd.DataFrame, run_set: RunSet) -> pd.DataFrame:
             continue
         told_apart = {str(values[0]), *run_set.planned(name.removeprefix("axis_"))}
         if any(_says(label, text) for label in series["label"] for text in told_apart):
-            series = series[[_says(label, str(values[0])) for label in series["label"]]]
+            series = _named(series, [str(values[0])])
     return series
 
 

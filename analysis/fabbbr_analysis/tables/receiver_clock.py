@@ -32,18 +32,21 @@ def _of_receivers(table: pd.DataFrame) -> dict[int, pd.DataFrame]:
 
 
 def _zero_s(intervals: pd.DataFrame, sockets: pd.DataFrame) -> float | None:
-    """Lay the ends of the intervals on the samples: the median of what they are apart."""
+    """Lay the ends of the intervals on the samples: the median of what they are apart.
+
+    While nothing arrives, what the receiver had is the same for a while, and an end may lie anywhere in that:
+    it counts only where the two samples around it are neighbours.
+    """
     had = intervals.groupby("end_s")["bytes"].sum().sort_index().cumsum()
     # A connection that is gone keeps what it had: otherwise the sum of several would fall.
     arrived = sockets.pivot_table(index="t_s", columns="peer_port", values="bytes_received")
     total = arrived.ffill().fillna(0.0).sum(axis=1)
-    grows = total[total.diff().fillna(1.0) > 0]
-    if len(grows) < 2:
+    bytes_, t_s = total.to_numpy(np.float64), total.index.to_numpy(np.float64)
+    ends, at = had.index.to_numpy(np.float64), had.to_numpy(np.float64)
+    before, after = np.searchsorted(bytes_, at, "right") - 1, np.searchsorted(bytes_, at, "left")
+    placed = (before >= 0) & (after < len(bytes_)) & (np.abs(after - before) <= 1) & (at > bytes_[0])
+    if not placed.any():
         return None
-    within = had[(had > grows.iloc[0]) & (had <= grows.iloc[-1])]
-    if within.empty:
-        return None
-    arrival_s = np.interp(
-        within.to_numpy(np.float64), grows.to_numpy(np.float64), grows.index.to_numpy(np.float64)
-    )
-    return float(np.median(arrival_s - within.index.to_numpy(np.float64)))
+    growing = np.concatenate([[True], np.diff(bytes_) > 0])
+    arrival_s = np.interp(at[placed], bytes_[growing], t_s[growing])
+    return float(np.median(arrival_s - ends[placed]))

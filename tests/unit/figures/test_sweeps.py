@@ -123,6 +123,14 @@ def test_published_counts_of_a_faster_link_are_not_drawn(e1):
     assert published.find(e1, BY_COLUMN["retransmits"], axis, {}) is None
 
 
+def test_where_nothing_was_published_an_axis_of_one_value_is_no_trouble(f10):
+    """One's own experiment, of which a single value of an axis ran."""
+    (axis,) = varied(f10.runs)
+    mine = synthetic.changed(f10, runs=f10.runs.assign(axis_buffer="1 BDP"))
+    object.__setattr__(mine, "experiment", "mine")
+    assert published.find(mine, BY_COLUMN["goodput_bps"], axis, {}) is None
+
+
 def test_published_points_are_hollow_and_say_how_they_were_read(f10):
     figure = figures.figure(f10, "goodput_by_loss")
     (trace,) = traces(figure, "bbr1, published, read from a figure")
