@@ -7,11 +7,11 @@ Data flows one way: an ``Experiment`` and a ``Topology`` become ``Cell`` records
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from fabbbr.quantity import BitRate, ByteSize, PerSecond, Share, Span
+from fabbbr.quantity import WHOLE, BitRate, ByteSize, PerSecond, Share, Span
 from fabbbr.record import FileRecord, Record
 from fabbbr.testbed import ClockKind, Testbed
 from fabbbr.units import ETHERNET_HEADER_BYTES, NANOSECONDS_PER_SECOND, UDP_IPV4_HEADER_BYTES, Duration
@@ -46,16 +46,19 @@ QueueDelay = Literal["samples", "packets"]
 class Loss(FileRecord):
     """Injected loss, on the data direction only.
 
-    Of ``gilbert_elliott``, ``rate``, ``recovery``, ``loss_in_bad`` and ``loss_in_good`` are netem's p, r, 1-h
-    and 1-k (``gemodel``).
+    ``bursts`` says how many packets are lost and how many in a row; ``gilbert_elliott`` says the same process
+    (and more) in the parameters of netem's ``gemodel``: ``rate``, ``recovery``, ``loss_in_bad`` and
+    ``loss_in_good`` are its p, r, 1-h and 1-k.
     """
 
     rate: Share
-    """Probability that a packet is dropped; for ``gilbert_elliott``, that the link goes bad."""
-    model: Literal["random", "gilbert_elliott"] = "random"
-    """``random``: packets are lost independently; ``gilbert_elliott``: in bursts."""
+    """Share of the packets that are dropped; for ``gilbert_elliott``, the chance that the link goes bad."""
+    model: Literal["random", "bursts", "gilbert_elliott"] = "random"
+    """``random``: packets are lost independently; ``bursts`` and ``gilbert_elliott``: several in a row."""
     position: LossPosition = "after_bottleneck"
     """Behind the bottleneck's queue, or before it on the access links of the senders."""
+    burst: Annotated[int, Field(ge=1, le=1_000_000), WHOLE] | None = None
+    """How many packets are lost in a row on average. No default: ``bursts`` needs it."""
     recovery: Share | None = None
     """Probability per packet that a bad link recovers. No default: ``gilbert_elliott`` needs it."""
     loss_in_bad: Share | None = None

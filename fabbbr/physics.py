@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import sqrt
 
 from fabbbr.model import Cell, CellLink, Flow, Loss
 from fabbbr.units import (
@@ -45,22 +45,58 @@ def opportunity_s(rate: Rate) -> float:
     return OPPORTUNITY_BYTES * 8 / rate.bps
 
 
+def good_and_bad(loss: Loss) -> tuple[float, float]:
+    """Chance per packet that the link goes bad, and that a bad link recovers: p and r of Gilbert 1960.
+
+    A burst lasts for 1 / r packets on average, and p / (p + r) of all packets are in one.
+
+    >>> loss = Loss(rate="1 %", model="bursts", burst=10)
+    >>> [round(chance, 6) for chance in good_and_bad(loss)]
+    [0.00101, 0.1]
+    """
+    share = loss.rate.value
+    if loss.model == "bursts":
+        assert loss.burst is not None
+        odds = share / (1 - share) if share < 1 else math.inf
+        return odds / loss.burst, 1 / loss.burst
+    return share, (loss.recovery.value if loss.recovery else 1.0)
+
+
 def stationary_loss(loss: Loss) -> float:
-    """Long-run loss of the model: the rate itself, or Gilbert–Elliott's mixture of its two states."""
-    if loss.model == "random":
+    """Share of the packets lost in the long run: as asked, or Gilbert–Elliott's mixture of two states."""
+    if loss.model != "gilbert_elliott":
         return loss.rate.value
-    p, r = loss.rate.value, (loss.recovery.value if loss.recovery else 1.0)
+    p, r = good_and_bad(loss)
     bad = p / (p + r) if p + r else 0.0
     in_bad = loss.loss_in_bad.value if loss.loss_in_bad else 1.0
     in_good = loss.loss_in_good.value if loss.loss_in_good else 0.0
     return bad * in_bad + (1 - bad) * in_good
 
 
+def mean_burst(loss: Loss) -> float | None:
+    """For how many packets a bad link stays bad on average; None where packets are lost independently."""
+    if loss.model == "random":
+        return None
+    _, recovers = good_and_bad(loss)
+    return 1 / recovers if recovers else math.inf
+
+
+def loss_in_words(loss: Loss) -> str:
+    """How much is lost, and how many in a row.
+
+    >>> loss_in_words(Loss(rate="0.02 %", model="gilbert_elliott", recovery="20 %"))
+    '0.0999 % in bursts of 5'
+    """
+    share = f"{100 * stationary_loss(loss):.3g} %" if loss.model == "gilbert_elliott" else str(loss.rate)
+    burst = mean_burst(loss)
+    return share if burst is None else f"{share} in bursts of {burst:.3g}"
+
+
 def correlated_spread(loss: Loss) -> float:
     """Standard deviation relative to independent packets, of a two-state chain with correlation 1 - p - r."""
-    p, r = loss.rate.value, (loss.recovery.value if loss.recovery else 1.0)
+    p, r = good_and_bad(loss)
     correlation = 1 - p - r
-    return sqrt((1 + correlation) / max(1 - correlation, 1e-9)) if correlation > 0 else 1.0
+    return math.sqrt((1 + correlation) / max(1 - correlation, 1e-9)) if correlation > 0 else 1.0
 
 
 CUBIC_C = 0.4
@@ -77,7 +113,7 @@ def cubic_window_segments(*, rtt_s: float, loss: float) -> float:
     187.4
     """
     window: float = CUBIC_GAIN * (rtt_s / loss) ** 0.75
-    return max(window, sqrt(1.5 / loss))
+    return max(window, math.sqrt(1.5 / loss))
 
 
 def going_back(cell: Cell) -> frozenset[int]:

@@ -1,16 +1,18 @@
-"""The units of :mod:`fabbbr.units` as pydantic fields: read from text, written as text.
+"""The units of :mod:`fabbbr.units` as pydantic fields, read from text and written as text; and counts.
 
 Kept apart from the units themselves so that those need nothing but the standard library.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, InstanceOf, PlainSerializer, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from fabbbr.errors import UnitError
+from fabbbr.foreign import shown
 from fabbbr.units import Duration, Frequency, QueueSize, Rate, Ratio, Size
 
 
@@ -28,6 +30,17 @@ def _reader(kind: type[Any]) -> BeforeValidator:
             raise PydanticCustomError(kind_of_error, template, {"why": str(error)}) from None
 
     return BeforeValidator(read)
+
+
+def _whole(value: object) -> object:
+    if isinstance(value, str) and re.fullmatch(r"\s*\d+\s*", value) is None:
+        kind_of_error, template = "quantity", "{why}"
+        raise PydanticCustomError(kind_of_error, template, {"why": f"{shown(value)} is not a whole number"})
+    return value
+
+
+WHOLE = BeforeValidator(_whole)
+"""Refuses ``5.0`` and ``1_000`` for a count, which pydantic would take."""
 
 
 def _json(example: str, pattern: str) -> WithJsonSchema:

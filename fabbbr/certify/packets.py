@@ -156,8 +156,9 @@ def binomial_interval(loss: Loss, trials: int, probability: float, lossy_cells: 
 
     confidence = 1 - (1 - LOSS_CONFIDENCE) / max(lossy_cells, 1)
     low, high = (int(bound) for bound in binom.interval(confidence, trials, probability))
-    if loss.model == "gilbert_elliott":
+    if loss.model != "random":
         # Bursts are correlated: the count spreads as if there were fewer independent packets.
         middle, spread = trials * probability, correlated_spread(loss)
-        low, high = (int(middle - (middle - low) * spread), int(middle + (high - middle) * spread) + 1)
+        low = max(int(middle - (middle - low) * spread), 0)
+        high = int(middle + (high - middle) * spread) + 1
     return low, high

@@ -14,7 +14,8 @@ from pydantic import Field, TypeAdapter
 from fabbbr.certify.evidence import Answer, Told, answer_to, parsed
 from fabbbr.job.expected import Expected, HostPacing, Prepared, Queue, Slots, Wire
 from fabbbr.job.records import Capture
-from fabbbr.model import Check
+from fabbbr.model import Check, Loss
+from fabbbr.physics import good_and_bad
 
 _TOLD_DELAY_STEP_S = 1.5e-6
 """tc says a delay in whole microseconds, cut off; the pings measure it finer."""
@@ -24,6 +25,8 @@ _CODEL_STEP_S = 2.1e-6
 """CoDel keeps times in steps of 1024 ns, and tells them in whole microseconds."""
 _NETEM_STEP = 2.0**-31
 """netem keeps probabilities in 32 bits."""
+_TOLD_CHANCE = 5.1e-6
+"""tc says them to six digits; what was lost is counted."""
 
 
 class _Delay(Told):
@@ -41,6 +44,9 @@ class _RandomLoss(Told):
 
 class _GilbertElliott(Told):
     p: float
+    r: float
+    in_bad: Annotated[float, Field(alias="1-h")]
+    in_good: Annotated[float, Field(alias="1-k")]
 
 
 class _Options(Told):
@@ -68,11 +74,12 @@ class _Options(Told):
         return (self.slot.least_s, self.slot.most_s) if self.slot is not None else (0.0, 0.0)
 
     @property
-    def loss(self) -> float:
-        """Its first parameter, per packet."""
+    def loss(self) -> tuple[float, ...]:
+        """Chances per packet: of a loss; or of going bad, of recovering, and of a loss in either state."""
         if self.random is not None:
-            return self.random.loss
-        return self.gemodel.p if self.gemodel is not None else 0.0
+            return (self.random.loss,)
+        chain = self.gemodel
+        return () if chain is None else (chain.p, chain.r, chain.in_bad, chain.in_good)
 
 
 class _Shaper(Told):
@@ -205,8 +212,9 @@ def _pacing_settings(pacing: HostPacing, answers: _Answers) -> Check:
 def _wire_settings(wire: Wire, answers: _Answers) -> Check:
     netems = answers.options(wire, "netem")
     told = [netem.delay_s for netem in netems]
-    asked_loss = wire.loss.rate.value if wire.loss is not None else 0.0
-    told_loss = sum(netem.loss for netem in netems)
+    asked_loss = _chances(wire.loss)
+    # That of the acknowledgements has none.
+    told_loss = tuple(chance for netem in netems for chance in netem.loss)
     told_slots = [netem.slots_s for netem in netems]
     return Check(
         name=f"wire of {wire.link} at {wire.interface.name}",
@@ -215,13 +223,33 @@ def _wire_settings(wire: Wire, answers: _Answers) -> Check:
         and all(netem.limit == wire.limit_packets for netem in netems)
         and all(abs(value - wire.delay_s) < _TOLD_DELAY_STEP_S for value in told)
         and all(_same_slots(slots, wire.slots_s) for slots in told_slots)
-        and abs(told_loss - asked_loss) <= _NETEM_STEP,
-        asked=f"delay {wire.delay_s * 1e3:g} ms, loss {asked_loss:.9g}{_in_words(wire.slots_s)}",
+        and len(told_loss) == len(asked_loss)
+        and all(map(_same_chance, told_loss, asked_loss)),
+        asked=f"delay {wire.delay_s * 1e3:g} ms, loss {_listed(asked_loss)}{_in_words(wire.slots_s)}",
         measured=(
-            f"delay {' and '.join(f'{v * 1e3:g} ms' for v in told)}, loss {told_loss:.9g}"
+            f"delay {' and '.join(f'{v * 1e3:g} ms' for v in told)}, loss {_listed(told_loss)}"
             + "".join(_in_words(slots) for slots in told_slots)
         ),
     )
+
+
+def _same_chance(told: float, asked: float) -> bool:
+    return abs(told - asked) <= max(_NETEM_STEP, asked * _TOLD_CHANCE)
+
+
+def _chances(loss: Loss | None) -> tuple[float, ...]:
+    """As netem tells them."""
+    if loss is None:
+        return ()
+    if loss.model == "random":
+        return (loss.rate.value,)
+    in_bad = loss.loss_in_bad.value if loss.loss_in_bad else 1.0
+    in_good = loss.loss_in_good.value if loss.loss_in_good else 0.0
+    return *good_and_bad(loss), in_bad, in_good
+
+
+def _listed(chances: Sequence[float]) -> str:
+    return ", ".join(f"{chance:.9g}" for chance in chances) or "0"
 
 
 def _same_slots(told: Slots, asked: Slots) -> bool:

@@ -19,7 +19,7 @@ from fabbbr.job.build import prepare
 from fabbbr.job.records import Command, Job
 from fabbbr.laboratory import Request, place, planned, selected
 from fabbbr.model import Cell
-from fabbbr.physics import end_of
+from fabbbr.physics import end_of, loss_in_words
 from fabbbr.plan.estimate import Estimate, estimate, offered_loads
 from fabbbr.testbed import Testbed
 
@@ -121,7 +121,7 @@ def row_of(cell: Cell) -> dict[str, str]:
         "bottleneck": str(queue.rate) + (f" by {queue.trace.name}" if queue.trace is not None else ""),
         "RTT": ", ".join(dict.fromkeys(str(flow.rtt) for flow in cell.flows)),
         "buffer": f"{queue.buffer_asked} = {queue.buffer_bytes} B",
-        "loss": str(loss.rate) if loss else "none",
+        "loss": loss_in_words(loss) if loss else "none",
         "flows": _flows_in_words(cell),
         "load": ", ".join(f"{group} {load:.1%}" for group, load in loads.items()),
         "duration": f"{end_of(cell.flows, cell.links).seconds:g} s",

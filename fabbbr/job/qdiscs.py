@@ -8,7 +8,7 @@ from fabbbr.job.cabling import LinkEnds
 from fabbbr.job.headroom import Extremes
 from fabbbr.job.records import Interface
 from fabbbr.model import AckAggregation, Bottleneck, Cell, CellLink, Loss
-from fabbbr.physics import burst_bytes
+from fabbbr.physics import burst_bytes, good_and_bad
 from fabbbr.testbed import Testbed
 from fabbbr.units import Duration, Rate
 
@@ -93,6 +93,9 @@ def _loss_words(loss: Loss) -> str:
 
     if loss.model == "random":
         return f"loss random {percent(loss.rate)}"
+    if loss.model == "bursts":
+        # More digits than the 32 bits in which netem keeps a probability.
+        return "loss gemodel " + " ".join(f"{100 * chance:.12g}%" for chance in good_and_bad(loss))
     # tc wants 1-h and 1-k: the chances of losing a packet in the bad and in the good state.
     return (
         f"loss gemodel {percent(loss.rate)} {percent(loss.recovery)} "

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fabbbr.model import Cell, Flow
-from fabbbr.physics import RateOverTime, burst_bytes, cubic_window_segments, end_of
+from fabbbr.physics import RateOverTime, burst_bytes, cubic_window_segments, end_of, stationary_loss
 from fabbbr.testbed import Pace, Testbed
 from fabbbr.units import LARGEST_SUPER_PACKET_BYTES, TCP_IPV4_HEADER_BYTES, Duration, Rate
 
@@ -76,7 +76,7 @@ def packets_per_s(cell: Cell, testbed: Testbed) -> float:
 
 def _of_cell(cell: Cell, testbed: Testbed) -> Estimate:
     end = end_of(cell.flows, cell.links)
-    loss = max((link.loss.rate.value for link in cell.links if link.loss is not None), default=0.0)
+    loss = max((stationary_loss(link.loss) for link in cell.links if link.loss is not None), default=0.0)
     possible = sum(_most_bytes(flow, cell, end, loss) for flow in cell.flows)
     carried = (RateOverTime.of(cell, link).bits(0.0, end.seconds) / 8 for link in cell.bottlenecks)
     sent = sum(min(each, possible) for each in carried)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from fabbbr import limits
 from fabbbr.foreign import shown
 from fabbbr.model import AckAggregation, Bottleneck, CellLink, LinkTrace, Loss
+from fabbbr.physics import stationary_loss
 from fabbbr.plan.ground import Ground, delivers
 from fabbbr.plan.link_traces import Trace
 from fabbbr.plan.misfits import Complaints, MisfitError
@@ -29,7 +30,7 @@ def _losses(ground: Ground) -> dict[str, Loss]:
             for flow in ground.assigned
         }
     losses |= {name: link.loss for name, link in ground.setup.links.items() if link.loss is not None}
-    return {name: loss for name, loss in losses.items() if loss.rate.base}
+    return {name: loss for name, loss in losses.items() if stationary_loss(loss) > 0}
 
 
 def _aggregation(ground: Ground, link: str) -> AckAggregation | None:

@@ -163,7 +163,10 @@ class _Reader:
 
     def is_value(self, node: Node, key: str) -> TypeGuard[Scalar]:
         if not isinstance(node, Scalar):
-            self.wrong(node.place, key, "a value of an axis is a single word or quantity")
+            said = (
+                "a value of an axis is a single word or quantity; give what differs in it an axis of its own"
+            )
+            self.wrong(node.place, key, f"{said} (several that vary together stand under zip)")
         elif _IN_FILE_NAMES.fullmatch(squeeze(node.text)) is None:
             said = f"{shown(node.text)} cannot be part of a cell's name; use letters, digits and . _ % + -"
             if node.reference is not None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from fabbbr.model import DATA_PORT, PORTS_PER_FLOW, AckAggregation, Loss, Video
+from fabbbr.physics import good_and_bad
 from fabbbr.spec.document import Loc
 from fabbbr.spec.experiment import (
     BBR_PROFILES,
@@ -183,12 +184,25 @@ def _buffer(loc: Loc, buffer: QueueSize | None, mtu: int) -> Iterator[Mistake]:
 def _loss(loc: Loc, loss: Loss | None) -> Iterator[Mistake]:
     if loss is None:
         return
-    bursty = {"recovery": loss.recovery, "loss_in_bad": loss.loss_in_bad, "loss_in_good": loss.loss_in_good}
     if loss.model == "gilbert_elliott" and loss.recovery is None:
         yield (*loc, "recovery"), "is missing: gilbert_elliott needs it, e.g. recovery: 10 %"
-    for key, value in bursty.items():
-        if loss.model == "random" and value is not None:
-            yield (*loc, key), "means nothing for random loss; add model: gilbert_elliott or remove it"
+    if loss.model == "bursts" and loss.burst is None:
+        yield (*loc, "burst"), "is missing: bursts need it, e.g. burst: 10"
+    if loss.model == "bursts" and loss.burst is not None and good_and_bad(loss)[0] > 1:
+        most = f"{100 * loss.burst / (loss.burst + 1):.4g} %"
+        yield (*loc, "rate"), f"{loss.rate} cannot be lost {loss.burst} in a row; give {most} at most"
+    for key, model in _OF_MODEL.items():
+        if loss.model != model and getattr(loss, key) is not None:
+            yield (*loc, key), f"means nothing for {_MODEL[loss.model]}; add model: {model} or remove it"
+
+
+_OF_MODEL = {
+    "burst": "bursts",
+    "recovery": "gilbert_elliott",
+    "loss_in_bad": "gilbert_elliott",
+    "loss_in_good": "gilbert_elliott",
+}
+_MODEL = {"random": "random loss", "bursts": "bursts", "gilbert_elliott": "gilbert_elliott"}
 
 
 def _aggregation(loc: Loc, aggregation: AckAggregation | None) -> Iterator[Mistake]:

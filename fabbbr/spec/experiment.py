@@ -25,7 +25,7 @@ from fabbbr.model import (
     QueueDelay,
     Video,
 )
-from fabbbr.quantity import BitRate, Buffer, ByteSize, PerSecond, Span
+from fabbbr.quantity import WHOLE, BitRate, Buffer, ByteSize, PerSecond, Span
 from fabbbr.record import FileRecord, Record
 from fabbbr.spec.axes import squeeze
 from fabbbr.suggest import did_you_mean
@@ -76,14 +76,6 @@ def _known_cca(name: str, reading: ValidationInfo) -> str:
         hint = did_you_mean(name, (*CCAS, *own))
     why = f"{shown(name)} is no congestion control known here{hint} (known: {', '.join((*CCAS, *own))})"
     raise _wrong(why)
-
-
-def _whole(value: object) -> object:
-    """Refuse ``5.0`` and ``1_000`` for a count, which pydantic would take."""
-    if isinstance(value, str) and re.fullmatch(r"\s*\d+\s*", value) is None:
-        why = f"{shown(value)} is not a whole number"
-        raise _wrong(why)
-    return value
 
 
 def _some(value: object) -> object:
@@ -146,7 +138,6 @@ OWN_CCAS = "ccas"
 MOST_NAME_CHARACTERS = 15
 """Of a congestion control: the kernel's TCP_CA_NAME_MAX - 1."""
 
-_WHOLE = BeforeValidator(_whole)
 Cca = Annotated[str, AfterValidator(_known_cca)]
 ParameterName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=60)]
 ParameterValue = Annotated[str, AfterValidator(_kernel_may_say)]
@@ -195,7 +186,7 @@ class PathSetup(FileRecord):
     """Whether hosts negotiate ECN and the AQM marks instead of dropping; refused with tail drop."""
     ce_threshold: Span | None = None
     """``fq_codel`` marks what has waited longer, in ms or µs; ``0 s`` is none. Default: as CoDel decides."""
-    mtu: Annotated[int, Field(ge=576, le=65_500), _WHOLE] = 1500
+    mtu: Annotated[int, Field(ge=576, le=65_500), WHOLE] = 1500
     """Bytes of an IP packet."""
     offloads: bool = False
     """Whether segmentation offloads stay on, so that super-packets of many segments are queued and lost."""
@@ -306,9 +297,9 @@ class FlowGroup(FileRecord):
     """Constants of fabbbr's own BBR. Default: ``v1``, ``v2alpha`` or ``v3``, by its version."""
     implementation: Implementation | None = None
     """Whose BBR. Default: ``mainline`` for ``bbr1``, ``fabbbr`` for ``bbr2`` and ``bbr3``."""
-    count: Annotated[int, Field(ge=1, le=400), _WHOLE] = 1
+    count: Annotated[int, Field(ge=1, le=400), WHOLE] = 1
     """Flows in this group, each with its own iperf3."""
-    streams: Annotated[int, Field(ge=1, le=PORTS_PER_FLOW), _WHOLE] = 1
+    streams: Annotated[int, Field(ge=1, le=PORTS_PER_FLOW), WHOLE] = 1
     """Parallel connections of each flow, each from a port of its own."""
     start: Span = Duration(0)
     """Of the first flow of the group, in s or ms; some group starts at 0 s."""
@@ -441,7 +432,7 @@ class Header(FileRecord):
     """One line for reports."""
     source: str | None = None
     """What is being repeated: paper and figure. Default: none."""
-    repeat: Annotated[int, Field(ge=1, le=1000), _WHOLE] = 5
+    repeat: Annotated[int, Field(ge=1, le=1000), WHOLE] = 5
     """Repetitions of every condition."""
     claims: tuple[Annotated[str, Field(pattern=r"^[A-Z]+[0-9A-Za-z]*(\.[0-9a-z]+)?$")], ...] = ()
     """Ids of the published claims that this experiment tests."""

@@ -1,7 +1,9 @@
 """Captures show every packet when it passed, and change nothing of what they watch."""
 
+import math
 import shutil
 import subprocess
+from itertools import groupby
 
 import pytest
 from guest.cells import experiment, run
@@ -137,6 +139,30 @@ def test_the_table_of_packets_says_what_captures_at_both_ends_of_the_path_say(fi
     (row,) = fifo.set.runs.to_dict("records")
     of_data = sorted(table.loc[table["flow"] == 0, "sojourn_s"])
     assert of_data[len(of_data) // 2] == pytest.approx(row["queue_delay_p50_s"], abs=1e-3)
+
+
+@pytest.mark.parametrize("burst", [1, 7])
+def test_packets_are_lost_as_many_in_a_row_as_asked(tmp_path, burst):
+    """On a wire nothing else is lost; a geometric number of mean n has the deviation √(n (n - 1))."""
+    loss = f"loss: {{rate: 1 %, model: bursts, burst: {burst}}}"
+    asked = experiment(
+        "in_a_row",
+        path=f"rate: 50 Mbit/s, rtt: 10 ms, {loss}",
+        flows="{cca: bbr1, duration: 8 s}",
+        more="capture: [trunk]",
+    )
+    ran = run(tmp_path, asked, seed=5)
+    assert ran.wrong() == {}
+    sent = seen_at(ran, "capture.trunk.pcapng", "s1-eth1", outgoing=True)
+    received = seen_at(ran, "capture.trunk.pcapng", "h2-eth0", outgoing=False)
+    rows = [
+        (lost, len(list(packets)))
+        for lost, packets in groupby(sent[key].length > 1000 and key not in received for key in sent)
+    ]
+    bursts = [length for lost, length in rows if lost]
+    assert sum(bursts) == dropped(ran, "w1", "w1-eth1", "netem") > 100
+    error = math.sqrt(burst * (burst - 1) / len(bursts))
+    assert abs(sum(bursts) / len(bursts) - burst) <= 4 * error
 
 
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="there is no tshark: apt-get install tshark")

@@ -4,9 +4,12 @@ import re
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from places import GUEST
 
 from fabbbr.backends.guest import memory_bytes
+from fabbbr.commands.plan import row_of
 from fabbbr.job.build import prepare
 from fabbbr.job.cabling import lay_cables
 from fabbbr.job.configure import (
@@ -17,7 +20,7 @@ from fabbbr.job.configure import (
 )
 from fabbbr.job.headroom import Extremes, window_bytes
 from fabbbr.model import Loss
-from fabbbr.physics import stationary_loss
+from fabbbr.physics import good_and_bad, mean_burst, stationary_loss
 from fabbbr.plan.opening import open_plan
 from fabbbr.testbed import Kernel, Machine
 from fabbbr.units import Ratio
@@ -271,6 +274,45 @@ def test_a_step_changes_what_it_names_and_keeps_the_rest(planned):
 def test_stationary_loss_is_the_share_of_time_in_each_state_times_its_loss(loss, expected):
     """Gilbert 1960, Elliott 1963: bad for p / (p + r) of the packets."""
     assert stationary_loss(loss) == pytest.approx(expected, rel=1e-9)
+
+
+@given(
+    rate=st.integers(min_value=10**6, max_value=5 * 10**11).map(Ratio),
+    burst=st.integers(min_value=1, max_value=1000),
+)
+def test_bursts_are_the_chain_that_loses_as_much_and_as_many_in_a_row_as_asked(rate, burst):
+    """It is bad for p / (p + r) of the packets, and each time for 1 / r of them."""
+    loss = Loss(rate=rate, model="bursts", burst=burst)
+    bad, recovers = good_and_bad(loss)
+    assert bad / (bad + recovers) == pytest.approx(rate.value)
+    assert 1 / recovers == pytest.approx(burst) == pytest.approx(mean_burst(loss))
+    assert 0 < bad <= 1
+    assert stationary_loss(loss) == rate.value
+
+
+def test_netem_is_told_of_bursts_with_more_digits_than_it_keeps(planned):
+    told = planned("rate: 10 Mbit/s, rtt: 20 ms, loss: {rate: 0.1 %, model: bursts, burst: 3}")
+    (lossy,) = {line for _, line in lines(told, "tc") if "gemodel" in line}
+    assert "loss gemodel 0.0333667000334% 33.3333333333%" in lossy
+
+
+@pytest.mark.parametrize(
+    ("loss", "said"),
+    [
+        ("0.1 %", "0.1 %"),
+        ("{rate: 0.1 %, model: bursts, burst: 10}", "0.1 % in bursts of 10"),
+        ("{rate: 0.01 %, model: gilbert_elliott, recovery: 10 %}", "0.0999 % in bursts of 10"),
+        ("{rate: 0 %, model: gilbert_elliott, recovery: 10 %, loss_in_good: 2 %}", "2 % in bursts of 10"),
+    ],
+)
+def test_a_plan_tells_of_the_packets_that_are_lost_and_not_of_the_models_parameters(planned, loss, said):
+    cell = planned(f"rate: 10 Mbit/s, rtt: 20 ms, loss: {loss}")
+    assert row_of(cell)["loss"] == said
+
+
+def test_a_link_that_never_loses_a_packet_has_no_loss(planned):
+    none = "{rate: 0 %, model: gilbert_elliott, recovery: 10 %}"
+    assert row_of(planned(f"rate: 10 Mbit/s, rtt: 20 ms, loss: {none}"))["loss"] == "none"
 
 
 def test_only_what_goes_back_is_aggregated_and_still_is_after_a_step(planned):

@@ -200,6 +200,9 @@ class ConditionColumn:
 
 CONDITIONS: tuple[ConditionColumn, ...] = (
     ConditionColumn(column="loss_ratio", slug="loss", title="Random loss", unit="%", factor=100, log=True),
+    ConditionColumn(
+        column="loss_burst_packets", slug="burst", title="Burst length", unit="packets", factor=1, log=True
+    ),
     ConditionColumn(column="rtt_s", slug="rtt", title="Propagation RTT", unit="ms", factor=1e3, log=False),
     ConditionColumn(column="buffer_bdp", slug="buffer", title="Buffer", unit="BDP", factor=1, log=True),
     ConditionColumn(column="buffer_bytes", slug="buffer", title="Buffer", unit="kB", factor=1e-3, log=True),

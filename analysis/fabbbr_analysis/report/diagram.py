@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from fabbbr.model import Bottleneck, Cell, CellLink
+from fabbbr.model import Bottleneck, Cell, CellLink, Loss
+from fabbbr.physics import loss_in_words, mean_burst, stationary_loss
 from fabbbr_analysis.wording import counted, distinct, listing
 
 _COLUMN, _ROW, _TOP, _LEFT = 250, 76, 34, 46
@@ -161,11 +162,20 @@ def _labels(name: str, cells: Sequence[Cell]) -> list[str]:
         labels.append(f"buffer {spread(sizes)}")
     if delays := sorted({link.delay for link in links if link.delay is not None}):
         labels.append(f"{spread([str(delay) for delay in delays])} each way")
-    if losses := sorted({link.loss.rate for link in links if link.loss is not None}):
-        labels.append(f"loss {spread([str(loss) for loss in losses])}")
+    if losses := losses_in_words(link.loss for link in links):
+        labels.append(f"loss {spread(losses)}")
     if held := sorted({link.ack_aggregation.most for link in links if link.ack_aggregation is not None}):
         labels.append(f"ACKs held up to {spread([str(most) for most in held])}")
     return labels
+
+
+def losses_in_words(losses: Iterable[Loss | None]) -> list[str]:
+    """The distinct losses, the least first, and of one share the shortest bursts first."""
+    found = {loss for loss in losses if loss is not None}
+    return distinct(
+        loss_in_words(loss)
+        for loss in sorted(found, key=lambda loss: (stationary_loss(loss), mean_burst(loss) or 0.0))
+    )
 
 
 def buffers(queues: Sequence[Bottleneck]) -> list[str]:

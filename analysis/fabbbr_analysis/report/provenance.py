@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fabbbr.model import Bottleneck, Cell, CongestionControl, Flow, Provenance, RunManifest
 from fabbbr.units import Duration
 from fabbbr_analysis.figures.events import MOST_MARKS, step_in_words
-from fabbbr_analysis.report.diagram import buffers, spread
+from fabbbr_analysis.report.diagram import buffers, losses_in_words, spread
 from fabbbr_analysis.wording import counted, distinct, listing, tie
 
 if TYPE_CHECKING:
@@ -114,9 +114,8 @@ def _losses(cells: Sequence[Cell]) -> str:
     losses = {link.loss for cell in cells for link in cell.links if link.loss is not None}
     if not losses:
         return "none"
-    rates = [str(rate) for rate in sorted({loss.rate for loss in losses})]
     kinds = sorted({f"{loss.model.replace('_', '-')}, {loss.position.replace('_', ' ')}" for loss in losses})
-    return f"{spread(rates)}; {spread(kinds)}"
+    return f"{spread(losses_in_words(losses))}; {spread(kinds)}"
 
 
 def _mtus(cells: Sequence[Cell]) -> list[str]:

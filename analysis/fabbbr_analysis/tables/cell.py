@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 from fabbbr.model import Cell
-from fabbbr.physics import going_back
+from fabbbr.physics import going_back, mean_burst, stationary_loss
 from fabbbr.store import StoredCell
 from fabbbr_analysis.arrivals import Arrival, arrivals
 from fabbbr_analysis.metrics import steady_goodput_bps
@@ -62,7 +62,7 @@ def as_frames(tables: dict[str, pa.Table]) -> CellTables:
 def _cell_row(stored: StoredCell) -> dict[str, Any]:
     manifest, cell = stored.manifest, stored.manifest.cell
     place = manifest.provenance.testbed
-    lossy = next((link for link in cell.links if link.loss is not None), None)
+    loss = next((link.loss for link in cell.links if link.loss is not None), None)
     durations = [flow.duration.seconds for flow in cell.flows if flow.duration is not None]
     return {
         "cell_id": cell.id,
@@ -78,8 +78,9 @@ def _cell_row(stored: StoredCell) -> dict[str, Any]:
         "virtual_s": manifest.virtual_s,
         "rtt_s": max((flow.rtt.seconds for flow in cell.flows), default=None),
         **_bottleneck_columns(cell),
-        "loss_ratio": lossy.loss.rate.value if lossy is not None and lossy.loss is not None else None,
-        "loss_position": lossy.loss.position if lossy is not None and lossy.loss is not None else None,
+        "loss_ratio": None if loss is None else stationary_loss(loss),
+        "loss_burst_packets": None if loss is None else mean_burst(loss),
+        "loss_position": None if loss is None else loss.position,
         "ack_aggregation_s": _longest_aggregation_s(cell),
         "offloads": cell.offloads,
         "ecn": cell.ecn,

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from fabbbr_analysis.parse import iperf3
 
-TABLES_VERSION = 10
+TABLES_VERSION = 11
 """Raised when the same raw files give other tables: a parser was mended, a column changed, or they lie
 elsewhere: from 5 on a cell has its own files of samples, from 6 on completion is of the flows with a size,
 from 7 on a table says whether offloads were on, from 8 on there are packets, pings, groups and phases,
@@ -34,6 +34,7 @@ CELLS = pa.schema(
         ("bdp_bytes", pa.int64()),
         ("buffer_bdp", pa.float64()),
         ("loss_ratio", pa.float64()),
+        ("loss_burst_packets", pa.float64()),
         ("loss_position", pa.string()),
         ("ack_aggregation_s", pa.float64()),
         ("aqm", pa.string()),
