@@ -75,7 +75,8 @@ def mean_interval(values: ArrayLike, *, confidence: float = CONFIDENCE) -> Inter
     value, n = float(runs.mean()), runs.size
     if n < 2:
         return Interval(value=value, low=None, high=None, n=n, method="t", confidence=confidence)
-    half = float(stats.t.ppf((1 + confidence) / 2, n - 1)) * float(runs.std(ddof=1)) / math.sqrt(n)
+    spread = 0.0 if is_constant(runs) else float(runs.std(ddof=1))
+    half = float(stats.t.ppf((1 + confidence) / 2, n - 1)) * spread / math.sqrt(n)
     return Interval(value=value, low=value - half, high=value + half, n=n, method="t", confidence=confidence)
 
 

@@ -56,9 +56,9 @@ def summarise(runs: pd.DataFrame, metrics: Sequence[str], *, seed: int = 1) -> p
     DataFrame
         ``experiment``, ``condition``, the ``axis_*`` columns, ``metric``, ``n`` (certified runs that have the
         metric; repetitions that are the same in all are one), ``mean`` with its 95 % interval ``low`` to
-        ``high``, ``median``, ``sd``, all in the unit of the metric, ``method`` of the interval, and
-        ``excluded``: cells of the condition that are not certified. NaN where there is nothing to give; the
-        interval needs two runs.
+        ``high``, ``median``, ``sd``, all in the unit of the metric, ``method`` of the interval, ``exact``:
+        whether it is the same in all of two repetitions or more (:func:`are_one`), and ``excluded``: cells of
+        the condition that are not certified. NaN where there is nothing to give; the interval needs two runs.
     """
     axes = _axes(runs)
     rows = [
@@ -68,32 +68,26 @@ def summarise(runs: pd.DataFrame, metrics: Sequence[str], *, seed: int = 1) -> p
             **{axis: cells[axis].iloc[0] for axis in axes},
             "metric": metric,
             **_summary(
-                certified, excluded, metric, np.random.default_rng([seed, _number(str(condition), metric)])
+                once(certified), metric, np.random.default_rng([seed, _number(str(condition), metric)])
             ),
+            "exact": are_one(certified),
+            "excluded": len(cells) - len(certified),
         }
         for (experiment, condition), cells in runs.groupby(["experiment", "condition"], sort=False)
-        for certified, excluded in (_counted(cells),)
+        for certified in (cells[cells["status"] == "certified"],)
         for metric in metrics
     ]
     columns = ["experiment", "condition", *axes, "metric", *_SUMMARY_COLUMNS]
     return pd.DataFrame(rows, columns=columns)
 
 
-_SUMMARY_COLUMNS = ("n", "mean", "low", "high", "median", "sd", "method", "excluded")
+_SUMMARY_COLUMNS = ("n", "mean", "low", "high", "median", "sd", "method", "exact", "excluded")
 
 
-def _counted(cells: pd.DataFrame) -> tuple[pd.DataFrame, int]:
-    """The runs of a condition that count, and how many do not."""
-    certified = cells["status"] == "certified"
-    return once(cells[certified]), int((~certified).sum())
-
-
-def _summary(
-    runs: pd.DataFrame, excluded: int, metric: str, generator: np.random.Generator
-) -> dict[str, object]:
+def _summary(runs: pd.DataFrame, metric: str, generator: np.random.Generator) -> dict[str, object]:
     values = values_of(runs, metric)
     if values.size == 0:
-        return {"n": 0, "method": None, "excluded": excluded}
+        return {"n": 0, "method": None}
     interval = _mean_interval(values, metric, _most(runs, metric), generator)
     return {
         "n": interval.n,
@@ -103,7 +97,6 @@ def _summary(
         "median": float(np.median(values)),
         "sd": float(values.std(ddof=1)) if values.size > 1 else None,
         "method": interval.method,
-        "excluded": excluded,
     }
 
 
@@ -134,7 +127,8 @@ def are_one(cells: pd.DataFrame) -> bool:
     """Whether the runs of a condition are one: on a virtual clock, and the same in every telling metric.
 
     Where nothing is random (no injected loss, no congestion control that draws), another seed changes
-    nothing: such repetitions say as much as one, and an interval of no width would be none.
+    nothing: such repetitions say as much as one, and an interval of no width would be none. Compared with
+    others they are what they are, without an error (docs/decisions/0013-how-sure-is-sure.md).
     """
     told = [column for column in _TELLING if column in cells.columns]
     if len(cells) < 2 or len(told) < len(_TELLING) or not (cells["clock"] == "virtual").all():
@@ -159,9 +153,9 @@ def compare(a: RunSet, b: RunSet, *, metrics: Sequence[str] = COMPARED, seed: in
         with ``ratio_low`` and ``ratio_high``, bootstrap; NaN when b delivers zero), ``cliffs_delta`` in
         [-1, 1], ``p_holm`` over all rows, and ``verdict``: ``unchanged`` when the ratio's interval is within
         5 % of 1, else ``changed`` when ``p_holm`` is below 0.05, else ``unclear``. Repetitions that are the
-        same in all are one run, which has no interval; where both sides are such, ``exact`` is True, nothing
-        is estimated, and the verdict is by the ratio itself. A condition of one side has a row without metric
-        and ``only in a`` or ``only in b``.
+        same in all have no error; where both sides are such, ``exact`` is True, nothing is estimated or
+        tested, and the verdict is by the ratio itself. A condition of one side has a row without metric and
+        ``only in a`` or ``only in b``.
     """
     first, second = by_condition(a.certified), by_condition(b.certified)
     rows = [
@@ -288,11 +282,12 @@ def _comparisons(
 ) -> Iterator[dict[str, object]]:
     """Compare the metrics that both sides have."""
     exact = are_one(a) and are_one(b)
-    first, second = once(a), once(b)
     for metric in metrics:
-        values = values_of(first, metric), values_of(second, metric)
-        if all(side.size for side in values):
-            yield _comparison(condition, metric, *values, seed, of) | {"exact": exact}
+        values = values_of(a, metric), values_of(b, metric)
+        if not all(side.size for side in values):
+            continue
+        row = _comparison(condition, metric, *values, seed, of) | {"exact": exact}
+        yield row | {"p_holm": None} if exact else row
 
 
 def _comparison(
@@ -327,9 +322,9 @@ def _with_verdicts(found: Sequence[dict[str, object]], *, same: str, different: 
     adjusted = pd.Series(np.nan, index=rows.index, dtype=float)
     adjusted[tested] = stats.holm(rows.loc[tested, "p_holm"].to_numpy(dtype=np.float64))
     exact = rows["exact"].astype(bool)
-    low, high = (rows["ratio"].where(exact, rows[end]).astype(float) for end in ("ratio_low", "ratio_high"))
+    low, high = (rows[end].astype(float) for end in ("ratio_low", "ratio_high"))
     within = (low >= 1 - UNCHANGED_WITHIN) & (high <= 1 + UNCHANGED_WITHIN)
-    none = (rows["difference"] == 0) & (exact | (rows["difference_low"] == rows["difference_high"]))
+    none = (rows["difference"] == 0) & (rows["difference_low"] == rows["difference_high"])
     verdict = np.select(
         [within | none, exact | (adjusted < SIGNIFICANT)], [same, different], default="unclear"
     )

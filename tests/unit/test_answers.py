@@ -234,14 +234,64 @@ def test_a_call_alone_is_told_of_at_a_step():
     assert "call has 0.0800 Mbit/s of goodput" in text
 
 
-def test_repetitions_that_are_the_same_in_all_are_one_run_without_an_interval():
+def test_repetitions_that_are_the_same_in_all_have_no_interval_and_are_compared_as_they_are():
     told = Told().condition("x", group("a", 10e6), group("b", 5e6), equal=True).answer()
     assert all(
         row.values["goodput_bps"].n == 1 and row.values["goodput_bps"].low is None for row in told.rows
     )
+    assert said(told.headline[0]) == (
+        "a is ahead: 10.0 Mbit/s, b 5.00 Mbit/s: 2.0 times as much, difference 5.00 Mbit/s (the same in all "
+        "runs, in which nothing is random: it may be chance)."
+    )
+    assert {lead.verdict for lead in told.leads.values()} == {"unclear"}
+    assert any("same in every number" in each for each in told.warnings)
+
+
+def test_what_ran_alone_is_compared_as_it_is():
+    told = Told()
+    for cca, rate in (("a", 10e6), ("b", 5e6)):
+        told.condition(cca, group(cca, rate), ccas=cca, equal=True, axes={"cca": cca})
+    found = told.answer()
+    assert said(found.headline[0]) == (
+        "a wins: 10.0 Mbit/s, b 5.00 Mbit/s: 2.0 times as much, difference 5.00 Mbit/s (the same in all "
+        "runs)."
+    )
+
+
+def test_one_run_says_who_is_ahead_and_not_that_it_wins():
+    told = Told().condition("x", group("a", 10e6), group("b", 5e6), repeat=1).answer()
     assert said(told.headline[0]).startswith("a is ahead: 10.0 Mbit/s, b 5.00 Mbit/s")
     assert "one run, so no interval" in told.headline[0]
-    assert any("same in every number" in each for each in told.warnings)
+    assert {lead.verdict for lead in told.leads.values()} == {"unclear"}
+
+
+def test_what_is_not_random_has_no_part_in_the_error_of_a_difference():
+    told = Told()
+    told.condition("cubic", group("cubic", 95e6), ccas="cubic", equal=True, axes={"cca": "cubic"})
+    told.condition("bbr3", group("bbr3", [60e6, 61e6, 62e6]), ccas="bbr3", axes={"cca": "bbr3"})
+    found = told.answer()
+    (lead, other) = found.leads[0], found.leads[1]
+    assert (lead.verdict, other.verdict) == ("ahead", "behind")
+    estimated = found.rows[1].values["goodput_per_flow_bps"]
+    assert lead.difference.low == pytest.approx(95e6 - estimated.high)
+    assert lead.difference.high == pytest.approx(95e6 - estimated.low)
+    assert said(found.headline[0]).startswith("cubic wins: 95.0 Mbit/s, bbr3 61.0 [58.5, 63.5] Mbit/s")
+
+
+def test_a_difference_that_nobody_minds_has_no_winner_however_sure_it_is():
+    told = Told()
+    for place in ("1", "2", "3", "4"):
+        telling = [94.00e6, 94.01e6, 94.02e6] if place != "4" else [50e6, 50.1e6, 50.2e6]
+        for cca, rates in (("a", [95.00e6, 95.01e6, 95.02e6]), ("b", telling)):
+            told.condition(f"{cca}{place}", group(cca, rates), ccas=cca, axes={"cca": cca, "n": place})
+    found = told.answer()
+    assert "Of 4 comparisons, a is ahead in 1 and in 3 they are within 5 % of each other." in map(
+        said, found.headline
+    )
+    beside = Told().condition("x", group("a", [95e6, 95.1e6, 95.2e6]), group("b", [94e6, 94.2e6, 94.1e6]))
+    (text,) = map(said, beside.answer().headline)
+    assert text.startswith("a and b are within 5 % of each other: 95.10 ")
+    assert text.endswith("difference 1.00 [0.75, 1.25] Mbit/s (paired, 3 runs).")
 
 
 def test_a_group_that_has_left_is_no_rival_of_those_that_stay():

@@ -173,26 +173,60 @@ SURE = dict.fromkeys(summary._TELLING[1:], 1.0) | {"clock": "virtual"}
 @pytest.mark.parametrize(
     ("a", "b", "found"),
     [
-        ([2.0, 2.0, 2.0], [2.0, 2.0], (1, 1, True, "unchanged")),
-        ([2.0, 2.0, 2.0], [1.95, 1.95], (1, 1, True, "unchanged")),
-        ([2.0, 2.0, 2.0], [1.5, 1.5], (1, 1, True, "changed")),
-        ([0.0, 0.0], [0.0, 0.0], (1, 1, True, "unchanged")),
-        ([0.0, 0.0], [1.0, 1.0], (1, 1, True, "changed")),
-        ([2.0, 2.0], [1.0, 3.0], (1, 2, False, "unclear")),
-        ([2.0], [2.0], (1, 1, False, "unclear")),
+        ([2.0, 2.0, 2.0], [2.0, 2.0], "unchanged"),
+        ([2.0, 2.0, 2.0], [1.95, 1.95], "unchanged"),
+        ([2.0, 2.0, 2.0], [1.5, 1.5], "changed"),
+        ([0.0, 0.0], [0.0, 0.0], "unchanged"),
+        ([0.0, 0.0], [1.0, 1.0], "changed"),
     ],
 )
-def test_repetitions_in_which_nothing_is_random_are_one_run_and_what_differs_there_differs(a, b, found):
+def test_where_nothing_is_random_on_either_side_nothing_is_estimated(a, b, found):
     row = compared(runs(a).assign(**SURE), runs(b).assign(**SURE))
-    assert (row["n_a"], row["n_b"], row["exact"], row["verdict"]) == found
-    assert pd.isna(row["difference_low"])
+    assert (row["n_a"], row["n_b"], row["exact"], row["verdict"]) == (len(a), len(b), True, found)
+    assert row["difference"] == row["difference_low"] == row["difference_high"] == a[0] - b[0]
     assert pd.isna(row["p_holm"])
 
 
-def test_repetitions_in_which_nothing_is_random_are_one_run_in_a_pair_too():
-    table = pd.concat([runs([2.0, 2.0], condition="cca=a"), runs([1.0, 2.0], condition="cca=b")])
+@pytest.mark.parametrize(
+    ("b", "found"),
+    [([1.0, 3.0], "unclear"), ([0.9, 1.0, 1.1], "changed"), ([1.99, 2.0, 2.01], "unchanged")],
+)
+def test_where_nothing_is_random_on_one_side_the_error_is_that_of_the_other(b, found):
+    row = compared(runs([2.0, 2.0]).assign(**SURE), runs(b).assign(**SURE))
+    other = stats.mean_interval(b)
+    assert (row["exact"], row["verdict"]) == (False, found)
+    assert row["difference_low"] == pytest.approx(2.0 - other.high)
+    assert row["difference_high"] == pytest.approx(2.0 - other.low)
+
+
+def test_one_run_a_side_says_nothing_however_exact_it_may_be():
+    row = compared(runs([2.0]).assign(**SURE), runs([1.0]).assign(**SURE))
+    assert (row["exact"], row["verdict"]) == (False, "unclear")
+    assert pd.isna(row["difference_low"])
+
+
+def test_a_pair_of_conditions_is_compared_by_the_same_rule():
+    table = pd.concat([runs([2.0, 2.0], condition="cca=a"), runs([4.0, 4.0], condition="cca=b")])
     row = summary.compare_along(Runs(table.assign(**SURE)), ["cca"], metrics=["goodput_bps"]).iloc[0]
-    assert (row["n_a"], row["n_b"], row["verdict"]) == (2, 1, "unclear")
+    assert (row["exact"], row["ratio"], row["verdict"]) == (True, 2.0, "different")
+
+
+def test_what_is_not_random_takes_no_part_in_the_adjustment_of_what_is():
+    """It is not tested, so it cannot make the others harder to tell apart."""
+    tested = {"x": [1.0, 1.1, 1.2]}, {"x": [1.3, 1.45, 1.6]}
+
+    def p(*exact):
+        sides = [
+            pd.concat(
+                [runs(each[name], condition=f"cca={name}") for name in each]
+                + [runs([value, value], condition=f"cca={value}").assign(**SURE) for value in exact]
+            )
+            for each in tested
+        ]
+        table = summary.compare(Runs(sides[0]), Runs(sides[1]), metrics=["goodput_bps"])
+        return table.set_index("condition").loc["cca=x", "p_holm"]
+
+    assert p() == p(5.0, 6.0, 7.0) > 0
 
 
 def test_what_is_compared_against_can_be_said_and_turns_the_sign():

@@ -21,7 +21,7 @@ def as_frame(answer: Answer) -> pd.DataFrame:
         The mean with its 95 % interval in the unit of the metric (a column of table ``groups``), ``n`` runs
         and the ``method`` of the interval. Where the metric decides who wins, also ``over`` which group (or
         congestion control) the ``difference`` is, with its interval, whether it is ``paired`` by run, and
-        the ``verdict``: ``ahead``, ``behind`` or ``unclear``.
+        the ``verdict``: ``ahead``, ``behind``, ``alike`` or ``unclear``.
     """
     rows = []
     for index, row in enumerate(answer.rows):

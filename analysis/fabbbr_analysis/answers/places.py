@@ -10,7 +10,7 @@ from fabbbr_analysis import stats
 from fabbbr_analysis.answers.leads import decides
 from fabbbr_analysis.answers.records import AnswerRow, Lead
 from fabbbr_analysis.answers.rows import COMPLETION
-from fabbbr_analysis.answers.sentences import amount, apart, times, value
+from fabbbr_analysis.answers.sentences import amount, apart, margin, value
 from fabbbr_analysis.figures.conditions import Axis, place_in_words
 from fabbbr_analysis.wording import listing, tie
 
@@ -55,16 +55,15 @@ def _extremes(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
         paired=False,
         lower_wins=column == COMPLETION,
     )
-    said = apart(lead, among=pairs)
     what, most, least = (
         (f"Transfers of {best.name}", "are fastest", "slowest") if best.sized
         else (best.name, "has most", "least")
     )  # fmt: skip
     top, bottom = (f"{_at(row, axes)}, {amount(row, column)}" for row in (best, worst))
     if lead.verdict == "unclear" and lead.difference.low is not None:
-        end = f"but the {said} may as well be 0."
+        end = f"but the {apart(lead, among=pairs)} may as well be 0."
     else:
-        end = f"{times(worst, lead)}, {said}."
+        end = f"{margin(worst, lead, among=pairs)}."
     yield f"{what} {most} {top}, and {least} {bottom}: {end}"
 
 

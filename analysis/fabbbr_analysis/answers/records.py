@@ -8,6 +8,7 @@ from typing import Literal
 
 from fabbbr_analysis.figures.measures import Measure
 from fabbbr_analysis.stats import Interval
+from fabbbr_analysis.summary import UNCHANGED_WITHIN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,10 +26,22 @@ class Lead:
     """True of times."""
 
     @property
-    def verdict(self) -> Literal["ahead", "behind", "unclear"]:
-        """Unclear where the interval of the difference holds 0, or where there is none."""
+    def exact(self) -> bool:
+        """Whether it is the same in all runs, of which there are two or more."""
+        return self.difference.low is not None and self.difference.low == self.difference.high
+
+    @property
+    def verdict(self) -> Literal["ahead", "behind", "alike", "unclear"]:
+        """Alike where the whole interval of the difference is within 5 % of the other's mean.
+
+        Unclear where the interval holds 0 and more than that, or where there is none.
+        """
         low, high = self.difference.low, self.difference.high
-        if low is None or high is None or low <= 0 <= high:
+        if low is None or high is None:
+            return "unclear"
+        if max(abs(low), abs(high)) <= UNCHANGED_WITHIN * abs(self.over.values[self.column].value):
+            return "alike"
+        if low <= 0 <= high:
             return "unclear"
         return "ahead" if (low > 0) is not self.lower_wins else "behind"
 

@@ -16,7 +16,6 @@ from fabbbr_analysis.figures.conditions import Axis, variants
 from fabbbr_analysis.figures.measures import Measure
 from fabbbr_analysis.phases import WHOLE_RUN
 from fabbbr_analysis.stats import Interval
-from fabbbr_analysis.summary import once
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
@@ -63,7 +62,7 @@ def rows_of(run_set: RunSet, axes: Sequence[Axis]) -> list[AnswerRow]:
             "repetitions": len(certified),
             "excluded": len(cells) - len(certified),
         }
-        own = groups[groups["cell_id"].isin(once(certified)["cell_id"])]
+        own = groups[groups["cell_id"].isin(certified["cell_id"])]
         found += [_row(rows, facts) for rows in _shown(own)]
     return sorted(found, key=lambda row: _order(row, axes))
 
@@ -97,9 +96,9 @@ def _row(rows: pd.DataFrame, facts: Mapping[str, Any]) -> AnswerRow:
     said = f"{facts['condition']}\0{first['phase']}\0{first['group']}"
     by_run = {measure.column: _by_run(rows, measure.column) for measure in MEASURES}
     present = {column: values for column, values in by_run.items() if values}
-    if all(len(set(values.values())) == 1 for values in present.values()):
-        # Nothing random has happened yet: in this phase the runs are one.
-        present = {column: dict([next(iter(values.items()))]) for column, values in present.items()}
+    # Where nothing random has happened the runs are one in this phase, and one has no interval.
+    same = all(len(set(values.values())) == 1 for values in present.values())
+    counted = 1 if same else len(rows)
     return AnswerRow(
         phase=str(first["phase_name"]),
         number=int(first["phase"]),
@@ -110,7 +109,8 @@ def _row(rows: pd.DataFrame, facts: Mapping[str, Any]) -> AnswerRow:
         sized=bool(first["sized"]),
         self_limited=bool(first["self_limited"]),
         values={
-            column: _mean(values, column, said, _most(rows, column)) for column, values in present.items()
+            column: _mean(list(values.values())[:counted], column, said, _most(rows, column))
+            for column, values in present.items()
         },
         fair_share=None if pd.isna(first["fair_share"]) else float(first["fair_share"]),
         by_run=present,
@@ -133,10 +133,9 @@ def _most(rows: pd.DataFrame, column: str) -> float:
     return max(float(rows["ceiling_bps"].max()), float(rows[column].max()))
 
 
-def _mean(values: Mapping[str, float], column: str, said: str, most: float) -> Interval:
+def _mean(sample: Sequence[float], column: str, said: str, most: float) -> Interval:
     """The same draws whatever else is in the table."""
     generator = np.random.default_rng([1, zlib.crc32(f"{said}\0{column}".encode())])
-    sample = list(values.values())
     if column in _SHARES:
         return stats.bootstrap_interval(sample, generator=generator, within=(0.0, 1.0))
     # A delay may come out some µs below 0, because ss rounds.

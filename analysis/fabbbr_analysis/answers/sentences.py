@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from fabbbr_analysis.answers.records import AnswerRow, Lead
 from fabbbr_analysis.answers.rows import BY_COLUMN, COMPLETION
+from fabbbr_analysis.answers.tallies import ALIKE, standings, tally
 from fabbbr_analysis.figures.conditions import Axis, place_in_words
 from fabbbr_analysis.stats import Interval
 from fabbbr_analysis.wording import counted, distinct, interval, listing, number, tie
@@ -62,7 +64,7 @@ def _contests(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequen
     lasts = _lasts(rows, {index: lead for index, lead in leads.items() if lead.paired})
     phased = _has_phases(rows)
     if len(lasts) > _TOLD_ONE_BY_ONE:
-        yield _tally(lasts, phased=phased)
+        yield tally(lasts, phased=phased)
         lasts = [max(lasts, key=lambda each: _ratio(*each))]
     for last, lead in lasts:
         yield f"{_where(last, axes, phased=phased, variant=True)}{_outcome(last, lead)}"
@@ -96,37 +98,6 @@ def _ratio(row: AnswerRow, lead: Lead) -> float:
     return high / low if low > 0 else float("inf")
 
 
-def _tally(lasts: Sequence[tuple[AnswerRow, Lead]], *, phased: bool) -> str:
-    """Who is ahead how often; in which phase, where there are others."""
-    # Where what runs beside one another is of one kind, it is the groups that are compared.
-    alike = all(row.cca == lead.over.cca for row, lead in lasts)
-    ahead = Counter(_winner(lead, alike=alike) for _, lead in _clear(lasts))
-    parts = [f"{name} is ahead in {count}" for name, count in ahead.most_common()]
-    unclear = len(lasts) - ahead.total()
-    parts += [f"in {unclear} the difference is not clear"] if unclear else []
-    begun = f"{_phases_of(lasts)}, of" if phased else "Of"
-    return f"{begun} {len(lasts)} comparisons, {listing(parts)}."
-
-
-def _winner(lead: Lead, *, alike: bool) -> str:
-    if not lead.paired:
-        return lead.over.rival
-    return lead.over.group if alike else lead.over.name
-
-
-def _phases_of(lasts: Sequence[tuple[AnswerRow, Lead]]) -> str:
-    phases = distinct(row.phase for row, _ in lasts)
-    if len(phases) == 1:
-        return f"In the phase “{phases[0]}”"
-    if len({row.number for row, _ in lasts}) == 1:
-        return f"In the phase “{phases[0]}” and its like elsewhere"
-    return f"In {len(phases)} phases"
-
-
-def _clear(lasts: Sequence[tuple[AnswerRow, Lead]]) -> list[tuple[AnswerRow, Lead]]:
-    return [(row, lead) for row, lead in lasts if lead.verdict == "behind"]
-
-
 def _outcome(last: AnswerRow, lead: Lead) -> str:
     """One sentence on two rows, of which ``lead.over`` is the better."""
     best, column = lead.over, lead.column
@@ -137,11 +108,16 @@ def _outcome(last: AnswerRow, lead: Lead) -> str:
     beside = "with" if lead.paired or last.cca == last.variant else "beside"
     if lead.verdict == "unclear" and lead.difference.low is not None:
         return f"nobody wins clearly: {each[0]}, {each[1]}; the {apart(lead)} may as well be 0."
+    if lead.verdict == "alike" and column == COMPLETION:
+        return f"transfers take as long {beside} {each[0]} as {beside} {each[1]}: {apart(lead)}."
+    if lead.verdict == "alike":
+        both = f"{amount(best, column)} and {amount(last, column)}"
+        return f"{listing(names)} are {ALIKE}: {both}, {apart(lead)}."
     if column == COMPLETION:
         faster = f"transfers are faster {beside} {each[0]} than {beside} {each[1]}"
-        return f"{faster}: {times(last, lead)}, {apart(lead)}."
+        return f"{faster}: {margin(last, lead)}."
     wins = "wins" if lead.verdict == "behind" else "is ahead"
-    return f"{names[0]} {wins}: {amount(best, column)}, {each[1]}: {times(last, lead)}, {apart(lead)}."
+    return f"{names[0]} {wins}: {amount(best, column)}, {each[1]}: {margin(last, lead)}."
 
 
 def amount(row: AnswerRow, column: str) -> str:
@@ -149,7 +125,14 @@ def amount(row: AnswerRow, column: str) -> str:
     return value(row.values[column], column) + (" a flow" if column != COMPLETION and row.n_flows > 1 else "")
 
 
-def times(last: AnswerRow, lead: Lead) -> str:
+def margin(last: AnswerRow, lead: Lead, *, among: int = 1) -> str:
+    """By how much the better is better, and how sure that is; see ``apart``."""
+    # Of nothing there are no multiples.
+    factor = f"{_times(last, lead)}, " if math.isfinite(_ratio(last, lead)) else ""
+    return factor + apart(lead, among=among)
+
+
+def _times(last: AnswerRow, lead: Lead) -> str:
     """Say by which factor, or by how many percent where it is near 1."""
     ratio, word = _ratio(last, lead), "long" if lead.lower_wins else "much"
     if ratio < _NEARLY:
@@ -166,6 +149,8 @@ def apart(lead: Lead, *, among: int = 1) -> str:
 def _size(lead: Lead) -> str:
     """The difference without its sign: who is ahead is said."""
     found, column = lead.difference, lead.column
+    if lead.exact:
+        found = replace(found, low=None, high=None)
     if found.value >= 0:
         return value(found, column)
     turned = Interval(
@@ -179,8 +164,12 @@ def _size(lead: Lead) -> str:
 
 
 def _sureness(lead: Lead) -> str:
+    if lead.difference.n < 2 and lead.over.repetitions > 1:
+        return "the same in all runs, in which nothing is random: it may be chance"
     if lead.difference.n < 2:
         return "one run, so no interval"
+    if lead.exact:
+        return "the same in all runs"
     return f"{'paired, ' if lead.paired else ''}{counted(lead.difference.n, 'run')}"
 
 
@@ -199,7 +188,7 @@ def _transfers(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Seque
     """Where no contest within a cell has said it."""
     paired = {(rows[index].condition, rows[index].phase) for index, lead in leads.items() if lead.paired}
     told = [row for row in rows if row.sized and COMPLETION in row.values]
-    for row in told[:_TOLD_ONE_BY_ONE]:
+    for row in told if len(told) <= _TOLD_ONE_BY_ONE else ():
         middle, p95 = (value(row.values[name], name) for name in (COMPLETION, "completion_p95_s"))
         slow = row.values.get("slowdown_median")
         ideal = f", {value(slow, 'slowdown_median')} times the ideal" if slow is not None else ""
@@ -207,14 +196,14 @@ def _transfers(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Seque
         took = spread if row.n_flows > 1 else f"{middle}{ideal}"
         said = f"{counted(row.n_flows, 'transfer')} of {row.name} took {took}."
         yield f"{_where(row, axes, variant=row.variant != row.name)}{said}"
-    if len(told) > _TOLD_ONE_BY_ONE:
-        yield f"The table has {counted(len(told) - _TOLD_ONE_BY_ONE, 'more group')} of transfers."
     alone = {
         index: lead
         for index, lead in leads.items()
         if rows[index].sized and (rows[index].condition, rows[index].phase) not in paired
     }
     lasts = _lasts(rows, alone)
+    if len(lasts) > 1:
+        yield standings(rows, alone, phased=False) or tally(lasts, phased=False)
     if lasts:
         last, lead = max(lasts, key=lambda each: _ratio(*each))
         yield f"{_where(last, axes)}{_outcome(last, lead)}"
@@ -290,4 +279,4 @@ def _sweep(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[
         group = f"in the group {last.group}, " if shared else ""
         yield f"{_where(last, axes, phased=phased)}{group}{_outcome(last, lead)}"
     elif lasts:
-        yield _tally(lasts, phased=phased)
+        yield standings(rows, alone, phased=phased) or tally(lasts, phased=phased)

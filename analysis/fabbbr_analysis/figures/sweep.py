@@ -192,6 +192,8 @@ def _add_means(figure: go.Figure, sweep: Sweep, runs: pd.DataFrame, look: Look) 
 
 
 def _range(row: Mapping[Hashable, Any], factor: float) -> str:
+    if row["exact"]:
+        return "the same in all runs"
     if pd.isna(row["low"]):
         return "no interval: one run"
     return f"95 % interval {row['low'] * factor:.4g} to {row['high'] * factor:.4g}"

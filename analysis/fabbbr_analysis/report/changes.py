@@ -59,7 +59,7 @@ def _relative(row: _Row) -> str:
     if not ratio > 0:
         return ""
     change = 100 * (1 / ratio - 1)
-    if not least > 0:
+    if row["exact"] or not least > 0:
         return f", by {number(change, significant=2)} %"
     low, high = 100 * (1 / most - 1), 100 * (1 / least - 1)
     return f", by {mean(change, low, high)} % {limits(change, low, high)}"

@@ -186,7 +186,9 @@ def _row(row: Mapping[Hashable, Any]) -> ComparedRow:
         verdict=str(row["verdict"]),
         a=f"{number(row['mean_a'] * factor)} {unit}".strip(),
         b=f"{number(row['mean_b'] * factor)} {unit}".strip(),
-        ratio=interval(row["ratio"], row["ratio_low"], row["ratio_high"]),
+        ratio=f"{number(row['ratio'])} (exact)"
+        if row["exact"]
+        else interval(row["ratio"], row["ratio_low"], row["ratio_high"]),
         p=number(row["p_holm"], significant=2),
     )
 

@@ -27,6 +27,8 @@ class _Mean:
     mean: float
     low: float | None
     high: float | None
+    exact: bool
+    """The same in all runs."""
 
     def __str__(self) -> str:
         """As in a sentence, in the unit shown."""
@@ -44,9 +46,11 @@ class _Mean:
         The ratio of the means itself is largest where a mean is small and
         uncertain, which is no strong result.
         """
-        if self.low is None or other.high is None or other.high <= 0:
+        low = self.mean if self.exact else self.low
+        high = other.mean if other.exact else other.high
+        if low is None or high is None or high <= 0:
             return 0.0
-        return self.low / other.high
+        return low / high
 
 
 def findings(runs: pd.DataFrame, summary: pd.DataFrame) -> list[str]:
@@ -78,6 +82,7 @@ def _means(runs: pd.DataFrame, summary: pd.DataFrame, axes: Sequence[Axis]) -> l
             mean=float(row["mean"]),
             low=None if pd.isna(row["low"]) else float(row["low"]),
             high=None if pd.isna(row["high"]) else float(row["high"]),
+            exact=bool(row["exact"]),
         )
         for row in goodput.to_dict("records")
     ]

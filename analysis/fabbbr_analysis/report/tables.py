@@ -13,6 +13,7 @@ from fabbbr_analysis.answers.rows import BY_COLUMN as BY_GROUP_COLUMN
 from fabbbr_analysis.figures.conditions import Axis, mixes, varied
 from fabbbr_analysis.figures.measures import BY_COLUMN, Measure
 from fabbbr_analysis.stats import Interval
+from fabbbr_analysis.summary import UNCHANGED_WITHIN
 from fabbbr_analysis.wording import ABSENT, limits, mean
 
 _Record: TypeAlias = Mapping[Hashable, Any]
@@ -132,8 +133,14 @@ def _led(lead: Lead | None) -> Result:
     found = _estimate(lead.difference, measure)
     sign = "+" if lead.difference.value > 0 else ""
     over = lead.over.name if lead.paired else lead.over.rival
-    said = {"ahead": f"ahead of {over}", "behind": f"behind {over}", "unclear": f"not clear from {over}"}
-    return Result(mean=f"{sign}{found.mean} {measure.unit}", limits=f"{found.limits} {said[lead.verdict]}")
+    said = {
+        "ahead": f"ahead of {over}",
+        "behind": f"behind {over}",
+        "alike": f"within {UNCHANGED_WITHIN * 100:g} % of {over}",
+        "unclear": f"not clear from {over}",
+    }
+    sure = "(in all runs)" if lead.exact else found.limits
+    return Result(mean=f"{sign}{found.mean} {measure.unit}", limits=f"{sure} {said[lead.verdict]}")
 
 
 def _names(record: _Record, axes: Sequence[Axis]) -> tuple[str, ...]:

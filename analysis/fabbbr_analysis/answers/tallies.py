@@ -1,0 +1,86 @@
+"""Many comparisons in one sentence: who is ahead how often, or who is among the best how often."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from fabbbr_analysis.answers.records import AnswerRow, Lead
+from fabbbr_analysis.summary import UNCHANGED_WITHIN
+from fabbbr_analysis.wording import distinct, listing
+
+_MARGIN = f"within {UNCHANGED_WITHIN * 100:g} %"
+ALIKE = f"{_MARGIN} of each other"
+
+
+def tally(lasts: Sequence[tuple[AnswerRow, Lead]], *, phased: bool) -> str:
+    """Who is ahead how often; in which phase, where there are others.
+
+    ``lasts`` has of each contest the row that is farthest behind, with its lead.
+    """
+    # Where what runs beside one another is of one kind, it is the groups that are compared.
+    one_kind = all(row.cca == lead.over.cca for row, lead in lasts)
+    ahead = Counter(_winner(lead, one_kind=one_kind) for _, lead in lasts if lead.verdict == "behind")
+    parts = [f"{name} is ahead in {count}" for name, count in ahead.most_common()]
+    alike = sum(lead.verdict == "alike" for _, lead in lasts)
+    parts += [f"in {alike} they are {ALIKE}"] if alike else []
+    unclear = len(lasts) - ahead.total() - alike
+    parts += [f"in {unclear} the difference is not clear"] if unclear else []
+    begun = _begun([row for row, _ in lasts], phased=phased)
+    return f"{begun} {len(lasts)} comparisons, {listing(parts)}."
+
+
+def standings(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], *, phased: bool) -> str | None:
+    """Who is among the best how often; None where no contest has more than two rivals.
+
+    With three rivals or more it says little that somebody is ahead of the last. ``leads`` are those of rows
+    that did not run together.
+    """
+    contests: dict[tuple[object, ...], list[int]] = {}
+    for index in leads:
+        contests.setdefault((rows[index].place, rows[index].phase), []).append(index)
+    most = max(map(len, contests.values()), default=0)
+    if most <= 2:
+        return None
+    best = Counter(rows[index].rival for index, lead in leads.items() if _is_among_the_best(lead))
+    perhaps = Counter(
+        rows[index].rival
+        for index, lead in leads.items()
+        if lead.verdict == "unclear" and not _is_among_the_best(lead)
+    )
+    rivals = sorted(
+        distinct(rows[index].rival for index in leads), key=lambda name: (-best[name], -perhaps[name], name)
+    )
+    parts = [_standing(name, best[name], perhaps[name]) for name in rivals]
+    parts[0] = parts[0].replace(" in ", f" is best or {_MARGIN} of the best in ", 1)
+    begun = _begun([rows[index] for index in leads], phased=phased)
+    return f"{begun} {len(contests)} comparisons of {most} rivals, {listing(parts)}."
+
+
+def _is_among_the_best(lead: Lead) -> bool:
+    value = lead.difference.value
+    return lead.verdict == "alike" or value == 0 or (value > 0) is not lead.lower_wins
+
+
+def _standing(name: str, best: int, perhaps: int) -> str:
+    more = f" (perhaps in {perhaps}{' more' if best else ''})" if perhaps else ""
+    return f"{name} in {best or 'none'}{more}"
+
+
+def _winner(lead: Lead, *, one_kind: bool) -> str:
+    if not lead.paired:
+        return lead.over.rival
+    return lead.over.group if one_kind else lead.over.name
+
+
+def _begun(rows: Sequence[AnswerRow], *, phased: bool) -> str:
+    return f"{_phases_of(rows)}, of" if phased else "Of"
+
+
+def _phases_of(rows: Sequence[AnswerRow]) -> str:
+    phases = distinct(row.phase for row in rows)
+    if len(phases) == 1:
+        return f"In the phase “{phases[0]}”"
+    if len({row.number for row in rows}) == 1:
+        return f"In the phase “{phases[0]}” and its like elsewhere"
+    return f"In {len(phases)} phases"

@@ -1,0 +1,181 @@
+"""What each condition does by itself, and who is among the best how often."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+from plain_answers import Told, group, said
+
+from fabbbr_analysis import stats
+
+
+def sized(cca, seconds):
+    return group(
+        cca,
+        1e6,
+        sized=True,
+        cca=cca,
+        completion_median_s=seconds,
+        completion_p95_s=seconds,
+        slowdown_median=1.0,
+    )
+
+
+def grid(goodput, *, ccas=("a", "b"), ns=("1", "4"), aqms=("cake", "pie"), make=group):
+    """``goodput``: (cca, n, aqm) → values of the runs."""
+    told = Told()
+    for cca in ccas:
+        for n in ns:
+            for aqm in aqms:
+                axes = {"cca": cca, "n": n, "aqm": aqm}
+                told.condition(f"{axes}", make(cca, goodput(cca, n, aqm)), ccas=cca, axes=axes)
+    return told
+
+
+def around(mean):
+    return [0.99 * mean, mean, 1.01 * mean]
+
+
+def test_each_axis_is_told_apart_from_the_others():
+    """``n`` halves what ``a`` has at every AQM, and ``pie`` takes a tenth of ``b`` at every ``n``."""
+
+    def goodput(cca, n, aqm):
+        halved = 0.5 if (cca, n) == ("a", "4") else 1.0
+        less = 0.9 if (cca, aqm) == ("b", "pie") else 1.0
+        return around(10e6 * halved * less)
+
+    headline = list(map(said, grid(goodput).answer().headline))
+    (of_n,) = [each for each in headline if each.startswith("With an N of 4 instead of 1, ")]
+    (of_aqm,) = [each for each in headline if each.startswith("With an AQM of pie instead of cake, ")]
+    assert "a has 0.5000 [0.49" in of_n
+    assert "times the goodput (0.50 at 2 places) and b has as much within 5 %." in of_n
+    assert "b has 0.900 [0.88" in of_aqm
+    assert "times the goodput (0.90 at 2 places) and a has as much within 5 %." in of_aqm
+
+
+def test_the_effect_on_one_place_has_the_interval_of_the_ratio():
+    """Of one place it is that of a ratio of two means, to the first order."""
+    one, other = [9.0, 10.0, 11.0, 10.5, 9.5], [20.0, 21.0, 19.0, 20.5, 19.5]
+    told = Told()
+    for n, values in (("1", one), ("4", other)):
+        for cca in ("a", "b"):
+            axes = {"cca": cca, "n": n}
+            told.condition(f"{axes}", group(cca, values), ccas=cca, axes=axes, repeat=5)
+    (text,) = [said(each) for each in told.answer().headline if each.startswith("With an N of 4")]
+    expected = stats.ratio_of_means_interval(other, one, generator=np.random.default_rng(1))
+    told_low, told_high = map(float, text.split("[")[1].split("]")[0].split(", "))
+    assert told_low == pytest.approx(expected.low, rel=0.02)
+    assert told_high == pytest.approx(expected.high, rel=0.02)
+
+
+def test_the_mean_over_places_is_the_geometric_one():
+    """Twice as much at one place and half as much at another is no effect on average."""
+
+    def goodput(cca, n, aqm):
+        factor = {("4", "cake"): 2.0, ("4", "pie"): 0.5}.get((n, aqm), 1.0)
+        return around(10e6 * factor)
+
+    (text,) = [said(each) for each in grid(goodput).answer().headline if each.startswith("With an N of")]
+    assert "a has 1.000 [0.9" in text
+    assert "times the goodput (0.50 to 2.0 at 2 places)" in text, "so it is not said to be as much"
+
+
+def test_transfers_take_so_many_times_as_long():
+    def seconds(cca, n, aqm):
+        return around(3.0 if n == "4" else 1.0)
+
+    headline = list(map(said, grid(seconds, make=sized).answer().headline))
+    (text,) = [each for each in headline if each.startswith("With an N of 4 instead of 1, ")]
+    assert "transfers of a take 3.000 [2.9" in text
+    assert "times as long (3.0 at 2 places) and b 3.000 [" in text
+
+
+def test_what_is_not_random_has_an_effect_without_an_interval():
+    told = Told()
+    for n, rate in (("1", 10e6), ("4", 5e6)):
+        for cca in ("a", "b"):
+            axes = {"cca": cca, "n": n}
+            told.condition(f"{axes}", group(cca, rate), ccas=cca, equal=True, axes=axes)
+    (text,) = [said(each) for each in told.answer().headline if each.startswith("With an N of 4")]
+    assert text == "With an N of 4 instead of 1, a has 0.500 times the goodput and b 0.500 times."
+
+
+def test_one_run_a_condition_gives_a_factor_without_an_interval_and_never_says_as_much():
+    told = Told()
+    for n, rate in (("1", 10e6), ("4", 9.9e6)):
+        for cca in ("a", "b"):
+            axes = {"cca": cca, "n": n}
+            told.condition(f"{axes}", group(cca, rate), ccas=cca, repeat=1, axes=axes)
+    (text,) = [said(each) for each in told.answer().headline if each.startswith("With an N of 4")]
+    assert text == "With an N of 4 instead of 1, a has 0.990 times the goodput and b 0.990 times."
+
+
+def test_an_axis_of_several_names_has_no_ends():
+    found = grid(lambda *_: around(1e6), aqms=("cake", "pie", "red")).answer()
+    assert not any("AQM of" in each and each.startswith("With") for each in found.headline)
+
+
+def test_where_flows_run_beside_one_another_or_there_are_phases_no_effect_is_told():
+    beside = Told()
+    for n in ("1", "4"):
+        beside.condition(n, group("a", around(1e6)), group("b", around(2e6)), axes={"n": n})
+    assert not any(each.startswith("With") for each in beside.answer().headline)
+    phased = grid(lambda *_: around(1e6))
+    phased.groups += [each | {"phase": 3, "phase_name": "later"} for each in phased.groups]
+    assert not any(each.startswith("With") for each in phased.answer().headline)
+
+
+def test_nothing_delivered_has_no_factor():
+    def goodput(cca, n, aqm):
+        return [0.0, 0.0, 0.0] if (cca, n) == ("a", "4") else around(1e6)
+
+    (text,) = [said(each) for each in grid(goodput).answer().headline if each.startswith("With an N of")]
+    assert text == "With an N of 4 instead of 1, b has as much within 5 %."
+
+
+def test_of_three_rivals_and_more_it_is_said_who_is_among_the_best():
+    """``a`` is the best at 1 and 2, ``b`` is within 5 % of it at 1, ``c`` wins at 3 and may do so at 2."""
+    rates = {
+        "1": {"a": around(10.0), "b": around(9.9), "c": around(1.0)},
+        "2": {"a": around(10.0), "b": around(5.0), "c": [5.0, 9.0, 13.0]},
+        "3": {"a": around(10.0), "b": around(5.0), "c": around(20.0)},
+    }
+    told = Told()
+    for n, at in rates.items():
+        for cca, values in at.items():
+            axes = {"cca": cca, "n": n}
+            told.condition(f"{axes}", group(cca, values), ccas=cca, axes=axes)
+    assert (
+        "Of 3 comparisons of 3 rivals, a is best or within 5 % of the best in 2, c in 1 (perhaps in 1 more) "
+        "and b in 1."
+    ) in map(said, told.answer().headline)
+
+
+def test_who_is_never_among_the_best_is_said_to_be_so():
+    told = Told()
+    for n in ("1", "2"):
+        for cca, rate in (("a", 3.0), ("b", 2.0), ("c", 1.0)):
+            axes = {"cca": cca, "n": n}
+            told.condition(f"{axes}", sized(cca, around(rate)), ccas=cca, axes=axes)
+    assert (
+        "Of 2 comparisons of 3 rivals, c is best or within 5 % of the best in 2, a in none and b in none."
+    ) in map(said, told.answer().headline)
+
+
+@pytest.mark.parametrize("factor", [0.5, 2.0, 7.0])
+def test_which_end_comes_first_turns_the_factor_and_nothing_else(factor):
+    def text(first, last):
+        told = Told()
+        for n, mean in (("1", first), ("4", last)):
+            for cca in ("a", "b"):
+                axes = {"cca": cca, "n": n}
+                told.condition(f"{axes}", group(cca, around(mean)), ccas=cca, axes=axes)
+        (found,) = [said(each) for each in told.answer().headline if each.startswith("With an N of 4")]
+        return [float(each) for each in re.findall(r"[\d.]+", found.split("a has ")[1].split(" times")[0])]
+
+    forth, back = text(1e6, factor * 1e6), text(factor * 1e6, 1e6)
+    assert forth[0] == pytest.approx(factor, rel=0.01)
+    assert [math.log(each) for each in forth] == pytest.approx(
+        [-math.log(back[0]), -math.log(back[2]), -math.log(back[1])], abs=0.01
+    )
