@@ -1,0 +1,131 @@
+"""Whatever a user varies and whatever comes of it: the report is written, in sentences."""
+
+import re
+import tempfile
+from pathlib import Path
+
+import any_results
+import yaml
+from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import strategies as st
+
+from fabbbr.errors import FabbbrError
+from fabbbr_analysis.answers import answer
+from fabbbr_analysis.report import write_report
+
+VALUES = {
+    "cca": ["cubic", "reno", "bbr1", "bbr3"],
+    "rate": ["5 Mbit/s", "10 Mbit/s", "20 Mbit/s"],
+    "rtt": ["10 ms", "40 ms", "80 ms"],
+    "buffer": ["0.5 BDP", "100 packets", "64 kB"],
+    "aqm": ["fq_codel", "cake", "pie"],
+    "mtu": ["1500", "9000"],
+    "loss": ["0 %", "0.1 %", "1 %"],
+    "burst": ["1", "3", "10"],
+    "held": ["1 ms", "2 ms"],
+    "duration": ["5 s", "9 s"],
+    "size": ["100 kB", "1 MB"],
+    "count": ["1", "2", "3"],
+    "instant": ["2 s", "3 s"],
+    "fall": ["1 Mbit/s", "2 Mbit/s"],
+}
+"""Axis → values that it may have."""
+PATH = {
+    "rate": "rate",
+    "rtt": "rtt",
+    "buffer": "buffer",
+    "aqm": "aqm",
+    "mtu": "mtu",
+    "ack_aggregation": "held",
+}
+"""Key → the axis that may give it its value."""
+FLOW = {"cca": "cca", "duration": "duration", "count": "count"}
+TRANSFER = {"cca": "cca", "size": "size", "count": "count"}
+OTHERS = [
+    {"udp": "100 kbit/s", "duration": "5 s", "label": "call"},
+    {"ping": "100 ms"},
+    {"video": {"bitrate": "1 Mbit/s"}, "cca": "cubic", "duration": "6 s", "label": "film"},
+    {"cca": "bbr1", "duration": "4 s", "start": "3 s", "label": "late"},
+    {"cca": "reno", "duration": "5 s", "label": "beside"},
+]
+
+
+class _Writer:
+    """Draws an experiment file in which some axes vary and other keys have one of their values."""
+
+    def __init__(self, draw):
+        self.draw = draw
+        self.varied = draw(st.sets(st.sampled_from(sorted(VALUES)), max_size=3))
+        self.used = set()
+
+    def value(self, axis):
+        if axis not in self.varied:
+            return self.draw(st.sampled_from(VALUES[axis]))
+        self.used.add(axis)
+        return f"${axis}"
+
+    def some(self, keys, *always):
+        chosen = self.draw(st.sets(st.sampled_from(sorted(keys)))) | set(always)
+        chosen |= {key for key, axis in keys.items() if axis in self.varied}
+        return {key: self.value(keys[key]) for key in sorted(chosen)}
+
+    def whether(self, *axes):
+        return bool(self.varied & set(axes)) or self.draw(st.booleans())
+
+    def loss(self):
+        if self.whether("burst"):
+            return {"rate": self.value("loss"), "model": "bursts", "burst": self.value("burst")}
+        return self.value("loss")
+
+    def flows(self):
+        yield self.some(FLOW, "cca", "duration")
+        yield from self.draw(st.lists(st.sampled_from(OTHERS), max_size=2, unique_by=str))
+        if self.whether("size"):
+            yield self.some(TRANSFER, "cca", "size")
+
+    def vary(self):
+        return {
+            axis: self.draw(st.lists(st.sampled_from(VALUES[axis]), min_size=1, unique=True))
+            for axis in sorted(self.used)
+        }
+
+
+@st.composite
+def experiments(draw):
+    """The text of an experiment file; some are refused."""
+    writer = _Writer(draw)
+    path = writer.some(PATH, "rate", "rtt")
+    if writer.whether("loss", "burst"):
+        path["loss"] = writer.loss()
+    asked = {
+        "id": "mine",
+        "title": "What I want to know",
+        "slice": draw(st.sampled_from(["two_site", "dumbbell", "rtt_pair"])),
+        "path": path,
+        "flows": list(writer.flows()),
+        "repeat": draw(st.integers(1, 3)),
+    }
+    if writer.whether("instant", "fall"):
+        asked["steps"] = [{"at": writer.value("instant"), "rate": writer.value("fall")}]
+    vary = writer.vary()
+    return yaml.safe_dump(asked | ({"vary": vary} if vary else {}), sort_keys=False)
+
+
+NOTHING = re.compile(r"\b(?:nan|NaN|None|inf|NaT|<NA>)\b")
+"""What Python calls nothing, which a reader must not see."""
+WRONG = re.compile(NOTHING.pattern + r"|\[\]|\{\}|  |\.\.|,,| [.,;]|^\s*$|[^.]$")
+"""In a sentence: what stands for nothing, or was joined badly; or it has no end."""
+
+
+@settings(max_examples=15, suppress_health_check=list(HealthCheck))
+@given(text=experiments(), seed=st.integers(0, 2**32))
+def test_every_experiment_has_a_report_in_sentences(text, seed):
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            run_set = any_results.run_set(text, Path(folder), seed=seed)
+        except FabbbrError:
+            reject()  # a file that does not plan has no report
+        page = write_report([run_set], Path(folder) / "report")
+        assert NOTHING.findall(page.with_suffix(".md").read_text(encoding="utf-8")) == []
+        wrong = [each for each in answer(run_set).headline if WRONG.search(each)]
+        assert wrong == []
