@@ -19,12 +19,12 @@ from fabbbr.store import RunFolder
 from fabbbr_analysis.figures.measures import MEASURES
 from fabbbr_analysis.phases import phases_of
 from fabbbr_analysis.runset import RunSet
-from fabbbr_analysis.summary import _TELLING
+from fabbbr_analysis.summary import _TELLING, COMPARED
 from fabbbr_analysis.tables.cell import _cell_row
 from fabbbr_analysis.tables.columns import FLOWS, GROUPS, cells_schema, runs_schema
 from fabbbr_analysis.tables.pieces import sample_schemas
 
-METRICS = tuple(dict.fromkeys((*(measure.column for measure in MEASURES), *_TELLING)))
+METRICS = tuple(dict.fromkeys((*(measure.column for measure in MEASURES), *_TELLING, *COMPARED)))
 SHARES = ("utilisation", "ratio", "share", "jain", "fill")
 SAMPLES = 5
 
