@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fabbbr_analysis.answers.convergence import told_of_convergence
 from fabbbr_analysis.answers.effects import told_of_axes
 from fabbbr_analysis.answers.frame import as_frame
 from fabbbr_analysis.answers.leads import leads_of
@@ -38,6 +39,7 @@ def answer(run_set: RunSet) -> Answer:
     return Answer(
         headline=(
             *headline(rows, leads, axes),
+            *told_of_convergence(rows, axes),
             *told_of_places(rows, leads, axes),
             *told_of_axes(rows, axes),
             *told_of_pings(run_set, axes),

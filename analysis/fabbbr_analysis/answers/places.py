@@ -11,6 +11,7 @@ from fabbbr_analysis.answers.leads import decides
 from fabbbr_analysis.answers.records import AnswerRow, Lead
 from fabbbr_analysis.answers.rows import COMPLETION
 from fabbbr_analysis.answers.sentences import amount, apart, margin, value
+from fabbbr_analysis.answers.tallies import ALIKE
 from fabbbr_analysis.figures.conditions import Axis, place_in_words
 from fabbbr_analysis.wording import listing, tie
 
@@ -62,6 +63,8 @@ def _extremes(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
     top, bottom = (f"{_at(row, axes)}, {amount(row, column)}" for row in (best, worst))
     if lead.verdict == "unclear" and lead.difference.low is not None:
         end = f"but the {apart(lead, among=pairs)} may as well be 0."
+    elif lead.verdict == "alike":
+        end = f"{ALIKE}, {apart(lead, among=pairs)}."
     else:
         end = f"{margin(worst, lead, among=pairs)}."
     yield f"{what} {most} {top}, and {least} {bottom}: {end}"

@@ -48,7 +48,7 @@ def value(found: Interval, column: str) -> str:
     return f"{text} {measure.unit}".strip()
 
 
-def _where(row: AnswerRow, axes: Sequence[Axis], *, phased: bool = False, variant: bool = False) -> str:
+def where(row: AnswerRow, axes: Sequence[Axis], *, phased: bool = False, variant: bool = False) -> str:
     """Say at which place, with which congestion control and in which phase; nothing where there is one."""
     told = [f"at {place_in_words(axes, row.place)}"] if axes else []
     told += [f"with {row.variant}"] if variant and row.variant else []
@@ -67,7 +67,7 @@ def _contests(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequen
         yield tally(lasts, phased=phased)
         lasts = [max(lasts, key=lambda each: _ratio(*each))]
     for last, lead in lasts:
-        yield f"{_where(last, axes, phased=phased, variant=True)}{_outcome(last, lead)}"
+        yield f"{where(last, axes, phased=phased, variant=True)}{_outcome(last, lead)}"
         yield from _starving(last)
 
 
@@ -195,7 +195,7 @@ def _transfers(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Seque
         spread = f"{middle} in the median{ideal}, and {p95} in the 95th percentile"
         took = spread if row.n_flows > 1 else f"{middle}{ideal}"
         said = f"{counted(row.n_flows, 'transfer')} of {row.name} took {took}."
-        yield f"{_where(row, axes, variant=row.variant != row.name)}{said}"
+        yield f"{where(row, axes, variant=row.variant != row.name)}{said}"
     alone = {
         index: lead
         for index, lead in leads.items()
@@ -206,7 +206,7 @@ def _transfers(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Seque
         yield standings(rows, alone, phased=False) or tally(lasts, phased=False)
     if lasts:
         last, lead = max(lasts, key=lambda each: _ratio(*each))
-        yield f"{_where(last, axes)}{_outcome(last, lead)}"
+        yield f"{where(last, axes)}{_outcome(last, lead)}"
 
 
 # Steps
@@ -230,7 +230,7 @@ def _plateaus(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
         left = len(here) - len(told)
         less = ", which differ less" if len(places) > 1 and len(told) == len(most) else ""
         more = f" The table has {left} more{less}." if left else ""
-        yield f"{_where(most[0], axes, phased=True)}{'; '.join(told)}.{more}"
+        yield f"{where(most[0], axes, phased=True)}{'; '.join(told)}.{more}"
     if len(numbers) > _TOLD_ONE_BY_ONE:
         yield f"The table has {counted(len(numbers) - _TOLD_ONE_BY_ONE, 'more step')}."
 
@@ -277,6 +277,6 @@ def _sweep(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[
         last, lead = lasts[0]
         shared = last.group == lead.over.group != last.rival
         group = f"in the group {last.group}, " if shared else ""
-        yield f"{_where(last, axes, phased=phased)}{group}{_outcome(last, lead)}"
+        yield f"{where(last, axes, phased=phased)}{group}{_outcome(last, lead)}"
     elif lasts:
         yield standings(rows, alone, phased=phased) or tally(lasts, phased=phased)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from fabbbr_analysis.phases import WHOLE_RUN
+from fabbbr.physics import end_of
+from fabbbr_analysis.phases import WHOLE_RUN, phases_of
 from fabbbr_analysis.summary import are_one
 from fabbbr_analysis.wording import counted, listing, number
 
@@ -15,11 +17,13 @@ if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
 
 _NAMED = 3
+_SOON_S = 1.0
+"""A group that starts so soon after the first, or after something else, starts with it."""
 
 
 def warnings_of(run_set: RunSet) -> list[str]:
     """Return the warnings, a sentence or two each."""
-    return [*_deaf_to_marks(run_set), *_repeated(run_set.runs), *_short(run_set)]
+    return [*_deaf_to_marks(run_set), *_repeated(run_set.runs), *_short(run_set), *_late(run_set)]
 
 
 def _deaf_to_marks(run_set: RunSet) -> Iterator[str]:
@@ -64,4 +68,26 @@ def _short(run_set: RunSet) -> Iterator[str]:
         yield (
             f"{counted(over, 'run')} ended before the start-up did: there is no steady state, and the values "
             "are of the whole run."
+        )
+
+
+def _late(run_set: RunSet) -> Iterator[str]:
+    """What follows the start of a group is told only where a phase begins with it."""
+    missed: dict[str, float] = {}
+    for cell in run_set.plan.values():
+        edges = [phase.start_s for phase in phases_of(cell, end_of(cell.flows, cell.links).seconds)]
+        starts: dict[str, float] = {}
+        for flow in cell.flows:
+            if flow.elastic and flow.size is None:
+                starts[flow.group] = min(flow.start.seconds, starts.get(flow.group, math.inf))
+        first = min(starts.values(), default=0.0)
+        missed |= {
+            group: start_s
+            for group, start_s in starts.items()
+            if min(abs(start_s - edge) for edge in (first, *edges)) >= _SOON_S
+        }
+    for group, start_s in missed.items():
+        yield (
+            f"{group} starts after {start_s:g} s, within the start-up that is left out, so nothing is said "
+            f"of what follows its start; warm_up: {start_s / 2:g} s ends the start-up before."
         )
