@@ -76,9 +76,10 @@ def run_set(text: str, folder: Path, *, seed: int) -> RunSet:
     )  # fmt: skip
     store = RunFolder.create(folder / "run", manifest, text)
     numbers = {cell.condition: _Numbers(random) for cell in plan.cells}
+    certified = random.choice([0.0, 0.9, 0.9, 1.0])
     rows = {name: [] for name in ("runs", "flows", "groups", *sample_schemas())}
     for cell in plan.cells:
-        stored = _stored(cell, certified=random.random() < 0.9)
+        stored = _stored(cell, certified=random.random() < certified)
         store.begin(cell.id)
         store.commit(cell.id, stored)
         _add(rows, cell, stored, numbers[cell.condition], random)

@@ -126,6 +126,15 @@ def test_where_flows_run_beside_one_another_or_there_are_phases_no_effect_is_tol
     assert not any(each.startswith("With") for each in phased.answer().headline)
 
 
+def test_where_no_run_is_certified_there_is_nothing_to_tell():
+    told = Told()
+    for n in ("1", "4"):
+        for aqm in ("cake", "pie"):
+            axes = {"n": n, "aqm": aqm}
+            told.condition(f"{axes}", group("a", around(1e6)), axes=axes, status="uncertified")
+    assert told.answer().headline == ()
+
+
 def test_nothing_delivered_has_no_factor():
     def goodput(cca, n, aqm):
         return [0.0, 0.0, 0.0] if (cca, n) == ("a", "4") else around(1e6)
