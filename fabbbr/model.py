@@ -52,7 +52,7 @@ class Loss(FileRecord):
     """
 
     rate: Share
-    """Share of the packets that are dropped; for ``gilbert_elliott``, the chance that the link goes bad."""
+    """Probability that a packet is dropped; in ``gilbert_elliott``, that the link goes bad."""
     model: Literal["random", "bursts", "gilbert_elliott"] = "random"
     """``random``: packets are lost independently; ``bursts`` and ``gilbert_elliott``: several in a row."""
     position: LossPosition = "after_bottleneck"
