@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from fabbbr.model import Cell, CellLink, Flow, Loss
 from fabbbr.units import (
@@ -45,40 +46,57 @@ def opportunity_s(rate: Rate) -> float:
     return OPPORTUNITY_BYTES * 8 / rate.bps
 
 
-def good_and_bad(loss: Loss) -> tuple[float, float]:
-    """Chance per packet that the link goes bad, and that a bad link recovers: p and r of Gilbert 1960.
+class Chain(NamedTuple):
+    """A link that is good or bad, by its chances per packet (Gilbert 1960, Elliott 1963; ``gemodel``).
 
-    A burst lasts for 1 / r packets on average, and p / (p + r) of all packets are in one.
+    It is bad for p / (p + r) of all packets, and each time for 1 / r of them on average.
+    """
 
-    >>> loss = Loss(rate="1 %", model="bursts", burst=10)
-    >>> [round(chance, 6) for chance in good_and_bad(loss)]
-    [0.00101, 0.1]
+    goes_bad: float
+    """p."""
+    recovers: float
+    """r."""
+    lost_in_bad: float
+    """1 - h."""
+    lost_in_good: float
+    """1 - k."""
+
+
+def chain_of(loss: Loss) -> Chain | None:
+    """The chain that loses as asked; None where packets are lost independently.
+
+    >>> [round(chance, 6) for chance in chain_of(Loss(rate="1 %", model="bursts", burst=10))]
+    [0.00101, 0.1, 1.0, 0.0]
     """
     share = loss.rate.value
+    if loss.model == "random":
+        return None
     if loss.model == "bursts":
         assert loss.burst is not None
         odds = share / (1 - share) if share < 1 else math.inf
-        return odds / loss.burst, 1 / loss.burst
-    return share, (loss.recovery.value if loss.recovery else 1.0)
+        return Chain(odds / loss.burst, 1 / loss.burst, 1.0, 0.0)
+    return Chain(
+        goes_bad=share,
+        recovers=loss.recovery.value if loss.recovery else 1.0,
+        lost_in_bad=loss.loss_in_bad.value if loss.loss_in_bad else 1.0,
+        lost_in_good=loss.loss_in_good.value if loss.loss_in_good else 0.0,
+    )
 
 
 def stationary_loss(loss: Loss) -> float:
     """Share of the packets lost in the long run: as asked, or Gilbert–Elliott's mixture of two states."""
-    if loss.model != "gilbert_elliott":
+    chain = chain_of(loss)
+    if chain is None or loss.model == "bursts":
         return loss.rate.value
-    p, r = good_and_bad(loss)
+    p, r, in_bad, in_good = chain
     bad = p / (p + r) if p + r else 0.0
-    in_bad = loss.loss_in_bad.value if loss.loss_in_bad else 1.0
-    in_good = loss.loss_in_good.value if loss.loss_in_good else 0.0
     return bad * in_bad + (1 - bad) * in_good
 
 
 def mean_burst(loss: Loss) -> float | None:
-    """For how many packets a bad link stays bad on average; None where packets are lost independently."""
-    if loss.model == "random":
-        return None
-    _, recovers = good_and_bad(loss)
-    return 1 / recovers if recovers else math.inf
+    """For how many packets a bad link stays bad on average; None where it is never bad, or for ever."""
+    chain = chain_of(loss)
+    return 1 / chain.recovers if chain is not None and chain.recovers else None
 
 
 def loss_in_words(loss: Loss) -> str:
@@ -94,8 +112,8 @@ def loss_in_words(loss: Loss) -> str:
 
 def correlated_spread(loss: Loss) -> float:
     """Standard deviation relative to independent packets, of a two-state chain with correlation 1 - p - r."""
-    p, r = good_and_bad(loss)
-    correlation = 1 - p - r
+    chain = chain_of(loss)
+    correlation = 0.0 if chain is None else 1 - chain.goes_bad - chain.recovers
     return math.sqrt((1 + correlation) / max(1 - correlation, 1e-9)) if correlation > 0 else 1.0
 
 

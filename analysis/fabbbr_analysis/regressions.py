@@ -160,11 +160,7 @@ def _everywhere(each: Sequence[_Row]) -> Iterator[_Row]:
         changes = [row.relative for row in rows if row.relative is not None]
         if len(changes) < 2:
             continue
-        mean = Difference.of(
-            float(np.mean([change.value for change in changes])),
-            [(change.error / len(changes)) ** 2 for change in changes],
-            [change.freedom for change in changes],
-        )
+        mean = Difference.mean_of(changes)
         yield _Row(
             condition=EVERYWHERE,
             metric=metric,

@@ -221,6 +221,16 @@ class Difference:
         freedom = sum(squares) ** 2 / below if below > 0 else math.inf
         return cls(value=value, error=math.sqrt(sum(squares)), freedom=freedom)
 
+    @classmethod
+    def mean_of(cls, differences: Sequence[Difference]) -> Difference:
+        """The mean of independent differences."""
+        n = len(differences)
+        return cls.of(
+            sum(each.value for each in differences) / n,
+            [(each.error / n) ** 2 for each in differences],
+            [each.freedom for each in differences],
+        )
+
     def over(self, divisor: float) -> Difference:
         """The same in units of ``divisor``, above 0."""
         return replace(self, value=self.value / divisor, error=self.error / divisor)
@@ -250,6 +260,26 @@ def difference(a: ArrayLike, b: ArrayLike) -> Difference | None:
     squares = [0.0 if is_constant(side) else float(side.var(ddof=1)) / side.size for side in sides]
     same = is_constant(np.concatenate(sides))
     value = 0.0 if same else float(sides[0].mean() - sides[1].mean())
+    return Difference.of(value, squares, [side.size - 1 for side in sides])
+
+
+def log_ratio(a: ArrayLike, b: ArrayLike) -> Difference | None:
+    """ln(mean(a) / mean(b)) of independent runs, to the first order; None with a single run on a side.
+
+    Both means are above 0. Of several such, the mean is the logarithm of the geometric mean of the ratios.
+
+    >>> found = log_ratio([2.0, 2.0], [1.0, 1.0])
+    >>> round(math.exp(found.value), 6), found.error
+    (2.0, 0.0)
+    """
+    sides = sample(a), sample(b)
+    if min(side.size for side in sides) < 2:
+        return None
+    squares = [
+        0.0 if is_constant(side) else float(side.var(ddof=1)) / side.size / float(side.mean()) ** 2
+        for side in sides
+    ]
+    value = math.log(float(sides[0].mean()) / float(sides[1].mean()))
     return Difference.of(value, squares, [side.size - 1 for side in sides])
 
 

@@ -37,6 +37,7 @@ COMPARED = (
 
 UNCHANGED_WITHIN = 0.05
 """A ratio whose whole interval is this close to 1 is no change that matters."""
+WITHIN = f"within {100 * UNCHANGED_WITHIN:g} %"
 
 SIGNIFICANT = 0.05
 

@@ -47,6 +47,15 @@ def interval(value: float | None, low: float | None, high: float | None) -> str:
     return f"{mean(value, low, high)} {limits(value, low, high)}"
 
 
+def estimate(value: float, low: float | None, high: float | None) -> str:
+    """Write a value with its interval, or alone where it has none.
+
+    >>> estimate(91.1234, 90.81, 91.42), estimate(5.0, None, None)
+    ('91.12 [90.81, 91.42]', '5.00')
+    """
+    return number(value) if low is None else interval(value, low, high)
+
+
 def mean(value: float, low: float | None, high: float | None) -> str:
     """Write a value to the digits its interval supports: two of the half width, at most four of the value."""
     return _fixed(value, _supported(value, low, high))

@@ -156,9 +156,10 @@ def binomial_interval(loss: Loss, trials: int, probability: float, lossy_cells: 
 
     confidence = 1 - (1 - LOSS_CONFIDENCE) / max(lossy_cells, 1)
     low, high = (int(bound) for bound in binom.interval(confidence, trials, probability))
-    if loss.model != "random":
+    spread = correlated_spread(loss)
+    if spread > 1:
         # Bursts are correlated: the count spreads as if there were fewer independent packets.
-        middle, spread = trials * probability, correlated_spread(loss)
+        middle = trials * probability
         low = max(int(middle - (middle - low) * spread), 0)
         high = int(middle + (high - middle) * spread) + 1
     return low, high

@@ -15,7 +15,7 @@ from fabbbr.certify.evidence import Answer, Told, answer_to, parsed
 from fabbbr.job.expected import Expected, HostPacing, Prepared, Queue, Slots, Wire
 from fabbbr.job.records import Capture
 from fabbbr.model import Check, Loss
-from fabbbr.physics import good_and_bad
+from fabbbr.physics import chain_of
 
 _TOLD_DELAY_STEP_S = 1.5e-6
 """tc says a delay in whole microseconds, cut off; the pings measure it finer."""
@@ -241,11 +241,7 @@ def _chances(loss: Loss | None) -> tuple[float, ...]:
     """As netem tells them."""
     if loss is None:
         return ()
-    if loss.model == "random":
-        return (loss.rate.value,)
-    in_bad = loss.loss_in_bad.value if loss.loss_in_bad else 1.0
-    in_good = loss.loss_in_good.value if loss.loss_in_good else 0.0
-    return *good_and_bad(loss), in_bad, in_good
+    return chain_of(loss) or (loss.rate.value,)
 
 
 def _listed(chances: Sequence[float]) -> str:

@@ -8,7 +8,7 @@ from fabbbr.job.cabling import LinkEnds
 from fabbbr.job.headroom import Extremes
 from fabbbr.job.records import Interface
 from fabbbr.model import AckAggregation, Bottleneck, Cell, CellLink, Loss
-from fabbbr.physics import burst_bytes, good_and_bad
+from fabbbr.physics import burst_bytes, chain_of
 from fabbbr.testbed import Testbed
 from fabbbr.units import Duration, Rate
 
@@ -88,19 +88,11 @@ def _slot_words(aggregation: AckAggregation | None) -> str:
 
 
 def _loss_words(loss: Loss) -> str:
-    def percent(share: object) -> str:
-        return str(share).replace(" ", "")
-
-    if loss.model == "random":
-        return f"loss random {percent(loss.rate)}"
-    if loss.model == "bursts":
-        # More digits than the 32 bits in which netem keeps a probability.
-        return "loss gemodel " + " ".join(f"{100 * chance:.12g}%" for chance in good_and_bad(loss))
-    # tc wants 1-h and 1-k: the chances of losing a packet in the bad and in the good state.
-    return (
-        f"loss gemodel {percent(loss.rate)} {percent(loss.recovery)} "
-        f"{percent(loss.loss_in_bad or '100%')} {percent(loss.loss_in_good or '0%')}"
-    )
+    chain = chain_of(loss)
+    if chain is None:
+        return f"loss random {str(loss.rate).replace(' ', '')}"
+    # More digits than the 32 bits in which netem keeps a chance.
+    return "loss gemodel " + " ".join(f"{100 * chance:.12g}%" for chance in chain)
 
 
 def _microseconds(duration: Duration) -> str:

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from fabbbr.model import DATA_PORT, PORTS_PER_FLOW, AckAggregation, Loss, Video
-from fabbbr.physics import good_and_bad
 from fabbbr.spec.document import Loc
 from fabbbr.spec.experiment import (
     BBR_PROFILES,
@@ -188,12 +187,15 @@ def _loss(loc: Loc, loss: Loss | None) -> Iterator[Mistake]:
         yield (*loc, "recovery"), "is missing: gilbert_elliott needs it, e.g. recovery: 10 %"
     if loss.model == "bursts" and loss.burst is None:
         yield (*loc, "burst"), "is missing: bursts need it, e.g. burst: 10"
-    if loss.model == "bursts" and loss.burst is not None and good_and_bad(loss)[0] > 1:
-        most = f"{100 * loss.burst / (loss.burst + 1):.4g} %"
-        yield (*loc, "rate"), f"{loss.rate} cannot be lost {loss.burst} in a row; give {most} at most"
+    most = loss.burst / (loss.burst + 1) if loss.burst is not None else 1.0
+    if loss.model == "bursts" and loss.rate.value > most:
+        # Between two bursts there is a packet.
+        said = f"{loss.rate} cannot be lost {loss.burst} in a row; give {100 * most:.4g} % at most"
+        yield (*loc, "rate"), said
     for key, model in _OF_MODEL.items():
         if loss.model != model and getattr(loss, key) is not None:
-            yield (*loc, key), f"means nothing for {_MODEL[loss.model]}; add model: {model} or remove it"
+            said = _CALLED.get(loss.model, loss.model)
+            yield (*loc, key), f"means nothing for {said}; add model: {model} or remove it"
 
 
 _OF_MODEL = {
@@ -202,7 +204,7 @@ _OF_MODEL = {
     "loss_in_bad": "gilbert_elliott",
     "loss_in_good": "gilbert_elliott",
 }
-_MODEL = {"random": "random loss", "bursts": "bursts", "gilbert_elliott": "gilbert_elliott"}
+_CALLED = {"random": "random loss"}
 
 
 def _aggregation(loc: Loc, aggregation: AckAggregation | None) -> Iterator[Mistake]:

@@ -258,6 +258,20 @@ def test_what_ran_alone_is_compared_as_it_is():
     )
 
 
+def test_a_single_run_beside_several_is_not_said_to_be_the_same_in_all():
+    """Of three planned, one is certified: nothing is known of how runs vary."""
+    told = Told()
+    told.condition("a", group("a", 10e6), ccas="a", repeat=1, axes={"cca": "a"})
+    told.condition("b", group("b", [5e6, 6e6, 7e6]), ccas="b", axes={"cca": "b"})
+    (text,) = map(said, told.answer().headline)
+    assert text.endswith("difference 4.00 Mbit/s (one run, so no interval).")
+    told = Told()
+    told.condition("b", group("b", [10e6, 11e6, 12e6]), ccas="b", axes={"cca": "b"})
+    told.condition("a", group("a", 5e6), ccas="a", repeat=1, axes={"cca": "a"})
+    (text,) = map(said, told.answer().headline)
+    assert text.endswith("difference 6.00 Mbit/s (one run, so no interval).")
+
+
 def test_one_run_says_who_is_ahead_and_not_that_it_wins():
     told = Told().condition("x", group("a", 10e6), group("b", 5e6), repeat=1).answer()
     assert said(told.headline[0]).startswith("a is ahead: 10.0 Mbit/s, b 5.00 Mbit/s")

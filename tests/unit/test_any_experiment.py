@@ -1,7 +1,13 @@
-"""Whatever a user varies and whatever comes of it: the report is written, in sentences."""
+"""Whatever a user varies and whatever comes of it: reports, figures, tables and comparisons are made.
 
+``FABBBR_EXAMPLES=400 pytest tests/unit/test_any_experiment.py`` looks further.
+"""
+
+import os
 import re
 import tempfile
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import any_results
@@ -9,9 +15,15 @@ import yaml
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
-from fabbbr.errors import FabbbrError
+from fabbbr.errors import AnalysisError, FabbbrError
+from fabbbr_analysis import regressions, summary
 from fabbbr_analysis.answers import answer
-from fabbbr_analysis.report import write_report
+from fabbbr_analysis.figures.catalogue import drawings, figure_names
+from fabbbr_analysis.figures.conditions import axis_columns
+from fabbbr_analysis.press.table import tabulate, tabulate_groups
+from fabbbr_analysis.report import write_comparison, write_report
+
+EXAMPLES = int(os.environ.get("FABBBR_EXAMPLES", "15"))
 
 VALUES = {
     "cca": ["cubic", "reno", "bbr1", "bbr3"],
@@ -117,15 +129,47 @@ WRONG = re.compile(NOTHING.pattern + r"|\[\]|\{\}|  |\.\.|,,| [.,;]|^\s*$|[^.]$"
 """In a sentence: what stands for nothing, or was joined badly; or it has no end."""
 
 
-@settings(max_examples=15, suppress_health_check=list(HealthCheck))
-@given(text=experiments(), seed=st.integers(0, 2**32))
-def test_every_experiment_has_a_report_in_sentences(text, seed):
+some_experiments = settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
+seeds = st.integers(0, 2**32)
+
+
+@contextmanager
+def results(text, seed):
+    """A run set, and a folder for what is made of it; a file that does not plan is passed over."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             run_set = any_results.run_set(text, Path(folder), seed=seed)
         except FabbbrError:
-            reject()  # a file that does not plan has no report
-        page = write_report([run_set], Path(folder) / "report")
+            reject()
+        yield run_set, Path(folder)
+
+
+@some_experiments
+@given(text=experiments(), seed=seeds)
+def test_every_experiment_has_a_report_in_sentences(text, seed):
+    with results(text, seed) as (run_set, folder):
+        page = write_report([run_set], folder / "report")
         assert NOTHING.findall(page.with_suffix(".md").read_text(encoding="utf-8")) == []
-        wrong = [each for each in answer(run_set).headline if WRONG.search(each)]
-        assert wrong == []
+        assert [each for each in answer(run_set).headline if WRONG.search(each)] == []
+
+
+@some_experiments
+@given(text=experiments(), seed=seeds)
+def test_every_experiment_has_figures_tables_and_comparisons_or_says_why_not(text, seed):
+    with results(text, seed) as (run_set, folder):
+        assert set(figure_names(run_set)) == set(drawings(run_set))
+        axes = [name.removeprefix("axis_") for name in axis_columns(run_set.certified)]
+        made = [
+            *(partial(printed, run_set, kind) for kind in ("latex", "markdown", "csv")),
+            partial(tabulate_groups, run_set),
+            partial(write_comparison, run_set, run_set, folder / "compared"),
+            partial(regressions.find, run_set, run_set),
+            *(partial(summary.compare_along, run_set, [axis]) for axis in axes),
+        ]
+        for make in made:
+            with suppress(AnalysisError):
+                make()
+
+
+def printed(run_set, kind):
+    return tabulate(run_set).written(kind)

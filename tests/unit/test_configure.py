@@ -20,7 +20,7 @@ from fabbbr.job.configure import (
 )
 from fabbbr.job.headroom import Extremes, window_bytes
 from fabbbr.model import Loss
-from fabbbr.physics import good_and_bad, mean_burst, stationary_loss
+from fabbbr.physics import chain_of, mean_burst, stationary_loss
 from fabbbr.plan.opening import open_plan
 from fabbbr.testbed import Kernel, Machine
 from fabbbr.units import Ratio
@@ -283,7 +283,7 @@ def test_stationary_loss_is_the_share_of_time_in_each_state_times_its_loss(loss,
 def test_bursts_are_the_chain_that_loses_as_much_and_as_many_in_a_row_as_asked(rate, burst):
     """It is bad for p / (p + r) of the packets, and each time for 1 / r of them."""
     loss = Loss(rate=rate, model="bursts", burst=burst)
-    bad, recovers = good_and_bad(loss)
+    bad, recovers, *_ = chain_of(loss)
     assert bad / (bad + recovers) == pytest.approx(rate.value)
     assert 1 / recovers == pytest.approx(burst) == pytest.approx(mean_burst(loss))
     assert 0 < bad <= 1
@@ -293,7 +293,7 @@ def test_bursts_are_the_chain_that_loses_as_much_and_as_many_in_a_row_as_asked(r
 def test_netem_is_told_of_bursts_with_more_digits_than_it_keeps(planned):
     told = planned("rate: 10 Mbit/s, rtt: 20 ms, loss: {rate: 0.1 %, model: bursts, burst: 3}")
     (lossy,) = {line for _, line in lines(told, "tc") if "gemodel" in line}
-    assert "loss gemodel 0.0333667000334% 33.3333333333%" in lossy
+    assert "loss gemodel 0.0333667000334% 33.3333333333% 100% 0%" in lossy
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import pytest
+import synthetic
 from matplotlib.container import ErrorbarContainer
 from plotly.subplots import make_subplots
 
@@ -24,6 +25,7 @@ from fabbbr_analysis.press import ink, latex, paper
 from fabbbr_analysis.press.caption import of_figure
 from fabbbr_analysis.press.chart import read
 from fabbbr_analysis.press.paper import Framing
+from fabbbr_analysis.press.table import tabulate_groups
 from fabbbr_analysis.press.write import file_names, format_of, write_all, write_figure
 from fabbbr_analysis.runset import RunSet
 from fabbbr_analysis.summary import summarise
@@ -376,3 +378,12 @@ def test_no_letter_of_a_text_is_a_command(text):
     source = latex.escaped(text)
     bare = re.sub(r"\\[a-z]+\{[^}]*\}|\\[a-z]+|\\[&%$#_{},]|\$[^$]*\$", "", source)
     assert not set(bare) & set("&%$#_{}\\^<>|")
+
+
+def test_a_table_of_groups_without_a_certified_run_is_refused(f10):
+    """It once ended in a KeyError."""
+    none = synthetic.changed(f10, runs=f10.runs.assign(status="uncertified"))
+    with pytest.raises(
+        AnalysisError, match="no certified run of cardwell_f10 has groups of flows to tabulate"
+    ):
+        tabulate_groups(none)

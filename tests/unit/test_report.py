@@ -27,11 +27,8 @@ from fabbbr_analysis.report.bands import drawing
 from fabbbr_analysis.report.certificates import collect
 from fabbbr_analysis.report.diagram import buffers, in_words, spread
 from fabbbr_analysis.report.diagram import drawing as path_drawing
-from fabbbr_analysis.report.findings import findings, goodput_of
 from fabbbr_analysis.report.provenance import conditions, facts, rerun_command
 from fabbbr_analysis.report.slots import Slot, embed, overview_slots
-from fabbbr_analysis.summary import summarise
-from fabbbr_analysis.wording import interval, limits, mean, number
 
 BROKEN = "cca=cubic,loss=0.1%,r2"
 F10 = dataclasses.replace(
@@ -232,118 +229,6 @@ def test_what_changed_comes_first_and_the_set_up_says_why_it_may_have(runs, tmp_
     assert badges[0] == "changed"
     assert badges == sorted(badges, key=("changed", "unclear", "unchanged").index)
     assert "Seed of the run 1 2" in page.text
-
-
-# Sentences
-
-
-def few_runs(goodputs: dict[tuple[str, str], list[float]]) -> pd.DataFrame:
-    return pd.DataFrame(
-        [
-            {
-                "experiment": "x",
-                "condition": f"{cca} {loss}",
-                "status": "certified",
-                "ccas": cca,
-                "axis_cca": cca,
-                "axis_loss": loss,
-                "loss_ratio": float(loss.split()[0]) / 100,
-                "goodput_bps": bps,
-            }
-            for (cca, loss), values in goodputs.items()
-            for bps in values
-        ]
-    )
-
-
-def say(goodputs):
-    runs = few_runs(goodputs)
-    return findings(runs, summarise(runs, ["goodput_bps"]))
-
-
-def test_the_widest_gap_is_told_with_its_condition_and_its_ratio():
-    said = say(
-        {
-            ("bbr1", "1 %"): [90e6, 91e6, 89e6],
-            ("cubic", "1 %"): [9e6, 9.1e6, 8.9e6],
-            ("bbr1", "5 %"): [80e6, 81e6, 79e6],
-            ("cubic", "5 %"): [2e6, 2.1e6, 1.9e6],
-        }
-    )
-    assert said[0].startswith(
-        "At a random loss of 5\u00a0%, bbr1 carries 80.0 [77.5, 82.5]\u00a0Mbit/s, cubic 2.00"
-    )
-    assert said[0].endswith("40 times as much.")
-
-
-def test_a_gap_that_is_wide_by_chance_gives_way_to_one_that_is_certain():
-    said = say(
-        {
-            ("bbr1", "1 %"): [90e6, 91e6, 89e6],
-            ("cubic", "1 %"): [1e6, 1.01e6, 0.99e6],
-            ("bbr1", "5 %"): [40e6, 60e6, 50e6],
-            ("cubic", "5 %"): [0.01e6, 0.9e6, 0.1e6],
-        }
-    )
-    assert said[0].startswith("At a random loss of 1\u00a0%")
-
-
-def test_a_gap_within_the_intervals_is_not_told():
-    said = say({("bbr1", "1 %"): [60e6, 100e6], ("cubic", "1 %"): [50e6, 80e6]})
-    assert not any("times as much" in sentence for sentence in said)
-
-
-def test_holding_up_ends_at_the_first_condition_with_too_little():
-    said = say(
-        {
-            ("bbr1", "1 %"): [90e6, 91e6],
-            ("bbr1", "5 %"): [85e6, 86e6],
-            ("bbr1", "10 %"): [10e6, 11e6],
-            ("bbr1", "15 %"): [90e6, 91e6],
-        }
-    )
-    assert said == [
-        (
-            "As the random loss rises from 1\u00a0%, at least 90\u00a0% of the goodput is left "
-            "up to 5\u00a0% with bbr1."
-        )
-    ]
-
-
-def test_without_a_certified_run_there_is_no_result():
-    runs = few_runs({("bbr1", "1 %"): [1e6, 2e6]}).assign(status="failed")
-    summary = summarise(runs, ["goodput_bps"])
-    assert findings(runs, summary) == []
-    assert goodput_of(runs, summary) == "No certified run has a goodput, so there is no result."
-
-
-# Numbers
-
-reals = st.floats(-1e9, 1e9).filter(lambda value: value == 0 or abs(value) > 1e-4)
-
-
-def read(text: str) -> float:
-    return float(text.replace("\u202f", "").replace("−", "-"))
-
-
-@given(value=reals)
-def test_a_number_as_written_is_right_to_three_digits(value):
-    assert read(number(value)) == pytest.approx(value, rel=5.1e-3)
-
-
-@given(value=reals, half=st.floats(1e-3, 1e6))
-def test_an_interval_is_written_to_a_twentieth_of_its_width_or_four_digits(value, half):
-    low, high = value - half, value + half
-    scale = max(abs(low), abs(high))
-    shown = [read(text) for text in limits(value, low, high).strip("[]").split(", ")]
-    slack = max(0.051 * half, 5.1e-4 * scale, 0.5 if scale > 1e4 else 0)
-    assert shown == pytest.approx([low, high], abs=slack)
-    assert read(mean(value, low, high)) == pytest.approx(value, abs=slack)
-
-
-def test_what_is_absent_is_a_dash_and_never_a_zero():
-    assert interval(None, None, None) == number(None) == number(float("nan")) == "–"
-    assert "no interval" in interval(5.0, None, None)
 
 
 # Drawings

@@ -11,8 +11,8 @@ from fabbbr_analysis.answers.records import AnswerRow
 from fabbbr_analysis.answers.rows import COMPLETION
 from fabbbr_analysis.figures.conditions import Axis, place_in_words
 from fabbbr_analysis.stats import Difference
-from fabbbr_analysis.summary import UNCHANGED_WITHIN
-from fabbbr_analysis.wording import counted, distinct, interval, listing, number, tie
+from fabbbr_analysis.summary import UNCHANGED_WITHIN, WITHIN
+from fabbbr_analysis.wording import counted, distinct, estimate, listing, number, tie
 
 _LISTED = 4
 _TOLD_ELSEWHERE = ("loss_ratio", "rtt_s")
@@ -24,32 +24,35 @@ class _Effect:
 
     def __init__(self, rival: str, pairs: Sequence[tuple[AnswerRow, AnswerRow]], column: str) -> None:
         self.rival = rival
-        logs = [_log_ratio(*pair, column) for pair in pairs]
-        self.places = [math.exp(value) for value, _, _ in logs]
-        value = sum(value for value, _, _ in logs) / len(logs)
-        self.mean = math.exp(value)
-        self.low = self.high = None
-        squares = [square for _, each, _ in logs for square in each]
-        freedoms = [freedom for _, _, each in logs for freedom in each]
-        if all(freedoms):
-            error = Difference.of(value, [square / len(logs) ** 2 for square in squares], freedoms)
-            self.low, self.high = map(math.exp, error.limits())
+        self.places = [after.values[column].value / before.values[column].value for before, after in pairs]
+        self.mean = math.exp(sum(map(math.log, self.places)) / len(self.places))
+        self.ends: tuple[float, float] | None = None
+        found = [
+            stats.log_ratio(list(after.by_run[column].values()), list(before.by_run[column].values()))
+            for before, after in pairs
+        ]
+        known = [each for each in found if each is not None]
+        if len(known) == len(found):
+            low, high = Difference.mean_of(known).limits()
+            self.ends = math.exp(low), math.exp(high)
 
     @property
     def is_none(self) -> bool:
         """Whether it is within 5 % everywhere, and surely so on average."""
-        ends = [*self.places, *(end for end in (self.low, self.high) if end is not None)]
-        return self.low is not None and all(abs(each - 1) <= UNCHANGED_WITHIN for each in ends)
+        if self.ends is None:
+            return False
+        return all(abs(each - 1) <= UNCHANGED_WITHIN for each in (*self.places, *self.ends))
 
-    def __str__(self) -> str:
-        """The factor, and how far it is from place to place."""
-        exact = self.low is not None and self.low == self.high
-        told = number(self.mean) if exact or self.low is None else interval(self.mean, self.low, self.high)
+    def told(self, what: str = "") -> str:
+        """The factor, of what, and how far it is from place to place."""
+        # What is the same in all runs has no interval.
+        low, high = self.ends if self.ends is not None and self.ends[0] < self.ends[1] else (None, None)
+        factor = f"{estimate(self.mean, low, high)} times{what and f' {what}'}"
         if len(self.places) == 1:
-            return f"{told} times"
+            return factor
         least, most = (number(end(self.places), significant=2) for end in (min, max))
         ends = least if least == most else f"{least} to {most}"
-        return f"{told} times ({ends} at {counted(len(self.places), 'place')})"
+        return f"{factor} ({ends} at {counted(len(self.places), 'place')})"
 
 
 def told_of_axes(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> list[str]:
@@ -94,28 +97,8 @@ def _told(effects: Sequence[_Effect], *, sized: bool) -> Iterator[str]:
     what = "as long" if sized else "the goodput"
     for nth, each in enumerate(changed[:_LISTED]):
         said = f"transfers of {each.rival} take" if sized else f"{each.rival} has"
-        yield f"{said} {_factor(each, what)}" if nth == 0 else f"{each.rival} {each}"
+        yield f"{said} {each.told(what)}" if nth == 0 else f"{each.rival} {each.told()}"
     same = [each.rival for each in effects if each.is_none]
     if same:
         alike = "take as long" if sized else "has as much" if len(same) == 1 else "have as much"
-        yield f"{listing(same)} {alike} within {UNCHANGED_WITHIN * 100:g} %"
-
-
-def _factor(effect: _Effect, what: str) -> str:
-    """``1.07 [1.05, 1.09] times the goodput (0.98 to 1.2 at 4 places)``."""
-    return str(effect).replace(" times", f" times {what}", 1)
-
-
-def _log_ratio(
-    before: AnswerRow, after: AnswerRow, column: str
-) -> tuple[float, tuple[float, float], tuple[int, int]]:
-    """Logarithm of the ratio of two means, the squared error of each side, and the freedom of each."""
-    value, squares, freedoms = 0.0, [], []
-    for sign, row in ((-1, before), (1, after)):
-        runs = stats.sample(list(row.by_run[column].values()))
-        mean = float(runs.mean())
-        value += sign * math.log(mean)
-        varies = runs.size > 1 and not stats.is_constant(runs)
-        squares.append(float(runs.var(ddof=1)) / runs.size / mean**2 if varies else 0.0)
-        freedoms.append(runs.size - 1)
-    return value, (squares[0], squares[1]), (freedoms[0], freedoms[1])
+        yield f"{listing(same)} {alike} {WITHIN}"

@@ -2,83 +2,53 @@
 
 from __future__ import annotations
 
-import math
-import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
-from fabbbr_analysis import stats
 from fabbbr_analysis.figures.conditions import Axis, place_in_words, variants
 from fabbbr_analysis.figures.measures import BY_COLUMN
-from fabbbr_analysis.stats import Interval
-from fabbbr_analysis.summary import UNCHANGED_WITHIN, once, values_of
-from fabbbr_analysis.wording import interval, number, tie
+from fabbbr_analysis.summary import UNCHANGED_WITHIN, summarise
+from fabbbr_analysis.wording import estimate, number, tie
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
 
-_LOADED, _IDLE = "ping_p95_s", "ping_idle_median_s"
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Pinged:
-    """The 95th percentile of one condition's pings under load, over its runs, and which condition that is."""
-
-    where: str
-    took: Interval
-
-    def __str__(self) -> str:
-        """With its unit, and its interval where it has one."""
-        return _in_ms(self.took)
+_LOADED, _IDLE = BY_COLUMN["ping_p95_s"], BY_COLUMN["ping_idle_median_s"]
 
 
 def told_of_pings(run_set: RunSet, axes: Sequence[Axis]) -> list[str]:
     """Say it in one sentence; nothing without pings under load."""
     runs = run_set.certified
-    if _LOADED not in runs:
+    if _LOADED.column not in runs:
         return []
-    found = sorted(_by_condition(runs, axes), key=lambda each: each.took.value)
-    if not found:
+    means = summarise(runs, [_LOADED.column]).dropna(subset="mean").sort_values("mean")
+    if means.empty:
         return []
-    least, most = found[0], found[-1]
-    idle = runs[_IDLE].dropna()
-    alone = _in_ms(stats.mean_interval([float(idle.mean())])) if len(idle) else ""
-    beside = f"; on the idle path they take {alone}" if alone else ""
-    if len(found) == 1:
-        said = f"Beside the flows 95 % of the pings take at most {least}"
-    elif most.took.value <= least.took.value * (1 + UNCHANGED_WITHIN):
-        said = f"Beside the flows 95 % of the pings take at most {least} to {most} everywhere"
+    least, most = means.iloc[0].to_dict(), means.iloc[-1].to_dict()
+    if len(means) == 1:
+        said = f"Beside the flows 95 % of the pings take at most {_told(least)}"
+    elif most["mean"] <= least["mean"] * (1 + UNCHANGED_WITHIN):
+        said = f"Beside the flows 95 % of the pings take at most {_told(least)} to {_told(most)} everywhere"
     else:
+        variant = dict(zip(runs["condition"], variants(runs), strict=True))
+        here, there = (_where(each, variant[each["condition"]], axes) for each in (least, most))
         said = (
-            f"Beside the flows pings take least {least.where}, {least} in the 95th percentile, and most "
-            f"{most.where}, {most}"
+            f"Beside the flows pings take least {here}, {_told(least)} in the 95th percentile, and most "
+            f"{there}, {_told(most)}"
         )
+    idle = runs[_IDLE.column].mean() * _IDLE.factor
+    beside = "" if pd.isna(idle) else f"; on the idle path they take {number(idle)} {_IDLE.unit}"
     return [tie(f"{said}{beside}.")]
 
 
-def _by_condition(runs: pd.DataFrame, axes: Sequence[Axis]) -> Iterator[_Pinged]:
-    told = runs.assign(variant=variants(runs))
-    for condition, cells in told.groupby("condition", sort=False):
-        values = values_of(once(cells), _LOADED)
-        if not values.size:
-            continue
-        place = tuple(str(cells[f"axis_{axis.key}"].iloc[0]) for axis in axes)
-        variant = str(cells["variant"].iloc[0])
-        words = [f"with {variant}"] if variant else []
-        words += [f"at {place_in_words(axes, place)}"] if axes else []
-        generator = np.random.default_rng([1, zlib.crc32(f"{condition}\0{_LOADED}".encode())])
-        yield _Pinged(
-            where=" ".join(words),
-            took=stats.mean_within(values, within=(0.0, math.inf), generator=generator),
-        )
+def _where(row: dict[Any, Any], variant: str, axes: Sequence[Axis]) -> str:
+    words = [f"with {variant}"] if variant else []
+    words += [f"at {place_in_words(axes, [str(row[f'axis_{axis.key}']) for axis in axes])}"] if axes else []
+    return " ".join(words)
 
 
-def _in_ms(took: Interval) -> str:
-    measure = BY_COLUMN[_LOADED]
-    ends = (took.value, took.low, took.high)
-    value, low, high = (None if end is None else end * measure.factor for end in ends)
-    return f"{number(value) if low is None else interval(value, low, high)} {measure.unit}"
+def _told(row: dict[Any, Any]) -> str:
+    low, high = (None if pd.isna(row[end]) else float(row[end]) * _LOADED.factor for end in ("low", "high"))
+    return f"{estimate(float(row['mean']) * _LOADED.factor, low, high)} {_LOADED.unit}"

@@ -26,6 +26,11 @@ class Lead:
     """True of times."""
 
     @property
+    def behind(self) -> bool:
+        """By the means alone, however sure that is."""
+        return (self.difference.value > 0) is self.lower_wins and self.difference.value != 0
+
+    @property
     def exact(self) -> bool:
         """Whether it is the same in all runs, of which there are two or more."""
         return self.difference.low is not None and self.difference.low == self.difference.high

@@ -12,7 +12,7 @@ from fabbbr_analysis.answers.rows import BY_COLUMN, COMPLETION
 from fabbbr_analysis.answers.tallies import ALIKE, standings, tally
 from fabbbr_analysis.figures.conditions import Axis, place_in_words
 from fabbbr_analysis.stats import Interval
-from fabbbr_analysis.wording import counted, distinct, interval, listing, number, tie
+from fabbbr_analysis.wording import counted, distinct, estimate, listing, number, tie
 
 STARVES = 0.2
 """A group starves whose share is below this part of what its number of flows makes fair."""
@@ -41,11 +41,8 @@ def _begun(sentence: str) -> str:
 def value(found: Interval, column: str) -> str:
     """Write a mean with its unit, and its interval where it has one."""
     measure = BY_COLUMN[column]
-    middle, low, high = (
-        None if end is None else end * measure.factor for end in (found.value, found.low, found.high)
-    )
-    text = number(middle) if low is None else interval(middle, low, high)
-    return f"{text} {measure.unit}".strip()
+    low, high = (None if end is None else end * measure.factor for end in (found.low, found.high))
+    return f"{estimate(found.value * measure.factor, low, high)} {measure.unit}".strip()
 
 
 def where(row: AnswerRow, axes: Sequence[Axis], *, phased: bool = False, variant: bool = False) -> str:
@@ -81,14 +78,9 @@ def _lasts(rows: Sequence[AnswerRow], leads: Mapping[int, Lead]) -> list[tuple[A
     for index, lead in leads.items():
         row = rows[index]
         key = (row.condition if lead.paired else row.place, row.phase, row.sized)
-        if _is_behind(row, lead) and (key not in contests or _ratio(row, lead) > _ratio(*contests[key])):
+        if lead.behind and (key not in contests or _ratio(row, lead) > _ratio(*contests[key])):
             contests[key] = (row, lead)
     return list(contests.values())
-
-
-def _is_behind(row: AnswerRow, lead: Lead) -> bool:
-    own, other = row.values[lead.column].value, lead.over.values[lead.column].value
-    return own > other if lead.lower_wins else own < other
 
 
 def _ratio(row: AnswerRow, lead: Lead) -> float:
@@ -164,7 +156,7 @@ def _size(lead: Lead) -> str:
 
 
 def _sureness(lead: Lead) -> str:
-    if lead.difference.n < 2 and lead.over.repetitions > 1:
+    if lead.paired and lead.difference.n < 2 and lead.over.repetitions > 1:
         return "the same in all runs, in which nothing is random: it may be chance"
     if lead.difference.n < 2:
         return "one run, so no interval"

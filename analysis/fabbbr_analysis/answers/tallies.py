@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from fabbbr_analysis.answers.records import AnswerRow, Lead
-from fabbbr_analysis.summary import UNCHANGED_WITHIN
+from fabbbr_analysis.summary import WITHIN
 from fabbbr_analysis.wording import distinct, listing
 
-_MARGIN = f"within {UNCHANGED_WITHIN * 100:g} %"
-ALIKE = f"{_MARGIN} of each other"
+ALIKE = f"{WITHIN} of each other"
 
 
 def tally(lasts: Sequence[tuple[AnswerRow, Lead]], *, phased: bool) -> str:
@@ -42,29 +41,25 @@ def standings(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], *, phased: b
     most = max(map(len, contests.values()), default=0)
     if most <= 2:
         return None
-    best = Counter(rows[index].rival for index, lead in leads.items() if _is_among_the_best(lead))
+    best = Counter(
+        rows[index].rival for index, lead in leads.items() if not lead.behind or lead.verdict == "alike"
+    )
     perhaps = Counter(
-        rows[index].rival
-        for index, lead in leads.items()
-        if lead.verdict == "unclear" and not _is_among_the_best(lead)
+        rows[index].rival for index, lead in leads.items() if lead.behind and lead.verdict == "unclear"
     )
     rivals = sorted(
         distinct(rows[index].rival for index in leads), key=lambda name: (-best[name], -perhaps[name], name)
     )
-    parts = [_standing(name, best[name], perhaps[name]) for name in rivals]
-    parts[0] = parts[0].replace(" in ", f" is best or {_MARGIN} of the best in ", 1)
+    first, *others = [f"in {_how_often(best[name], perhaps[name])}" for name in rivals]
+    parts = [f"{rivals[0]} is best or {WITHIN} of the best {first}"]
+    parts += [f"{name} {often}" for name, often in zip(rivals[1:], others, strict=True)]
     begun = _begun([rows[index] for index in leads], phased=phased)
     return f"{begun} {len(contests)} comparisons of {most} rivals, {listing(parts)}."
 
 
-def _is_among_the_best(lead: Lead) -> bool:
-    value = lead.difference.value
-    return lead.verdict == "alike" or value == 0 or (value > 0) is not lead.lower_wins
-
-
-def _standing(name: str, best: int, perhaps: int) -> str:
+def _how_often(best: int, perhaps: int) -> str:
     more = f" (perhaps in {perhaps}{' more' if best else ''})" if perhaps else ""
-    return f"{name} in {best or 'none'}{more}"
+    return f"{best or 'none'}{more}"
 
 
 def _winner(lead: Lead, *, one_kind: bool) -> str:

@@ -79,6 +79,9 @@ def tabulate(run_set: RunSet, metrics: Sequence[str] = (), *, title: str = "") -
 def tabulate_groups(run_set: RunSet, metrics: Sequence[str] = (), *, title: str = "") -> PrintedTable:
     """Tabulate every group of flows in every phase; arguments and errors as of :func:`tabulate`."""
     found = answer(run_set)
+    if not found.rows:
+        message = f"no certified run of {run_set.experiment} has groups of flows to tabulate"
+        raise AnalysisError(message)
     known = {name: each for each in found.measures for name in (each.column, each.slug)}
     for name in metrics:
         if name not in known:

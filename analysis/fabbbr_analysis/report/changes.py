@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from fabbbr_analysis.figures.measures import BY_COLUMN, Measure, in_a_sentence
-from fabbbr_analysis.summary import UNCHANGED_WITHIN
+from fabbbr_analysis.summary import WITHIN
 from fabbbr_analysis.wording import limits, listing, mean, number
 
 _Row = Mapping[Hashable, Any]
@@ -31,7 +31,7 @@ def sentences(rows: pd.DataFrame) -> Iterator[str]:
         else:
             yield f"Only in run {str(row['verdict'])[-1].upper()}."
     if same:
-        yield f"Unchanged (within {100 * UNCHANGED_WITHIN:g} %): {listing(same)}."
+        yield f"Unchanged ({WITHIN}): {listing(same)}."
 
 
 def _measure(row: _Row) -> Measure | None:

@@ -34,7 +34,8 @@ class _Mean:
         """As in a sentence, in the unit shown."""
         measure = BY_COLUMN[_METRIC]
         low, high = (None if end is None else end * measure.factor for end in (self.low, self.high))
-        return f"{interval(self.mean * measure.factor, low, high)} {measure.unit}"
+        mean = self.mean * measure.factor
+        return f"{number(mean) if self.exact else interval(mean, low, high)} {measure.unit}"
 
     def clearly_above(self, other: _Mean) -> bool:
         """Whether the intervals do not overlap."""

@@ -13,7 +13,7 @@ from fabbbr_analysis.answers.rows import BY_COLUMN as BY_GROUP_COLUMN
 from fabbbr_analysis.figures.conditions import Axis, mixes, varied
 from fabbbr_analysis.figures.measures import BY_COLUMN, Measure
 from fabbbr_analysis.stats import Interval
-from fabbbr_analysis.summary import UNCHANGED_WITHIN
+from fabbbr_analysis.summary import WITHIN
 from fabbbr_analysis.wording import ABSENT, limits, mean
 
 _Record: TypeAlias = Mapping[Hashable, Any]
@@ -136,7 +136,7 @@ def _led(lead: Lead | None) -> Result:
     said = {
         "ahead": f"ahead of {over}",
         "behind": f"behind {over}",
-        "alike": f"within {UNCHANGED_WITHIN * 100:g} % of {over}",
+        "alike": f"{WITHIN} of {over}",
         "unclear": f"not clear from {over}",
     }
     sure = "(in all runs)" if lead.exact else found.limits
