@@ -94,7 +94,7 @@ def _name(cell: Cell, start_s: float, end_s: float | None, edges: Mapping[float,
     """Equal phases of all runs have one name.
 
     So the end of the run is not said, which is measured (``end_s`` is None), nor that of the start-up, which
-    is longer with some congestion controls.
+    is longer where round trips are.
     """
     if start_s == 0:
         return "start-up"

@@ -36,6 +36,8 @@ class TooManyPartsError(PlanError):
     """All cells together are more than anybody could run."""
 
 
+_TWO_PROBE_RTTS = Duration(20 * NANOSECONDS_PER_SECOND)
+
 _CHARACTERS_PER_PART = 100
 """Of a trace: as much of ``run.json`` as a step takes."""
 
@@ -285,13 +287,12 @@ def _repeated(cell: Cell, repetition: int, run_seed: int) -> Cell:
 
 
 def default_warm_up(flows: Sequence[Flow], *, end: Duration) -> Duration:
-    """What steady-state metrics leave out: 10 s or 50 RTT, 20 s with a BBR (its first two ProbeRTT periods).
+    """What steady-state metrics leave out: 20 s (BBR's first two ProbeRTT periods) or 50 RTT.
 
-    At most half of the run.
+    At most half of the run. The same whatever runs, so that rivals are compared over the same time.
     """
     longest = max(flow.rtt.ns for flow in flows)
-    least = 20 if any(flow.cca is not None and flow.cca.startswith("bbr") for flow in flows) else 10
-    return Duration(min(max(least * NANOSECONDS_PER_SECOND, 50 * longest), end.ns // 2))
+    return Duration(min(max(_TWO_PROBE_RTTS.ns, 50 * longest), end.ns // 2))
 
 
 def _check_ids(experiment: Experiment, cells: Sequence[Cell]) -> None:

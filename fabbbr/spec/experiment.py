@@ -393,7 +393,7 @@ class Setup(FileRecord):
     steps: tuple[StepSetup, ...] = ()
     """Changes of links while flows run."""
     warm_up: Span | None = None
-    """Left out of steady-state metrics. Default: 10 s or 50 RTT, with a BBR 20 s; at most half the run."""
+    """Left out of steady-state metrics. Default: 20 s or 50 RTT, the longer; at most half the run."""
     sample_period: Span = Duration(100_000_000)
     """How often sockets and queues are read, 1 ms or more."""
     capture: tuple[CapturedLink, ...] = Field((), examples=["[trunk]"])

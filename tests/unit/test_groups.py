@@ -134,7 +134,7 @@ def test_a_warm_up_that_reaches_to_the_first_step_leaves_half_of_the_time_before
     assert [start_up.start_s, start_up.end_s, then.end_s, whole.end_s] == [0, 5, 10, 20.2]
 
 
-def test_what_follows_start_up_has_one_name_however_long_the_warm_up_of_a_congestion_control_is():
+def test_what_follows_start_up_has_one_name_however_long_the_warm_up_is():
     later = (flow(0), flow(1, "b", start="12 s", duration="8 s"))
     assert names(cell(*later, warm_up="4 s")) == names(cell(*later, warm_up="8 s"))
 
