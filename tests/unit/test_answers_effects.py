@@ -111,9 +111,47 @@ def test_one_run_a_condition_gives_a_factor_without_an_interval_and_never_says_a
     assert text == "With an N of 4 instead of 1, a has 0.990 times the goodput and b 0.990 times."
 
 
-def test_an_axis_of_several_names_has_no_ends():
-    found = grid(lambda *_: around(1e6), aqms=("cake", "pie", "red")).answer()
-    assert not any("AQM of" in each and each.startswith("With") for each in found.headline)
+def test_of_several_names_it_is_said_which_are_among_the_best():
+    """``red`` halves what ``a`` has; ``cake`` keeps the queue short, and of ``b`` ``pie`` does too."""
+
+    def goodput(cca, n, aqm):
+        return around(5e6 if (cca, aqm) == ("a", "red") else 10e6)
+
+    def timed(cca, rates, seconds):
+        return group(cca, rates, rtt_median_s=around(seconds))
+
+    told = Told()
+    for cca in ("a", "b"):
+        for n in ("1", "4"):
+            for aqm in ("cake", "pie", "red"):
+                axes = {"cca": cca, "n": n, "aqm": aqm}
+                short = aqm == "cake" or (cca, aqm) == ("b", "pie")
+                here = timed(cca, goodput(cca, n, aqm), 0.04 if short else 0.08)
+                told.condition(f"{axes}", here, ccas=cca, axes=axes)
+    found = list(map(said, told.answer().headline))
+    assert not any("AQM of" in each and each.startswith("With") for each in found), "it has no ends"
+    assert (
+        "Of 4 comparisons of 3 AQMs, in goodput cake is best or within 5 % of the best in 4, pie in 4 and "
+        "red in 2; in median RTT cake is best or within 5 % of the best in 4, pie in 2 and red in none."
+    ) in found
+
+
+def test_what_keeps_a_queue_makes_round_trips_longer():
+    """``a`` fills what buffer there is, ``b`` none; nothing is said of round trips where none changes."""
+    told = Told()
+    for n in ("1", "4"):
+        for buffer, waits in (("1BDP", 0.04), ("4BDP", 0.16)):
+            for cca in ("a", "b"):
+                axes = {"cca": cca, "n": n, "buffer": buffer}
+                seconds = around(0.04 + waits if cca == "a" else 0.041)
+                here = group(cca, around(1e6), rtt_median_s=seconds)
+                told.condition(f"{axes}", here, ccas=cca, axes=axes)
+    found = list(map(said, told.answer().headline))
+    (of_n,) = [each for each in found if each.startswith("With an N of 4")]
+    assert of_n == "With an N of 4 instead of 1, a and b have as much within 5 %."
+    (of_buffer,) = [each for each in found if each.startswith("With a buffer of 4BDP instead of 1BDP")]
+    assert "a and b have as much within 5 %; round trips of a take 2.500 [2.4" in of_buffer
+    assert of_buffer.endswith("times as long (2.5 at 2 places) and b take as long within 5 %.")
 
 
 def test_where_flows_run_beside_one_another_or_there_are_phases_no_effect_is_told():

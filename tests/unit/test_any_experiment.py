@@ -21,7 +21,7 @@ from fabbbr_analysis.answers import answer
 from fabbbr_analysis.figures.catalogue import drawings, figure_names
 from fabbbr_analysis.figures.conditions import axis_columns
 from fabbbr_analysis.press.table import tabulate, tabulate_groups
-from fabbbr_analysis.report import write_comparison, write_report
+from fabbbr_analysis.report import asked_differently, sentences, write_comparison, write_report
 
 EXAMPLES = int(os.environ.get("FABBBR_EXAMPLES", "15"))
 
@@ -169,6 +169,20 @@ def test_every_experiment_has_figures_tables_and_comparisons_or_says_why_not(tex
         for make in made:
             with suppress(AnalysisError):
                 make()
+
+
+@some_experiments
+@given(one=experiments(), other=experiments(), seed=seeds, again=seeds)
+def test_any_two_runs_can_be_compared_or_it_is_said_why_not(one, other, seed, again):
+    """Of one experiment twice, and of two: conditions that both have, and what differs between the files."""
+    with results(one, seed) as (a, folder), results(one, again) as (b, _), results(other, again) as (c, _):
+        for before, after in ((a, b), (a, c), (c, a)):
+            with suppress(AnalysisError):
+                write_comparison(before, after, folder / "compared")
+                said = [*sentences(summary.compare(before, after)), *asked_differently(before, after)]
+                assert [each for each in said if NOTHING.search(each)] == []
+            with suppress(AnalysisError):
+                regressions.find(before, after)
 
 
 def printed(run_set, kind):

@@ -1,20 +1,24 @@
-"""What each condition does by itself: from one end of an axis to the other, all others held."""
+"""What each condition does by itself, others held: from one end of an axis to the other, or name by name."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from fabbbr_analysis import stats
-from fabbbr_analysis.answers.leads import decides
-from fabbbr_analysis.answers.records import AnswerRow
-from fabbbr_analysis.answers.rows import COMPLETION
+from fabbbr_analysis.answers.leads import decides, leads_among
+from fabbbr_analysis.answers.records import AnswerRow, Lead
+from fabbbr_analysis.answers.rows import COMPLETION, GOODPUT, RTT
+from fabbbr_analysis.answers.tallies import ranking
 from fabbbr_analysis.figures.conditions import Axis, place_in_words
+from fabbbr_analysis.figures.measures import in_a_sentence
 from fabbbr_analysis.stats import Difference
 from fabbbr_analysis.summary import UNCHANGED_WITHIN, WITHIN
 from fabbbr_analysis.wording import counted, distinct, estimate, listing, number, tie
 
 _LISTED = 4
+_MEASURED = {GOODPUT: "in goodput", COMPLETION: "in completion time", RTT: "in median RTT"}
 _TOLD_ELSEWHERE = ("loss_ratio", "rtt_s")
 """Of one of these alone a report says how far along it goodput holds up."""
 
@@ -56,7 +60,7 @@ class _Effect:
 
 
 def told_of_axes(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> list[str]:
-    """Say of each axis what going along it does to each congestion control, where each ran alone."""
+    """Say of each axis what it does to each congestion control, where each ran alone."""
     own = [row for row in rows if not row.self_limited]
     told = [row for row in own if row.by_run.get(decides(row))]
     alone = len({(row.place, row.variant) for row in own}) == len(own) == len(told)
@@ -66,39 +70,87 @@ def told_of_axes(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> list[str]:
         return []
     if len(axes) == 1 and axes[0].condition is not None and axes[0].condition.column in _TOLD_ELSEWHERE:
         return []
-    return [tie(said) for place, axis in enumerate(axes) for said in _along(axis, place, told)]
+    said = [(_among if _is_names(axis) else _along)(axis, place, told) for place, axis in enumerate(axes)]
+    return [tie(sentence) for sentence in said if sentence]
 
 
-def _along(axis: Axis, place: int, rows: Sequence[AnswerRow]) -> Iterator[str]:
-    """A sentence on the ends of an axis; none where it has several names, of which none is an end."""
-    if axis.shown is None and len(axis.texts) != 2:
-        return
+def _is_names(axis: Axis) -> bool:
+    """Whether there are several names, of which none is an end."""
+    return axis.shown is None and len(axis.texts) != 2
+
+
+def _along(axis: Axis, place: int, rows: Sequence[AnswerRow]) -> str:
+    """What changes from one end of an axis to the other; empty where nothing was measured at both."""
+    decided = decides(rows[0])
+    parts = [_told(_effects(axis, place, rows, decided), _WORDS[decided])]
+    if axis.condition is None or axis.condition.column != "rtt_s":
+        round_trips = _effects(axis, place, rows, RTT)
+        parts += [_told(round_trips, _WORDS[RTT])] if any(not each.is_none for each in round_trips) else []
+    said = "; ".join(filter(None, parts))
+    return said and f"With {place_in_words([axis], [axis.texts[-1]])} instead of {axis.texts[0]}, {said}."
+
+
+def _effects(axis: Axis, place: int, rows: Sequence[AnswerRow], column: str) -> list[_Effect]:
+    """Of each congestion control that has the column at both ends of the axis."""
     first, last = axis.texts[0], axis.texts[-1]
-    column = decides(rows[0])
     found = []
     for rival in distinct(row.rival for row in rows):
-        at = {row.place: row for row in rows if row.rival == rival and row.values[column].value > 0}
+        at = {row.place: row for row in rows if row.rival == rival and (row.mean(column) or 0.0) > 0}
         pairs = [
             (at[start], row)
             for where, row in at.items()
             if where[place] == last and (start := (*where[:place], first, *where[place + 1 :])) in at
         ]
         found += [_Effect(rival, pairs, column)] if pairs else []
-    if not found:
-        return
-    begun = f"With {place_in_words([axis], [last])} instead of {first}"
-    yield f"{begun}, {listing(list(_told(found, sized=column == COMPLETION)))}."
+    return found
 
 
-def _told(effects: Sequence[_Effect], *, sized: bool) -> Iterator[str]:
+def _among(axis: Axis, place: int, rows: Sequence[AnswerRow]) -> str:
+    """Which of several names is the best how often, others held; empty where no two can be compared."""
+    said: list[str] = []
+    for column in (decides(rows[0]), RTT):
+        contests = _contests(place, rows, column)
+        if not contests:
+            continue
+        named = [(rows[index].place[place], lead) for leads in contests for index, lead in leads.items()]
+        names = counted(len({name for name, _ in named}), in_a_sentence(axis.title))
+        among = "" if said else f"Of {counted(len(contests), 'comparison')} of {names}, "
+        said.append(f"{among}{_MEASURED[column]} {ranking(named)}")
+    return f"{'; '.join(said)}." if said else ""
+
+
+def _contests(place: int, rows: Sequence[AnswerRow], column: str) -> list[dict[int, Lead]]:
+    """The leads in each set of rows that differ in nothing but this axis."""
+    contests: dict[tuple[object, ...], list[int]] = {}
+    for index, row in enumerate(rows):
+        contests.setdefault((row.rival, row.place[:place], row.place[place + 1 :]), []).append(index)
+    return [leads for rivals in contests.values() if (leads := leads_among(rows, rivals, column))]
+
+
+@dataclass(frozen=True)
+class _Words:
+    """How a change of one column is told: of the first congestion control, and where there is none."""
+
+    first: str
+    what: str
+    same: tuple[str, str]
+    """Of one and of several."""
+
+
+_WORDS = {
+    GOODPUT: _Words("{} has", "the goodput", ("has as much", "have as much")),
+    COMPLETION: _Words("transfers of {} take", "as long", ("take as long", "take as long")),
+    RTT: _Words("round trips of {} take", "as long", ("take as long", "take as long")),
+}
+
+
+def _told(effects: Sequence[_Effect], words: _Words) -> str:
+    """All that is told of one column, as a part of a sentence; empty without effects."""
     changed = sorted(
         (each for each in effects if not each.is_none), key=lambda each: -abs(math.log(each.mean))
     )
-    what = "as long" if sized else "the goodput"
-    for nth, each in enumerate(changed[:_LISTED]):
-        said = f"transfers of {each.rival} take" if sized else f"{each.rival} has"
-        yield f"{said} {each.told(what)}" if nth == 0 else f"{each.rival} {each.told()}"
+    said = [f"{words.first.format(each.rival)} {each.told(words.what)}" for each in changed[:1]]
+    said += [f"{each.rival} {each.told()}" for each in changed[1:_LISTED]]
     same = [each.rival for each in effects if each.is_none]
-    if same:
-        alike = "take as long" if sized else "has as much" if len(same) == 1 else "have as much"
-        yield f"{listing(same)} {alike} {WITHIN}"
+    said += [f"{listing(same)} {words.same[len(same) > 1]} {WITHIN}"] if same else []
+    return listing(said)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from fabbbr_analysis import stats
 from fabbbr_analysis.answers.records import AnswerRow, Lead
-from fabbbr_analysis.answers.rows import COMPLETION, GOODPUT
+from fabbbr_analysis.answers.rows import COMPLETION, GOODPUT, RTT
 from fabbbr_analysis.stats import Interval
+
+_LESS_IS_BETTER = frozenset({COMPLETION, RTT})
 
 
 def leads_of(rows: Sequence[AnswerRow]) -> dict[int, Lead]:
@@ -19,17 +21,22 @@ def leads_of(rows: Sequence[AnswerRow]) -> dict[int, Lead]:
     """
     found: dict[int, Lead] = {}
     for rivals in _rivals(rows):
-        column = decides(rows[rivals[0]])
-        ranked = sorted(
-            (index for index in rivals if rows[index].mean(column) is not None),
-            key=lambda index: rows[index].values[column].value,
-            reverse=column == GOODPUT,
-        )
-        for place, index in enumerate(ranked):
-            other = ranked[1] if place == 0 and len(ranked) > 1 else ranked[0]
-            if other != index:
-                found[index] = _lead(rows[index], rows[other], column)
+        found |= leads_among(rows, rivals, decides(rows[rivals[0]]))
     return found
+
+
+def leads_among(rows: Sequence[AnswerRow], rivals: Iterable[int], column: str) -> dict[int, Lead]:
+    """Place in ``rows`` → its lead in ``column``: the best over the next, others over the best."""
+    ranked = sorted(
+        (index for index in rivals if rows[index].mean(column) is not None),
+        key=lambda index: rows[index].values[column].value,
+        reverse=column not in _LESS_IS_BETTER,
+    )
+    if len(ranked) < 2:
+        return {}
+    best, second, *_ = ranked
+    over = dict.fromkeys(ranked, best) | {best: second}
+    return {index: _lead(rows[index], rows[other], column) for index, other in over.items()}
 
 
 def decides(row: AnswerRow) -> str:
@@ -71,5 +78,9 @@ def _lead(row: AnswerRow, other: AnswerRow, column: str) -> Lead:
     else:
         difference = stats.difference_of_means(list(one.values()), list(two.values()))
     return Lead(
-        over=other, column=column, difference=difference, paired=paired, lower_wins=column == COMPLETION
+        over=other,
+        column=column,
+        difference=difference,
+        paired=paired,
+        lower_wins=column in _LESS_IS_BETTER,
     )

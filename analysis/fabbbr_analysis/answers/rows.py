@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 GOODPUT = "goodput_per_flow_bps"
 COMPLETION = "completion_median_s"
+RTT = "rtt_median_s"
 _START_UP = 1
 _RAN = 0.5
 """A group counts in a phase when it ran for this part of it."""
@@ -35,7 +36,7 @@ MEASURES: tuple[Measure, ...] = (
     Measure(column="completion_p95_s", slug="completion_p95", title="Completion, 95th percentile", unit="s"),
     Measure(column="slowdown_median", slug="slowdown", title="Times the ideal, median", unit=""),
     Measure(column="slowdown_p95", slug="slowdown_p95", title="Times the ideal, 95th percentile", unit=""),
-    Measure(column="rtt_median_s", slug="rtt", title="Median RTT", unit="ms", factor=1e3),
+    Measure(column=RTT, slug="rtt", title="Median RTT", unit="ms", factor=1e3),
     Measure(column="queue_delay_median_s", slug="queue", title="Queueing delay", unit="ms", factor=1e3),
     Measure(column="retransmit_ratio", slug="retransmit_ratio", title="Retransmitted", unit="%", factor=100),
     Measure(column="queue_marks", slug="marks", title="Packets marked, all groups", unit=""),

@@ -41,20 +41,20 @@ def standings(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], *, phased: b
     most = max(map(len, contests.values()), default=0)
     if most <= 2:
         return None
-    best = Counter(
-        rows[index].rival for index, lead in leads.items() if not lead.behind or lead.verdict == "alike"
-    )
-    perhaps = Counter(
-        rows[index].rival for index, lead in leads.items() if lead.behind and lead.verdict == "unclear"
-    )
-    rivals = sorted(
-        distinct(rows[index].rival for index in leads), key=lambda name: (-best[name], -perhaps[name], name)
-    )
-    first, *others = [f"in {_how_often(best[name], perhaps[name])}" for name in rivals]
-    parts = [f"{rivals[0]} is best or {WITHIN} of the best {first}"]
-    parts += [f"{name} {often}" for name, often in zip(rivals[1:], others, strict=True)]
     begun = _begun([rows[index] for index in leads], phased=phased)
-    return f"{begun} {len(contests)} comparisons of {most} rivals, {listing(parts)}."
+    said = ranking([(rows[index].rival, lead) for index, lead in leads.items()])
+    return f"{begun} {len(contests)} comparisons of {most} rivals, {said}."
+
+
+def ranking(named: Sequence[tuple[str, Lead]]) -> str:
+    """How often each name is the best or nearly so; ``named`` has the leads of all contests."""
+    sure = Counter(name for name, lead in named if not lead.behind or lead.verdict == "alike")
+    perhaps = Counter(name for name, lead in named if lead.behind and lead.verdict == "unclear")
+    names = sorted({name for name, _ in named}, key=lambda name: (-sure[name], -perhaps[name], name))
+    first, *others = [f"in {_how_often(sure[name], perhaps[name])}" for name in names]
+    parts = [f"{names[0]} is best or {WITHIN} of the best {first}"]
+    parts += [f"{name} {often}" for name, often in zip(names[1:], others, strict=True)]
+    return listing(parts)
 
 
 def _how_often(best: int, perhaps: int) -> str:
