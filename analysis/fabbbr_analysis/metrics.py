@@ -293,8 +293,8 @@ def _pinged(pings: pd.DataFrame, flows: pd.DataFrame) -> dict[str, float | int |
 def _suffered(flows: pd.DataFrame, cell: Cell) -> dict[str, float | None]:
     """What became of UDP, all its flows together, and of videos; None without any, and where one is unknown.
 
-    Datagrams lost over those sent, the mean of the flows' jitter [s]; the mean time until a video played [s],
-    and for how long they stood still, all together [s].
+    Datagrams lost over those sent, the means of the flows' jitter and PDV [s]; the mean time until a video
+    played [s], and for how long they stood still, all together [s].
     """
     calls = flows[flows["flow"].isin([flow.index for flow in cell.flows if flow.udp is not None])]
     videos = flows[flows["flow"].isin([flow.index for flow in cell.flows if flow.video is not None])]
@@ -302,6 +302,7 @@ def _suffered(flows: pd.DataFrame, cell: Cell) -> dict[str, float | None]:
     return {
         "datagram_loss_ratio": None if lost is None or not sent else lost / sent,
         "jitter_s": _complete(calls, "jitter_s", np.mean),
+        "pdv_p95_s": _complete(calls, "pdv_p95_s", np.mean),
         "video_startup_s": _complete(videos, "video_startup_s", np.mean),
         "video_stalled_s": _complete_sum(videos, "video_stalled_s"),
     }

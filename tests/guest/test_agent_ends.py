@@ -43,6 +43,7 @@ def test_each_datagram_leaves_at_its_instant_and_takes_as_long(ends):
     assert sum(flow.receiver.intervals["bytes"].to_pylist()) == DATAGRAMS * PAYLOAD_BYTES
     assert flow.receiver.received.seconds == instant(DATAGRAMS * GAP_S)
     assert flow.datagrams.jitter_s == instant(0)
+    assert flow.datagrams.pdv_p95_s == instant(0)
     assert ends["datagrams"][0]["datagrams"]["late_s"] == instant(0)
 
 

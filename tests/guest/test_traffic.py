@@ -104,6 +104,16 @@ def test_udp_below_the_rate_loses_nothing_and_above_it_fills_the_link(datagrams)
     assert above["datagrams_lost"] == pytest.approx(above["datagrams_sent"] / 2 - filled, abs=3)
 
 
+def test_datagrams_wait_for_what_stands_before_them_in_the_queue(datagrams):
+    """Above the rate of the link, for a full queue; below it, for nothing."""
+    flows = datagrams.set.flows.set_index("udp_rate_bps")
+    frame_s = FRAME_BYTES * 8 / RATE_BPS
+    full_s = 50_000 // FRAME_BYTES * frame_s
+    assert flows.loc[5_000_000, "pdv_p95_s"] < frame_s
+    assert flows.loc[5_000_000, "jitter_s"] < frame_s / 10
+    assert flows.loc[20_000_000, "pdv_p95_s"] == pytest.approx(full_s, abs=3 * frame_s)
+
+
 def test_the_queue_dropped_the_datagrams_that_are_missing(datagrams):
     """And at most the end of the connection beside them and its first repetition, which meet a full queue."""
     runs = datagrams.set.runs.set_index("axis_udp")

@@ -55,7 +55,7 @@ def cell(flows=1, steps=(), warm_up="2 s", rate="8 Mbit/s", sized=()):
 
 
 OF_DATAGRAMS_AND_VIDEOS = (
-    "datagrams_sent", "datagrams_lost", "jitter_s", "video_startup_s", "video_stalled_s",
+    "datagrams_sent", "datagrams_lost", "jitter_s", "pdv_p95_s", "video_startup_s", "video_stalled_s",
 )  # fmt: skip
 
 
@@ -146,7 +146,7 @@ METRICS_OF_RUNS = {
     "queue_median_fill", "queue_p95_bytes", "queue_reverse_drops", "queue_reverse_median_bytes",
     "queue_reverse_p95_bytes", "utilisation_forward", "utilisation_reverse",
     "ping_median_s", "ping_p95_s", "ping_p99_s", "ping_lost",
-    "datagram_loss_ratio", "jitter_s", "video_startup_s", "video_stalled_s",
+    "datagram_loss_ratio", "jitter_s", "pdv_p95_s", "video_startup_s", "video_stalled_s",
 }  # fmt: skip
 
 
@@ -486,10 +486,12 @@ def test_of_datagrams_the_share_that_was_lost_counts_those_of_all_flows():
         datagrams_sent=[NAN, 1000, 3000],
         datagrams_lost=[NAN, 0, 40],
         jitter_s=[NAN, 0.002, 0.004],
+        pdv_p95_s=[NAN, 0.01, 0.03],
     )
     found = of(flows, of_cell=kinds({}, CALL, CALL))
     assert found["datagram_loss_ratio"] == pytest.approx(40 / 4000)
     assert found["jitter_s"] == pytest.approx(0.003)
+    assert found["pdv_p95_s"] == pytest.approx(0.02)
 
 
 def test_what_a_flow_of_datagrams_does_not_tell_is_unknown_and_not_nothing():

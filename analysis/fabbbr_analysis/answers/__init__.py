@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fabbbr_analysis.answers.convergence import told_of_convergence
+from fabbbr_analysis.answers.delays import told_of_delays
 from fabbbr_analysis.answers.effects import told_of_axes
 from fabbbr_analysis.answers.frame import as_frame
 from fabbbr_analysis.answers.leads import leads_of
-from fabbbr_analysis.answers.pings import told_of_pings
 from fabbbr_analysis.answers.places import told_of_places
 from fabbbr_analysis.answers.records import Answer, AnswerRow, Lead
 from fabbbr_analysis.answers.rows import MEASURES, rows_of
@@ -42,7 +42,7 @@ def answer(run_set: RunSet) -> Answer:
             *told_of_convergence(rows, axes),
             *told_of_places(rows, leads, axes),
             *told_of_axes(rows, axes),
-            *told_of_pings(run_set, axes),
+            *told_of_delays(run_set, rows, axes),
         ),
         warnings=tuple(warnings_of(run_set)),
         axes=tuple(axis.title for axis in axes),

@@ -66,7 +66,7 @@ def told_of_axes(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> list[str]:
     alone = len({(row.place, row.variant) for row in own}) == len(own) == len(told)
     several = len({row.variant for row in own}) > 1 or len(axes) > 1
     # With steps or later flows there are phases, and a change of conditions may do another thing in each.
-    if not (told and alone and several) or len({(row.phase, row.sized) for row in rows}) > 1:
+    if not (told and alone and several) or len({(row.phase, row.sized) for row in own}) > 1:
         return []
     if len(axes) == 1 and axes[0].condition is not None and axes[0].condition.column in _TOLD_ELSEWHERE:
         return []

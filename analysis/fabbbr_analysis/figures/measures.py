@@ -116,7 +116,16 @@ MEASURES: tuple[Measure, ...] = (
         "datagram_loss_ratio", "datagram_loss", "Datagrams lost", "Of those that the flows of UDP sent."
     ),
     _milliseconds(
-        "jitter_s", "jitter", "Jitter of the datagrams", "As RFC 3550 has it, at the end of a flow."
+        "jitter_s",
+        "jitter",
+        "Jitter of the datagrams",
+        "Mean change of transit from one to the next that came.",
+    ),
+    _milliseconds(
+        "pdv_p95_s",
+        "datagram_wait",
+        "Wait of the datagrams, 95th percentile",
+        "How much longer than the quickest they took: the PDV of RFC 5481.",
     ),
     _seconds("video_startup_s", "video_startup", "Start-up of the video", "Until the first chunk was whole."),
     _seconds(

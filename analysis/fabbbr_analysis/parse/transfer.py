@@ -37,12 +37,13 @@ class _Stream(msgspec.Struct, frozen=True):
 
 
 class _Datagrams(msgspec.Struct, frozen=True):
-    """``sent`` is the sender's, the rest the receiver's."""
+    """``sent`` is the sender's, the rest the receiver's; one of an older fabbbr told a jitter that forgot."""
 
     sent: _Count = 0
     received: _Count = 0
     reordered: _Count = 0
-    jitter_s: float = 0.0
+    jitter_mean_s: float | None = None
+    pdv_p95_s: float | None = None
     first_s: float | None = None
     last_s: float | None = None
 
@@ -89,8 +90,10 @@ class DatagramCounts:
     lost: int
     reordered: int
     """That came after one with a higher number."""
-    jitter_s: float
-    """As of RFC 3550, 6.4.1."""
+    jitter_s: float | None
+    """The mean change of transit times from one to the next that came."""
+    pdv_p95_s: float | None
+    """How much longer than the quickest 95 % of them took at most: the PDV of RFC 5481."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +139,8 @@ def _datagrams(sent: _Document | None, received: _Document | None) -> DatagramCo
         sent=sent.datagrams.sent,
         lost=sent.datagrams.sent - got.received,
         reordered=got.reordered,
-        jitter_s=got.jitter_s,
+        jitter_s=got.jitter_mean_s,
+        pdv_p95_s=got.pdv_p95_s,
     )
 
 

@@ -31,6 +31,7 @@ _COLUMNS = (
     "ping_p99_s",
     "datagram_loss_ratio",
     "jitter_s",
+    "pdv_p95_s",
     "video_startup_s",
     "video_stalled_s",
     "queue_median_bdp",

@@ -189,6 +189,7 @@ def _datagram_columns(ends: FlowEnds) -> dict[str, Any]:
         "datagrams_reordered": counts.reordered if counts is not None else None,
         "datagram_loss_ratio": counts.lost / counts.sent if counts is not None and counts.sent else None,
         "jitter_s": counts.jitter_s if counts is not None else None,
+        "pdv_p95_s": counts.pdv_p95_s if counts is not None else None,
     }
 
 

@@ -1,4 +1,4 @@
-"""How long pings beside flows take, in a sentence."""
+"""How long pings and datagrams beside flows are on their way, in a sentence each."""
 
 from plain_answers import Told, group, said
 
@@ -51,3 +51,16 @@ def test_of_one_condition_the_percentile_alone_is_told():
 def test_without_pings_nothing_is_told():
     told = Told().condition("x", group("a", [1e6, 1.1e6, 1.2e6]), group("b", [2e6, 2.1e6, 2.2e6]))
     assert not any("ping" in each for each in told.answer().headline)
+
+
+def test_where_datagrams_wait_least_and_most_is_told_where_other_flows_run():
+    call = group("call", 1e5, cca=None, self_limited=True)
+    told, alone = Told(), Told()
+    for aqm, wait_s in (("cake", 0.002), ("taildrop", 0.12)):
+        waits = {"axes": {"aqm": aqm}, "pdv_p95_s": wait_s}
+        told.condition(aqm, group("cubic", [1e6, 1.1e6, 1.2e6]), call, ccas="cubic", **waits)
+        alone.condition(aqm, call, ccas="", **waits)
+    text = said(told.answer().headline[-1])
+    assert text.startswith("Beside the flows datagrams wait least at an AQM of cake, 2.00 [")
+    assert " ms in the 95th percentile, and most at an AQM of taildrop, 120 [" in text
+    assert not any("datagrams wait" in each for each in alone.answer().headline)
