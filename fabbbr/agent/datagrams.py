@@ -171,14 +171,13 @@ class Arrived:
         """
         transits_ns = self._transits_ns
         changes_ns = [abs(transits_ns[n] - transits_ns[n - 1]) for n in range(1, len(transits_ns))]
-        p95_ns = (
-            sorted(transits_ns)[-(-19 * len(transits_ns) // 20) - 1] - min(transits_ns) if transits_ns else 0
-        )
+        ranked_ns = sorted(transits_ns)
+        within = (19 * len(ranked_ns) + 19) // 20
         return {
             "received": self._received,
             "reordered": self._reordered,
             "jitter_mean_s": sum(changes_ns) * 1e-9 / len(changes_ns) if changes_ns else None,
-            "pdv_p95_s": p95_ns * 1e-9 if transits_ns else None,
+            "pdv_p95_s": (ranked_ns[within - 1] - ranked_ns[0]) * 1e-9 if ranked_ns else None,
             "first_s": self._first_s,
             "last_s": self.last_s,
         }

@@ -136,6 +136,20 @@ def test_of_several_names_it_is_said_which_are_among_the_best():
     ) in found
 
 
+@pytest.mark.parametrize(
+    ("ccas", "left"), [("abcd", ""), ("abcde", "1 more changes less"), ("abcdef", "2 more change less")]
+)
+def test_of_more_than_four_it_is_said_how_many_change_less(ccas, left):
+    def goodput(cca, n, aqm):
+        return around(1e6 * (2 + ccas.index(cca) if n == "4" else 1))
+
+    headline = list(map(said, grid(goodput, ccas=tuple(ccas)).answer().headline))
+    (of_n,) = [each for each in headline if each.startswith("With an N of 4 instead of 1, ")]
+    assert of_n.startswith(f"With an N of 4 instead of 1, {ccas[-1]} has {len(ccas) + 1}.0"), "the most first"
+    assert ("less" in of_n) is bool(left)
+    assert left in of_n
+
+
 def test_what_keeps_a_queue_makes_round_trips_longer():
     """``a`` fills what buffer there is, ``b`` none; nothing is said of round trips where none changes."""
     told = Told()

@@ -133,14 +133,15 @@ class _Words:
 
     first: str
     what: str
-    same: tuple[str, str]
-    """Of one and of several."""
+    same: str
+    """Of several."""
+    same_of_one: str
 
 
 _WORDS = {
-    GOODPUT: _Words("{} has", "the goodput", ("has as much", "have as much")),
-    COMPLETION: _Words("transfers of {} take", "as long", ("take as long", "take as long")),
-    RTT: _Words("round trips of {} take", "as long", ("take as long", "take as long")),
+    GOODPUT: _Words("{} has", "the goodput", "have as much", "has as much"),
+    COMPLETION: _Words("transfers of {} take", "as long", "take as long", "take as long"),
+    RTT: _Words("round trips of {} take", "as long", "take as long", "take as long"),
 }
 
 
@@ -151,6 +152,8 @@ def _told(effects: Sequence[_Effect], words: _Words) -> str:
     )
     said = [f"{words.first.format(each.rival)} {each.told(words.what)}" for each in changed[:1]]
     said += [f"{each.rival} {each.told()}" for each in changed[1:_LISTED]]
+    left = len(changed) - _LISTED
+    said += [f"{left} more change{'s' if left == 1 else ''} less"] if left > 0 else []
     same = [each.rival for each in effects if each.is_none]
-    said += [f"{listing(same)} {words.same[len(same) > 1]} {WITHIN}"] if same else []
+    said += [f"{listing(same)} {words.same if len(same) > 1 else words.same_of_one} {WITHIN}"] if same else []
     return listing(said)
