@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from fabbbr.arguments.experiments import add_experiment_commands
 from fabbbr.arguments.machine import add_machine_commands
 from fabbbr.arguments.results import add_result_commands
 from fabbbr.arguments.slices import add_slice_commands
 from fabbbr.foreign import visible
+from fabbbr.suggest import did_you_mean
 from fabbbr.version import __version__
 
 STATUSES = """\
@@ -25,6 +26,14 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         super().error(visible(message))
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # noqa: ANN401 - as argparse's
+        """Have a command refuse what it does not know, with its own usage; argparse has the program do it."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown and self._subparsers is None:
+            options = [word for action in self._actions for word in action.option_strings]
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{did_you_mean(unknown[0], options)}")
+        return found, unknown
 
 
 def build_parser() -> argparse.ArgumentParser:

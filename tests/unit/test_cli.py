@@ -77,6 +77,8 @@ BAD = [
     (("scoreboard", "--jobs", "0"), 2, "--jobs 0: at least one"),
     (("scoreboard", "--within", "0 s"), 2, "--within 0 s: give a time"),
     (("run",), 2, "EXP"),
+    (("run", "cardwell_f10", "--outt", "x"), 2, "fabbbr run: error: unrecognized arguments: --outt x; did"),
+    (("slice", "show", "a", "b"), 2, "fabbbr slice show: error: unrecognized arguments: b\n"),
     (("run", "cardwel_f10"), 2, "did you mean 'cardwell_f10'"),
     (("plan", "cardwell_f10", "--set", "path.rat=1 Gbit/s"), 3, "rate"),
     (("plan", "cardwell_f10", "--set", "path.rate=1 Gbps"), 3, "Gbps"),
