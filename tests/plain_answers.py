@@ -49,9 +49,9 @@ class Told:
         }  # fmt: skip
         self.groups.append(row | values)
 
-    def answer(self):
+    def answer(self, **tables):
         runs = pd.DataFrame(self.runs)
-        frames = {"runs": runs, "cells": runs, "groups": pd.DataFrame(self.groups)}
+        frames = {"runs": runs, "cells": runs, "groups": pd.DataFrame(self.groups), **tables}
         return answer(RunSet.from_frames(frames, experiment="e"))
 
 

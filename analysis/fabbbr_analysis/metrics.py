@@ -276,17 +276,20 @@ def _pinged(pings: pd.DataFrame, flows: pd.DataFrame) -> dict[str, float | int |
     """Round trips [s] of the pings beside the flows: median, p95 and p99 under load, the median before it.
 
     Under load is a request sent while some flow was on, before load one sent earlier, both as near as the
-    flows' own times are known. ``ping_lost`` counts the unanswered under load. All None without pings.
+    flows' own times are known. ``ping_lost`` counts the unanswered under load, ``ping_loss_ratio`` is their
+    share; round trips are of the others. All None without pings.
     """
     first_s, last_s = _zero_s(flows), _end_s(flows)
     under_load = _during(pings, first_s, last_s)
     loaded = _numbers(under_load, "rtt_s")
+    lost = None if under_load.empty else int(under_load["rtt_s"].isna().sum())
     return {
         "ping_idle_median_s": _quantile(_numbers(pings[pings["t_s"] < first_s], "rtt_s"), 0.5),
         "ping_median_s": _quantile(loaded, 0.5),
         "ping_p95_s": _quantile(loaded, 0.95),
         "ping_p99_s": _quantile(loaded, 0.99),
-        "ping_lost": None if under_load.empty else int(under_load["rtt_s"].isna().sum()),
+        "ping_lost": lost,
+        "ping_loss_ratio": None if lost is None else lost / len(under_load),
     }
 
 

@@ -48,12 +48,12 @@ def interval(value: float | None, low: float | None, high: float | None) -> str:
 
 
 def estimate(value: float, low: float | None, high: float | None) -> str:
-    """Write a value with its interval, or alone where it has none.
+    """Write a value with its interval, or alone where it has none or is the same in all runs.
 
-    >>> estimate(91.1234, 90.81, 91.42), estimate(5.0, None, None)
-    ('91.12 [90.81, 91.42]', '5.00')
+    >>> estimate(91.1234, 90.81, 91.42), estimate(5.0, None, None), estimate(5.0, 5.0, 5.0)
+    ('91.12 [90.81, 91.42]', '5.00', '5.00')
     """
-    return number(value) if low is None else interval(value, low, high)
+    return number(value) if low is None or low == high else interval(value, low, high)
 
 
 def mean(value: float, low: float | None, high: float | None) -> str:
@@ -62,9 +62,18 @@ def mean(value: float, low: float | None, high: float | None) -> str:
 
 
 def limits(value: float, low: float | None, high: float | None) -> str:
-    """Write the ends of an interval to the digits of its value; one run has none."""
+    """Write the ends of an interval to the digits of its value; one run has none.
+
+    Of a value that is the same in all runs an interval without width would say how sure it is, which nobody
+    knows: it may be a count, or a clock's tick.
+
+    >>> limits(0.5, 0.4, 0.6), limits(0.5, 0.5, 0.5), limits(0.5, None, None)
+    ('[0.40, 0.60]', '(in all runs)', '(no interval)')
+    """
     if low is None or high is None or pd.isna(low) or pd.isna(high):
         return "(no interval)"
+    if low == high:
+        return "(in all runs)"
     decimals = _supported(value, low, high)
     return f"[{_fixed(low, decimals)}, {_fixed(high, decimals)}]"
 

@@ -48,6 +48,16 @@ def test_of_one_congestion_control_it_is_not_named():
     assert "In the phase “from 10 s”, flows share evenly after 2.00 " in said(told.answer().headline[-1])
 
 
+def test_a_call_beside_them_does_not_converge():
+    call = group("call", 1e5, cca=None, self_limited=True, convergence_s=2.0)
+    flows = group("download", [4e7, 4.1e7, 4.2e7], cca="cubic", convergence_s=2.0)
+    rows = Told().condition("x", flows, call, ccas="cubic").answer().rows
+    assert [(row.group, "convergence_s" in row.values) for row in rows] == [
+        ("download", True),
+        ("call", False),
+    ]
+
+
 LATE = """id: late
 title: Who comes later
 slice: two_site

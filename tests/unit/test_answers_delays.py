@@ -1,5 +1,7 @@
 """How long pings and datagrams beside flows are on their way, in a sentence each."""
 
+import re
+
 from plain_answers import Told, group, said
 
 IDLE = {"ping_idle_median_s": 0.04}
@@ -61,6 +63,50 @@ def test_where_datagrams_wait_least_and_most_is_told_where_other_flows_run():
         told.condition(aqm, group("cubic", [1e6, 1.1e6, 1.2e6]), call, ccas="cubic", **waits)
         alone.condition(aqm, call, ccas="", **waits)
     text = said(told.answer().headline[-1])
-    assert text.startswith("Beside the flows datagrams wait least at an AQM of cake, 2.00 [")
-    assert " ms in the 95th percentile, and most at an AQM of taildrop, 120 [" in text
+    assert text.startswith("Beside the flows datagrams wait least at an AQM of cake, 2.00 ms in the 95th")
+    assert text.endswith(" percentile, and most at an AQM of taildrop, 120 ms.")
     assert not any("datagrams wait" in each for each in alone.answer().headline)
+
+
+def lossy(**conditions):
+    """Name of an AQM → the 95th percentile and the share without an answer, of each run."""
+    told = Told()
+    for aqm, runs in conditions.items():
+        told.condition(aqm, group("cubic", [1e6, 1.1e6, 1.2e6]), ccas="cubic", axes={"aqm": aqm})
+        for row, (p95_s, lost) in zip(told.runs[-3:], runs, strict=True):
+            row |= {"ping_p95_s": p95_s, "ping_loss_ratio": lost}
+    return said(told.answer().headline[-1])
+
+
+FEW = [(0.041, 0.0), (0.042, 0.01), (0.043, 0.02)]
+
+
+def test_how_many_have_no_answer_is_told_where_they_are_most():
+    text = lossy(pie=FEW, taildrop=[(0.2, 0.1), (0.21, 0.12), (0.22, 0.14)])
+    assert text.startswith("Beside the flows answered pings take least at an AQM of pie, 42.0 ")
+    assert "; up to 12.0 [" in text
+    assert text.endswith("] % of all have no answer, at an AQM of taildrop.")
+
+
+def test_where_some_run_has_no_answer_at_all_the_others_do_not_speak_for_it():
+    text = lossy(pie=FEW, taildrop=[(0.01, 0.5), (0.01, 0.6), (None, 1.0)])
+    assert text.startswith("Beside the flows 95 % of the answered pings take at most 42.0 ")
+    assert re.search(
+        r"ms at an AQM of pie; up to 70 \[\d+, 100\] % of all have no answer, at an AQM of tail", text
+    )
+
+
+def test_where_none_has_an_answer_that_is_said():
+    text = lossy(pie=[(None, 1.0)] * 3, taildrop=[(None, 1.0)] * 3)
+    assert text == "Beside the flows no ping has an answer."
+
+
+def test_of_datagrams_those_that_are_lost_are_told():
+    call = group("call", 1e5, cca=None, self_limited=True)
+    told = Told()
+    for aqm, lost in (("cake", 0.0), ("taildrop", 0.125)):
+        waits = {"axes": {"aqm": aqm}, "pdv_p95_s": 0.1, "datagram_loss_ratio": lost}
+        told.condition(aqm, group("cubic", [1e6, 1.1e6, 1.2e6]), call, ccas="cubic", **waits)
+    text = said(told.answer().headline[-1])
+    assert text.startswith("Beside the flows 95 % of the datagrams that arrive wait at most ")
+    assert text.endswith(" everywhere; up to 12.5 % of all are lost, at an AQM of taildrop.")

@@ -1,141 +1,15 @@
 """Metrics of one cell, on small tables whose answers are plain."""
 
-import dataclasses
 import math
 
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from measured import NAN, bottleneck, cell, flow_rows, interval_rows, of, packet_rows, queue_rows, socket_rows
 
 from fabbbr import model
-from fabbbr.units import Duration, Rate, Size
-from fabbbr_analysis import metrics
-
-NAN = float("nan")
-
-
-@dataclasses.dataclass(frozen=True)
-class Tables:
-    flows: pd.DataFrame
-    intervals: pd.DataFrame
-    sockets: pd.DataFrame
-    queues: pd.DataFrame
-    packets: pd.DataFrame
-    pings: pd.DataFrame
-
-
-def cell(flows=1, steps=(), warm_up="2 s", rate="8 Mbit/s", sized=()):
-    """``sized``: numbers of the flows that have a size instead of a duration."""
-    return model.Cell(
-        id="c", experiment="e", condition="c", axes={}, repetition=1, seed=1,
-        hosts=(model.Host(name="h1"), model.Host(name="h2")),
-        switches=(model.Switch(name="s1"),),
-        links=(
-            model.CellLink(name="access", a="h1", b="s1"),
-            model.CellLink(
-                name="trunk", a="s1", b="h2", delay=Duration.parse("20 ms"),
-                bottleneck=model.Bottleneck(
-                    rate=Rate.parse(rate), buffer_bytes=80_000, buffer_asked="2 BDP", bdp_bytes=40_000
-                ),
-            ),
-        ),
-        flows=tuple(
-            model.Flow(
-                index=i, group="g", cca="bbr1", sender="h1", receiver="h2",
-                start=Duration.parse("0 s"), duration=None if i in sized else Duration.parse("10 s"),
-                size=Size.parse("1 MB") if i in sized else None,
-                rtt=Duration.parse(f"{40 + 10 * i} ms"),
-            )
-            for i in range(flows)
-        ),
-        steps=steps, sample_period=Duration.parse("100 ms"), warm_up=Duration.parse(warm_up),
-    )  # fmt: skip
-
-
-OF_DATAGRAMS_AND_VIDEOS = (
-    "datagrams_sent", "datagrams_lost", "jitter_s", "pdv_p95_s", "video_startup_s", "video_stalled_s",
-)  # fmt: skip
-
-
-def flow_rows(*goodputs, starts=None, groups=None, seconds=10.0, **columns):
-    n = len(goodputs)
-    received = np.array([NAN if g is None else g * seconds / 8 for g in goodputs])
-    frame = pd.DataFrame(
-        {
-            "flow": range(n),
-            "group": groups or ["g"] * n,
-            "cca": ["bbr1"] * n,
-            "start_s": starts or [0.0] * n,
-            "receiver_zero_s": [NAN] * n,
-            "sent_bytes": received * 1.25,
-            "received_bytes": received,
-            "sender_s": seconds,
-            "receiver_s": seconds,
-            "goodput_bps": [NAN if g is None else g for g in goodputs],
-            "retransmits": 0.0,
-            "completion_s": NAN,
-            **dict.fromkeys(OF_DATAGRAMS_AND_VIDEOS, NAN),
-        }
-    )
-    return frame.assign(**columns)
-
-
-def interval_rows(per_second):
-    """Receiver intervals of 1 s: ``{flow: [bytes, …]}``."""
-    rows = [
-        {"flow": flow, "stream": 1, "side": "receiver", "start_s": float(i), "end_s": i + 1.0, "bytes": count}
-        for flow, counts in per_second.items()
-        for i, count in enumerate(counts)
-    ]
-    return pd.DataFrame(rows, columns=["flow", "stream", "side", "start_s", "end_s", "bytes"])
-
-
-def socket_rows(rows=()):
-    columns = ["flow", "side", "local_port", "t_s", "rtt_s", "mss_bytes", "bytes_sent", "bbr_bw_bps",
-               "peer_port", "bytes_received", "bytes_acked", "sacked_segments"]  # fmt: skip
-    rows = [(*row, *[NAN] * (len(columns) - len(row))) for row in rows]
-    return pd.DataFrame(list(rows), columns=columns)
-
-
-def queue_rows(rows=()):
-    columns = ["node", "interface", "handle", "t_s", "backlog_bytes", "sent_bytes", "drops", "role", "link"]
-    return pd.DataFrame(list(rows), columns=columns)
-
-
-def bottleneck(samples):
-    """``[(t_s, backlog, sent, drops), …]`` of the trunk's queue."""
-    return queue_rows([("s1", "s1-eth2", "1:", *sample, "bottleneck", "trunk") for sample in samples])
-
-
-def packet_rows(rows=()):
-    """``[(role, link, flow, sojourn_s), …]``."""
-    return pd.DataFrame(rows, columns=["role", "link", "flow", "sojourn_s"])
-
-
-def ping_rows(*samples):
-    """(seconds, round trip in seconds) of each request."""
-    return pd.DataFrame(samples, columns=["t_s", "rtt_s"], dtype="float64")
-
-
-EMPTY = Tables(flow_rows(), interval_rows({}), socket_rows(), queue_rows(), packet_rows(), ping_rows())
-
-
-def of(flows=None, intervals=None, sockets=None, queues=None, packets=None, pings=None, of_cell=None):
-    tables = Tables(
-        *(
-            given if given is not None else empty
-            for given, empty in zip(
-                (flows, intervals, sockets, queues, packets, pings),
-                dataclasses.astuple(EMPTY),
-                strict=True,
-            )
-        )
-    )
-    count = 1 if flows is None else max(len(flows), 1)
-    return metrics.of_cell(tables, of_cell or cell(flows=count))
-
+from fabbbr.units import Duration, Rate
 
 METRICS_OF_RUNS = {
     "goodput_bps", "goodput_steady_bps", "throughput_bps", "link_rate_bps", "utilisation", "retransmits",
@@ -145,7 +19,7 @@ METRICS_OF_RUNS = {
     "queue_delay_p95_s", "queue_delay_p99_s", "queue_drops", "queue_median_bdp", "queue_median_bytes",
     "queue_median_fill", "queue_p95_bytes", "queue_reverse_drops", "queue_reverse_median_bytes",
     "queue_reverse_p95_bytes", "utilisation_forward", "utilisation_reverse",
-    "ping_median_s", "ping_p95_s", "ping_p99_s", "ping_lost",
+    "ping_median_s", "ping_p95_s", "ping_p99_s", "ping_lost", "ping_loss_ratio",
     "datagram_loss_ratio", "jitter_s", "pdv_p95_s", "video_startup_s", "video_stalled_s",
 }  # fmt: skip
 
@@ -351,74 +225,7 @@ def test_drops_of_the_queue_and_of_the_injected_loss_are_kept_apart():
     assert (found["queue_drops"], found["injected_drops"]) == (4, 33)
 
 
-# Fairness
-
-goodputs = st.lists(st.floats(1e-3, 1e12), min_size=1, max_size=30)
-
-
-@given(goodputs)
-def test_jain_lies_between_one_over_n_and_one(values):
-    assert 1 / len(values) - 1e-9 <= metrics.jain(values) <= 1 + 1e-9
-
-
-@given(goodputs, st.floats(1e-6, 1e6))
-def test_jain_does_not_depend_on_the_unit(values, scale):
-    assert metrics.jain([scale * v for v in values]) == pytest.approx(metrics.jain(values))
-
-
-@given(st.integers(1, 20), st.integers(0, 20))
-def test_jain_of_k_equal_flows_beside_idle_ones_is_k_over_n(k, idle):
-    assert metrics.jain([5.0] * k + [0.0] * idle) == pytest.approx(k / (k + idle))
-
-
-@given(st.lists(st.floats(0.1, 1e3), min_size=2, max_size=30))
-def test_jain_is_the_coefficient_of_variation_in_disguise(values):
-    x = np.array(values)
-    assert metrics.jain(x) == pytest.approx(1 / (1 + (x.std() / x.mean()) ** 2))
-
-
-def test_jain_of_nothing_is_none():
-    assert metrics.jain([]) is None
-    assert metrics.jain([0.0, 0.0]) is None
-
-
-def test_jain_of_groups_hides_what_jain_of_flows_shows():
-    flows = flow_rows(1e6, 9e6, 5e6, 5e6, groups=["a", "a", "b", "b"])
-    found = of(flows)
-    assert found["jain_groups"] == pytest.approx(1.0)
-    assert found["jain_flows"] == pytest.approx(400 / (4 * 132))
-
-
-def test_one_flow_and_one_group_have_no_fairness():
-    found = of(flow_rows(1e6))
-    assert (found["jain_flows"], found["jain_groups"], found["convergence_s"]) == (None, None, None)
-
-
-@pytest.mark.parametrize(
-    ("second", "expected"),
-    [
-        ([100] * 10, 0.0),
-        ([0, 0, 0, 100, 100, 100, 100, 100, 100, 100], 3.0),
-        ([0, 0, 100, 100, 100, 100, 0, 100, 100, 100], None),  # four fair seconds are not five
-        ([0] * 5 + [100] * 5, 5.0),
-        ([0] * 10, None),
-    ],
-)
-def test_convergence_is_the_first_of_five_fair_seconds(second, expected):
-    assert of(flow_rows(1.0, 1.0), interval_rows({0: [100] * 10, 1: second}))["convergence_s"] == expected
-
-
-def test_convergence_counts_from_the_start_of_the_last_flow():
-    flows = flow_rows(1.0, 1.0, starts=[0.0, 3.5])
-    found = of(flows, interval_rows({0: [100] * 20, 1: [0, 0, *[100] * 15]}))
-    assert found["convergence_s"] == 2.0
-
-
-def test_convergence_needs_intervals_of_a_second():
-    intervals = pd.DataFrame(
-        {"flow": [0, 1], "stream": 1, "side": "receiver", "start_s": 0.0, "end_s": 10.0, "bytes": 100}
-    )
-    assert of(flow_rows(1.0, 1.0), intervals)["convergence_s"] is None
+# Completion
 
 
 def test_completion_is_known_when_every_flow_that_has_a_size_completed():
@@ -446,106 +253,3 @@ def test_utilisation_is_unknown_when_each_direction_has_a_queue():
     links = (one_way.trunk.model_copy(update={"bottleneck": both_ways}),)
     found = of(flow_rows(3e6), of_cell=one_way.model_copy(update={"links": links}))
     assert found["utilisation"] is None
-
-
-# Pings and directions
-
-
-def test_pings_count_before_the_load_and_under_it():
-    trips = [(0.5, 0.02), (1.5, 0.02), (3.0, 0.05), (4.0, 0.09), (5.0, NAN), (11.5, 0.07), (13.0, 0.5)]
-    found = of(flow_rows(1e6, starts=[2.0]), pings=ping_rows(*trips))
-    assert found["ping_idle_median_s"] == pytest.approx(0.02)
-    assert found["ping_median_s"] == pytest.approx(0.07)  # of 50, 70 and 90 ms; the last came after the flow
-    assert found["ping_p99_s"] == pytest.approx(0.0896)
-    assert found["ping_lost"] == 1
-
-
-# Datagrams and videos
-
-
-def kinds(*of_flows):
-    """A cell whose flows are of these kinds, each as what a flow of that kind has."""
-    made = cell(flows=len(of_flows))
-    pairs = zip(made.flows, of_flows, strict=True)
-    return made.model_copy(update={"flows": tuple(one.model_copy(update=more) for one, more in pairs)})
-
-
-CALL = {"udp": model.Datagrams(rate=Rate.parse("100 kbit/s"), packet_bytes=200), "cca": None}
-VIDEO = {
-    "video": model.Video(
-        bitrate=Rate.parse("4 Mbit/s"), chunk=Duration.parse("2 s"), buffer=Duration.parse("8 s")
-    )
-}
-
-
-def test_of_datagrams_the_share_that_was_lost_counts_those_of_all_flows():
-    flows = flow_rows(
-        1e6,
-        1e6,
-        1e6,
-        datagrams_sent=[NAN, 1000, 3000],
-        datagrams_lost=[NAN, 0, 40],
-        jitter_s=[NAN, 0.002, 0.004],
-        pdv_p95_s=[NAN, 0.01, 0.03],
-    )
-    found = of(flows, of_cell=kinds({}, CALL, CALL))
-    assert found["datagram_loss_ratio"] == pytest.approx(40 / 4000)
-    assert found["jitter_s"] == pytest.approx(0.003)
-    assert found["pdv_p95_s"] == pytest.approx(0.02)
-
-
-def test_what_a_flow_of_datagrams_does_not_tell_is_unknown_and_not_nothing():
-    flows = flow_rows(1e6, 1e6, datagrams_sent=[1000, NAN], datagrams_lost=[0, NAN], jitter_s=[0.002, NAN])
-    found = of(flows, of_cell=kinds(CALL, CALL))
-    assert (found["datagram_loss_ratio"], found["jitter_s"]) == (None, None)
-
-
-def test_fairness_is_among_flows_that_take_what_they_can_get():
-    shares = {0: [500] * 10, 1: [500] * 10, 2: [10] * 10, 3: [100] * 10}
-    found = of(
-        flow_rows(4e3, 4e3, 80, 800, groups=["a", "b", "call", "film"]), interval_rows(shares),
-        of_cell=kinds({"group": "a"}, {"group": "b"}, CALL, VIDEO),
-    )  # fmt: skip
-    assert (found["jain_flows"], found["jain_groups"], found["convergence_s"]) == (1.0, 1.0, 0.0)
-    alone = of(flow_rows(4e3, 80, groups=["a", "call"]), of_cell=kinds({}, CALL))
-    assert (alone["jain_flows"], alone["jain_groups"]) == (None, None)
-
-
-def test_videos_say_how_soon_they_played_and_how_long_they_stood_still():
-    flows = flow_rows(1e6, 1e6, 1e6, video_startup_s=[1.0, NAN, 2.0], video_stalled_s=[0.5, NAN, 3.0])
-    found = of(flows, of_cell=kinds(VIDEO, {}, VIDEO))
-    assert (found["video_startup_s"], found["video_stalled_s"]) == (1.5, 3.5)
-
-
-def both_ways():
-    there, back = cell(flows=2).flows
-    back = back.model_copy(update={"sender": "h2", "receiver": "h1"})
-    return cell(flows=2).model_copy(update={"flows": (there, back)})
-
-
-def test_each_direction_has_its_goodput_and_its_queue():
-    queues = queue_rows([("s1", "s1-eth1", "1:", 5.0, 4000, 0, 0, "bottleneck_reverse", "trunk")])
-    found = of(flow_rows(3e6, 1e6), queues=queues, of_cell=both_ways())
-    assert (found["goodput_forward_bps"], found["goodput_reverse_bps"]) == (
-        pytest.approx(3e6),
-        pytest.approx(1e6),
-    )
-    assert found["utilisation_reverse"] == pytest.approx(1e6 / (8e6 * 1448 / 1514))
-    assert found["queue_reverse_median_bytes"] == 4000
-
-
-def test_flows_one_way_have_no_direction_of_their_own():
-    found = of(flow_rows(3e6, 1e6))
-    assert (found["goodput_forward_bps"], found["goodput_reverse_bps"]) == (None, None)
-
-
-def test_udp_has_no_share_of_what_tcp_can_fill_and_no_retransmissions():
-    tcp, other = cell(flows=2).flows
-    udp = other.model_copy(
-        update={"cca": None, "udp": model.Datagrams(rate=Rate.parse("1 Mbit/s"), packet_bytes=1500)}
-    )
-    flows = flow_rows(3e6, 1e6, cca=["bbr1", None], retransmits=[4.0, NAN])
-    found = of(flows, of_cell=cell(flows=2).model_copy(update={"flows": (tcp, udp)}))
-    assert found["goodput_bps"] == pytest.approx(4e6)
-    assert found["utilisation"] is None
-    assert found["retransmits"] == 4

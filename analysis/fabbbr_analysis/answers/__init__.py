@@ -17,6 +17,7 @@ from fabbbr_analysis.answers.places import told_of_places
 from fabbbr_analysis.answers.records import Answer, AnswerRow, Lead
 from fabbbr_analysis.answers.rows import MEASURES, rows_of
 from fabbbr_analysis.answers.sentences import headline
+from fabbbr_analysis.answers.videos import told_of_videos
 from fabbbr_analysis.answers.warned import warnings_of
 from fabbbr_analysis.figures.conditions import varied
 
@@ -43,6 +44,7 @@ def answer(run_set: RunSet) -> Answer:
             *told_of_places(rows, leads, axes),
             *told_of_axes(rows, axes),
             *told_of_delays(run_set, rows, axes),
+            *told_of_videos(run_set, axes),
         ),
         warnings=tuple(warnings_of(run_set)),
         axes=tuple(axis.title for axis in axes),

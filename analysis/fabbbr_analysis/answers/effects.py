@@ -49,8 +49,7 @@ class _Effect:
 
     def told(self, what: str = "") -> str:
         """The factor, of what, and how far it is from place to place."""
-        # What is the same in all runs has no interval.
-        low, high = self.ends if self.ends is not None and self.ends[0] < self.ends[1] else (None, None)
+        low, high = self.ends or (None, None)
         factor = f"{estimate(self.mean, low, high)} times{what and f' {what}'}"
         if len(self.places) == 1:
             return factor

@@ -26,6 +26,8 @@ RTT = "rtt_median_s"
 _START_UP = 1
 _RAN = 0.5
 """A group counts in a phase when it ran for this part of it."""
+_OF_RIVALS = frozenset({"convergence_s"})
+"""Of the flows that take what they can get, together."""
 _SHARES = frozenset({"share", "retransmit_ratio"})
 
 MEASURES: tuple[Measure, ...] = (
@@ -95,7 +97,8 @@ def _shown(groups: pd.DataFrame) -> Iterator[pd.DataFrame]:
 def _row(rows: pd.DataFrame, facts: Mapping[str, Any]) -> AnswerRow:
     first = rows.iloc[0]
     said = f"{facts['condition']}\0{first['phase']}\0{first['group']}"
-    by_run = {measure.column: _by_run(rows, measure.column) for measure in MEASURES}
+    told = [measure for measure in MEASURES if not (first["self_limited"] and measure.column in _OF_RIVALS)]
+    by_run = {measure.column: _by_run(rows, measure.column) for measure in told}
     present = {column: values for column, values in by_run.items() if values}
     # Where nothing random has happened the runs are one in this phase, and one has no interval.
     same = all(len(set(values.values())) == 1 for values in present.values())

@@ -113,6 +113,12 @@ MEASURES: tuple[Measure, ...] = (
         )
     ),
     _percent(
+        "ping_loss_ratio",
+        "ping_loss",
+        "Pings without an answer",
+        "Of the echo requests beside the flows; their round trips are of the others.",
+    ),
+    _percent(
         "datagram_loss_ratio", "datagram_loss", "Datagrams lost", "Of those that the flows of UDP sent."
     ),
     _milliseconds(

@@ -29,6 +29,7 @@ _COLUMNS = (
     "ping_idle_median_s",
     "ping_median_s",
     "ping_p99_s",
+    "ping_loss_ratio",
     "datagram_loss_ratio",
     "jitter_s",
     "pdv_p95_s",

@@ -1,0 +1,64 @@
+"""Whether videos stood still, in a sentence."""
+
+import pandas as pd
+from plain_answers import Told, group, said
+
+VIDEO = group("video", 4e6, self_limited=True)
+
+
+class Watched(Told):
+    """With a video in each run."""
+
+    def video(self, name, *stalled_s, **more):
+        self.condition(name, VIDEO, ccas="cubic", repeat=len(stalled_s), **more)
+        for row, stalled in zip(self.runs[-len(stalled_s) :], stalled_s, strict=True):
+            row |= {"video_stalled_s": stalled}
+        return self
+
+    def told(self):
+        flows = [
+            {"cell_id": row["cell_id"], "video_chunks": chunks}
+            for row in self.runs
+            for chunks in (0 if row["video_stalled_s"] is None else 30, None)
+        ]
+        return [said(each) for each in self.answer(flows=pd.DataFrame(flows)).headline if "ideo" in each]
+
+
+def test_where_none_stood_still_that_is_said():
+    assert Watched().video("x", 0.0, 0.0, 0.0).told() == ["No video stood still."]
+
+
+def test_of_one_condition_how_long():
+    (text,) = Watched().video("x", 1.0, 2.0, 3.0).told()
+    assert text.startswith("Videos stood still for 2.0 [")
+    assert text.endswith(" s a run.")
+
+
+def test_where_some_did_how_many_and_where_longest():
+    made = Watched()
+    for aqm, stalled in (("cake", (0.0, 0.0)), ("pie", (1.0, 1.5)), ("taildrop", (4.0, 5.0))):
+        made.video(aqm, *stalled, axes={"aqm": aqm})
+    (text,) = made.told()
+    assert text.startswith("Videos stood still in 2 of 3 conditions, longest at an AQM of taildrop, 4.5 [")
+
+
+def test_where_one_did_that_one():
+    made = Watched().video("a", 0.0, 0.0, axes={"aqm": "cake"}).video("b", 3.0, 3.0, axes={"aqm": "pie"})
+    assert made.told() == ["Videos stood still only at an AQM of pie, for 3.00 s a run."]
+
+
+def test_where_all_did_the_least_and_the_longest():
+    made = Watched().video("a", 1.0, 1.0, axes={"aqm": "cake"}).video("b", 3.0, 3.0, axes={"aqm": "pie"})
+    assert made.told() == [
+        "Videos stood still least at an AQM of cake, 1.00 s, and longest at an AQM of pie, 3.00 s a run."
+    ]
+
+
+def test_a_video_that_never_began_is_not_one_that_never_stood_still():
+    made = Watched().video("a", 0.0, 0.0, axes={"aqm": "cake"}).video("b", None, 0.0, axes={"aqm": "pie"})
+    assert made.told() == ["No video stood still.", "1 of 4 videos never began: no chunk was ever whole."]
+
+
+def test_without_videos_nothing_is_told():
+    told = Told().condition("x", group("a", [1e6, 1.1e6, 1.2e6]))
+    assert not any("ideo" in each for each in told.answer().headline)

@@ -1,0 +1,116 @@
+"""Metrics of pings, datagrams, videos and either direction, on small tables whose answers are plain."""
+
+import pytest
+from measured import NAN, cell, flow_rows, interval_rows, of, ping_rows, queue_rows
+
+from fabbbr import model
+from fabbbr.units import Duration, Rate
+
+# Pings and directions
+
+
+def test_pings_count_before_the_load_and_under_it():
+    trips = [(0.5, 0.02), (1.5, 0.02), (3.0, 0.05), (4.0, 0.09), (5.0, NAN), (11.5, 0.07), (13.0, 0.5)]
+    found = of(flow_rows(1e6, starts=[2.0]), pings=ping_rows(*trips))
+    assert found["ping_idle_median_s"] == pytest.approx(0.02)
+    assert found["ping_median_s"] == pytest.approx(0.07)  # of 50, 70 and 90 ms; the last came after the flow
+    assert found["ping_p99_s"] == pytest.approx(0.0896)
+    assert found["ping_lost"] == 1
+    assert found["ping_loss_ratio"] == 1 / 4
+
+
+def test_where_no_ping_is_answered_all_are_lost_and_no_round_trip_is_known():
+    found = of(flow_rows(1e6, starts=[2.0]), pings=ping_rows((3.0, NAN), (4.0, NAN)))
+    assert (found["ping_loss_ratio"], found["ping_p95_s"]) == (1.0, None)
+    assert of(flow_rows(1e6))["ping_loss_ratio"] is None
+
+
+# Datagrams and videos
+
+
+def kinds(*of_flows):
+    """A cell whose flows are of these kinds, each as what a flow of that kind has."""
+    made = cell(flows=len(of_flows))
+    pairs = zip(made.flows, of_flows, strict=True)
+    return made.model_copy(update={"flows": tuple(one.model_copy(update=more) for one, more in pairs)})
+
+
+CALL = {"udp": model.Datagrams(rate=Rate.parse("100 kbit/s"), packet_bytes=200), "cca": None}
+VIDEO = {
+    "video": model.Video(
+        bitrate=Rate.parse("4 Mbit/s"), chunk=Duration.parse("2 s"), buffer=Duration.parse("8 s")
+    )
+}
+
+
+def test_of_datagrams_the_share_that_was_lost_counts_those_of_all_flows():
+    flows = flow_rows(
+        1e6,
+        1e6,
+        1e6,
+        datagrams_sent=[NAN, 1000, 3000],
+        datagrams_lost=[NAN, 0, 40],
+        jitter_s=[NAN, 0.002, 0.004],
+        pdv_p95_s=[NAN, 0.01, 0.03],
+    )
+    found = of(flows, of_cell=kinds({}, CALL, CALL))
+    assert found["datagram_loss_ratio"] == pytest.approx(40 / 4000)
+    assert found["jitter_s"] == pytest.approx(0.003)
+    assert found["pdv_p95_s"] == pytest.approx(0.02)
+
+
+def test_what_a_flow_of_datagrams_does_not_tell_is_unknown_and_not_nothing():
+    flows = flow_rows(1e6, 1e6, datagrams_sent=[1000, NAN], datagrams_lost=[0, NAN], jitter_s=[0.002, NAN])
+    found = of(flows, of_cell=kinds(CALL, CALL))
+    assert (found["datagram_loss_ratio"], found["jitter_s"]) == (None, None)
+
+
+def test_fairness_is_among_flows_that_take_what_they_can_get():
+    shares = {0: [500] * 10, 1: [500] * 10, 2: [10] * 10, 3: [100] * 10}
+    found = of(
+        flow_rows(4e3, 4e3, 80, 800, groups=["a", "b", "call", "film"]), interval_rows(shares),
+        of_cell=kinds({"group": "a"}, {"group": "b"}, CALL, VIDEO),
+    )  # fmt: skip
+    assert (found["jain_flows"], found["jain_groups"], found["convergence_s"]) == (1.0, 1.0, 0.0)
+    alone = of(flow_rows(4e3, 80, groups=["a", "call"]), of_cell=kinds({}, CALL))
+    assert (alone["jain_flows"], alone["jain_groups"]) == (None, None)
+
+
+def test_videos_say_how_soon_they_played_and_how_long_they_stood_still():
+    flows = flow_rows(1e6, 1e6, 1e6, video_startup_s=[1.0, NAN, 2.0], video_stalled_s=[0.5, NAN, 3.0])
+    found = of(flows, of_cell=kinds(VIDEO, {}, VIDEO))
+    assert (found["video_startup_s"], found["video_stalled_s"]) == (1.5, 3.5)
+
+
+def both_ways():
+    there, back = cell(flows=2).flows
+    back = back.model_copy(update={"sender": "h2", "receiver": "h1"})
+    return cell(flows=2).model_copy(update={"flows": (there, back)})
+
+
+def test_each_direction_has_its_goodput_and_its_queue():
+    queues = queue_rows([("s1", "s1-eth1", "1:", 5.0, 4000, 0, 0, "bottleneck_reverse", "trunk")])
+    found = of(flow_rows(3e6, 1e6), queues=queues, of_cell=both_ways())
+    assert (found["goodput_forward_bps"], found["goodput_reverse_bps"]) == (
+        pytest.approx(3e6),
+        pytest.approx(1e6),
+    )
+    assert found["utilisation_reverse"] == pytest.approx(1e6 / (8e6 * 1448 / 1514))
+    assert found["queue_reverse_median_bytes"] == 4000
+
+
+def test_flows_one_way_have_no_direction_of_their_own():
+    found = of(flow_rows(3e6, 1e6))
+    assert (found["goodput_forward_bps"], found["goodput_reverse_bps"]) == (None, None)
+
+
+def test_udp_has_no_share_of_what_tcp_can_fill_and_no_retransmissions():
+    tcp, other = cell(flows=2).flows
+    udp = other.model_copy(
+        update={"cca": None, "udp": model.Datagrams(rate=Rate.parse("1 Mbit/s"), packet_bytes=1500)}
+    )
+    flows = flow_rows(3e6, 1e6, cca=["bbr1", None], retransmits=[4.0, NAN])
+    found = of(flows, of_cell=cell(flows=2).model_copy(update={"flows": (tcp, udp)}))
+    assert found["goodput_bps"] == pytest.approx(4e6)
+    assert found["utilisation"] is None
+    assert found["retransmits"] == 4
