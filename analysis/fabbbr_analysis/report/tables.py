@@ -49,7 +49,7 @@ class Result:
 
     mean: str
     limits: str
-    """The interval; empty when there is no mean."""
+    """The interval, and of how many runs where others have no value; empty when there is no mean."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,19 +157,23 @@ def _order(record: _Record, axes: Sequence[Axis]) -> tuple[int | str, ...]:
 def _row(
     record: _Record, axes: Sequence[Axis], measures: Sequence[Measure], by_metric: Mapping[str, _Record]
 ) -> ResultRow:
+    runs = max((int(summary["n"]) for summary in by_metric.values()), default=0)
     return ResultRow(
         names=_names(record, axes),
-        values=tuple(_result(by_metric[measure.column], measure) for measure in measures),
-        runs=max((int(summary["n"]) for summary in by_metric.values()), default=0),
+        values=tuple(_result(by_metric[measure.column], measure, runs) for measure in measures),
+        runs=runs,
         excluded=max((int(summary["excluded"]) for summary in by_metric.values()), default=0),
     )
 
 
-def _result(summary: _Record, measure: Measure) -> Result:
+def _result(summary: _Record, measure: Measure, runs: int) -> Result:
+    """A mean that is of some of the runs alone says so: the others may have done worse than any."""
     value, low, high = (_shown(summary[column], measure) for column in ("mean", "low", "high"))
     if value is None:
         return Result(mean=ABSENT, limits="")
-    return Result(mean=mean(value, low, high), limits=limits(value, low, high))
+    known = int(summary["n"])
+    some = f" in {known} of {runs} runs" if known < runs else ""
+    return Result(mean=mean(value, low, high), limits=f"{limits(value, low, high)}{some}")
 
 
 def _shown(value: float | None, measure: Measure) -> float | None:
