@@ -117,15 +117,6 @@ def listing(words: Sequence[str]) -> str:
     return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def counted(count: int, noun: str) -> str:
-    """Write a count with its noun.
-
-    >>> counted(1, "cell"), counted(80, "cell")
-    ('1 cell', '80 cells')
-    """
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def distinct(values: Iterable[_T]) -> list[_T]:
     """Return the values without repeats, in the order in which they first come."""
     return list(dict.fromkeys(values))

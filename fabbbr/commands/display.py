@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from fabbbr.commands.beside import TablesBeside
 from fabbbr.commands.terminal import Terminal
+from fabbbr.counts import counted
 from fabbbr.errors import CellsFailedError
 from fabbbr.execute import Event, Summary
 from fabbbr.model import Cell
@@ -59,17 +60,20 @@ def raise_for(summary: Summary, folder: RunFolder) -> None:
         cell, reason = next(iter(summary.failed.items()))
         untried = f"; {len(summary.untried)} were not tried" if summary.untried else ""
         message = (
-            f"{len(summary.failed)} cells failed, the first: {cell}: {reason}{untried}; "
-            f"what they left is in {folder.path / 'failed'}, and the same command tries them again"
+            f"{_first(len(summary.failed), 'failed')}: {cell}: {reason}{untried}; "
+            f"what was left is in {folder.path / 'failed'}, and the same command tries again"
         )
         raise CellsFailedError(message)
     if summary.uncertified:
         cell, reason = next(iter(summary.uncertified.items()))
-        message = (
-            f"{len(summary.uncertified)} cells are not certified and left out of averages, the "
-            f"first: {cell}: {reason}"
-        )
+        told = _first(len(summary.uncertified), "not certified and left out of averages")
+        message = f"{told}: {cell}: {reason}"
         raise CellsFailedError(message)
+
+
+def _first(count: int, what: str) -> str:
+    """How many cells, before the name of the first."""
+    return f"{counted(count, 'cell')} {what}{', the first' if count > 1 else ''}"
 
 
 def raise_for_page(summary: Summary) -> None:
@@ -77,7 +81,7 @@ def raise_for_page(summary: Summary) -> None:
     unusable = summary.failed | summary.uncertified
     if unusable:
         cell, reason = next(iter(unusable.items()))
-        message = f"{len(unusable)} cells failed or are not certified, the first: {cell}: {reason}"
+        message = f"{_first(len(unusable), 'failed or not certified')}: {cell}: {reason}"
         raise CellsFailedError(message)
 
 

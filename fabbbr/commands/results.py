@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fabbbr.commands.terminal import Terminal, tell
+from fabbbr.counts import counted
 from fabbbr.errors import StoreError
 from fabbbr.inspection import REMEDY, Inspection, inspect
 from fabbbr.laboratory import open_runs
@@ -292,7 +293,7 @@ def _as_json(found: dict[Path, Inspection], problems: Sequence[str]) -> dict[str
 
 
 def _print_inspection(path: Path, found: Inspection) -> None:
-    tell(f"{path}: {len(found.whole)} cells are whole")
+    tell(f"{path}: {counted(len(found.whole), 'whole cell')}")
     if found.not_run:
         more = f", and {len(found.not_run) - 1} more" if len(found.not_run) > 1 else ""
         tell(f"{path}: planned and not there, so not run yet: {found.not_run[0]}{more}")

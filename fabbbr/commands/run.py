@@ -22,6 +22,7 @@ from fabbbr.commands.question import attended, build_kernels_now, build_now, tru
 from fabbbr.commands.repeat import against_a_guest, run_in_guest_too
 from fabbbr.commands.results import report_on
 from fabbbr.commands.terminal import Terminal
+from fabbbr.counts import counted
 from fabbbr.deciding import Look, until_decided
 from fabbbr.errors import UsageError
 from fabbbr.execute import Summary
@@ -87,7 +88,7 @@ def _decide(
 def _say_look(console: Terminal, look: Look) -> None:
     decided = len(look.verdicts) - len(look.undecided)
     console.say(
-        (f"after {look.repetitions} repetitions", "bold"),
+        (f"after {counted(look.repetitions, 'repetition')}", "bold"),
         f": {decided} of {len(look.verdicts)} claims decided",
     )
     for verdict in look.undecided:
@@ -130,7 +131,7 @@ def _say_of_slice(
     if left_out:
         there = ", ".join(f"{link} {rtt_s * 1e3:.3g} ms" for link, rtt_s in testbed.network_rtt_s.items())
         console.say(
-            f"{left_out} cells ask for round trips that the slice does not have ({there}) and are left out; "
+            f"left out: {counted(left_out, 'cell')} with round trips that the slice does not have ({there}); "
             "--emulate rtt has netem add what is missing"
         )
     missing = [cell for cell in cells if not folder.has(cell.id)]

@@ -188,7 +188,7 @@ def test_a_run_in_which_every_cell_fails_says_why_and_has_nothing_to_report(tmp_
     assert list(told["failed"]) == ["r1"]
     assert "h1 has no bbr2" in told["failed"]["r1"]
     assert (told["report"], told["certified"], told["run"]) == (None, [], str(out))
-    assert "1 cells failed, the first: r1: " in done.stderr
+    assert "1 cell failed: r1: " in done.stderr
     assert "h1 has no bbr2" in done.stderr
     assert "no finished cell" not in done.stderr
 

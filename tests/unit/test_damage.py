@@ -158,7 +158,7 @@ def test_a_run_of_which_no_cell_is_left_is_refused_for_its_damage_and_not_called
 def test_what_is_planned_and_not_there_is_said_and_no_damage(fabbbr, copy):
     status, out, _ = fabbbr("verify", copy)
     assert status == 0
-    assert "2 cells are whole" in out
+    assert "2 whole cells" in out
     assert "not run yet: rivals-r3" in out
 
 
@@ -299,7 +299,7 @@ def test_a_run_that_grows_and_is_killed_at_any_write_verifies_and_goes_on(copy, 
     folder = RunFolder.create(copy, grown, "id: rivals  # and more\n")
     for number in (3, 4):
         recorded_run.record(folder, recorded_run.cell(number))
-    assert "4 cells are whole" in fabbbr("verify", copy)[1]
+    assert "4 whole cells" in fabbbr("verify", copy)[1]
 
 
 @pytest.mark.parametrize("renames", range(3))
@@ -320,7 +320,7 @@ def test_a_cell_that_replaces_another_is_never_half_there(copy, fabbbr, monkeypa
             recorded_run.record(folder, recorded_run.cell(1), wall_s=7.0)
     status, out, _ = fabbbr("verify", copy)
     assert status == 0
-    assert ("1 cells are whole" in out) == (renames == 1)
+    assert ("1 whole cell" in out) == (renames == 1)
 
 
 def test_a_record_of_more_bytes_than_any_run_has_is_refused_before_it_is_read(copy):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from fabbbr.counts import counted
 from fabbbr_analysis.answers.records import AnswerRow
 from fabbbr_analysis.answers.sentences import value, where
 from fabbbr_analysis.figures.conditions import Axis
-from fabbbr_analysis.wording import counted, distinct, listing, tie
+from fabbbr_analysis.wording import distinct, listing, tie
 
 _COLUMN = "convergence_s"
 _PLACES = 3

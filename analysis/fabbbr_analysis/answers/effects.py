@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fabbbr.counts import counted
 from fabbbr_analysis import stats
 from fabbbr_analysis.answers.leads import decides, leads_among
 from fabbbr_analysis.answers.records import AnswerRow, Lead
@@ -15,7 +16,7 @@ from fabbbr_analysis.figures.conditions import Axis, place_in_words
 from fabbbr_analysis.figures.measures import in_a_sentence
 from fabbbr_analysis.stats import Difference
 from fabbbr_analysis.summary import UNCHANGED_WITHIN, WITHIN
-from fabbbr_analysis.wording import counted, distinct, estimate, listing, number, tie
+from fabbbr_analysis.wording import distinct, estimate, listing, number, tie
 
 _LISTED = 4
 _MEASURED = {GOODPUT: "in goodput", COMPLETION: "in completion time", RTT: "in median RTT"}

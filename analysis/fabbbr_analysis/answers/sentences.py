@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from fabbbr.counts import counted
 from fabbbr_analysis.answers.records import AnswerRow, Lead
 from fabbbr_analysis.answers.rows import BY_COLUMN, COMPLETION
 from fabbbr_analysis.answers.tallies import ALIKE, standings, tally
 from fabbbr_analysis.figures.conditions import Axis, place_in_words
 from fabbbr_analysis.stats import Interval
-from fabbbr_analysis.wording import counted, distinct, estimate, listing, number, tie
+from fabbbr_analysis.wording import distinct, estimate, listing, number, tie
 
 STARVES = 0.2
 """A group starves whose share is below this part of what its number of flows makes fair."""

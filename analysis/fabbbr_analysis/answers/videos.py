@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from fabbbr.counts import counted
 from fabbbr_analysis.answers.extremes import by_mean
 from fabbbr_analysis.figures.conditions import Axis
 from fabbbr_analysis.figures.measures import BY_COLUMN
-from fabbbr_analysis.wording import counted, tie
+from fabbbr_analysis.wording import tie
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from fabbbr.counts import counted
 from fabbbr.physics import end_of
 from fabbbr_analysis.phases import WHOLE_RUN, phases_of
 from fabbbr_analysis.summary import are_one
-from fabbbr_analysis.wording import counted, listing, number
+from fabbbr_analysis.wording import listing, number
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet

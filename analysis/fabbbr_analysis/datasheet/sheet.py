@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from fabbbr.counts import counted
 from fabbbr_analysis import stats
 from fabbbr_analysis.datasheet.asked import PANELS, Asked, Better
 from fabbbr_analysis.figures.conditions import varied
 from fabbbr_analysis.phases import WHOLE_RUN
 from fabbbr_analysis.stats import Array, Interval
-from fabbbr_analysis.wording import counted, interval, listing
+from fabbbr_analysis.wording import interval, listing
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet

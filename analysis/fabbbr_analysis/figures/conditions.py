@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from fabbbr.counts import counted
 from fabbbr.errors import UnitError
 from fabbbr.units import Duration, QueueSize, Rate, Ratio
 from fabbbr_analysis.figures.measures import CONDITIONS, ConditionColumn, in_a_sentence
-from fabbbr_analysis.wording import article, counted, listing
+from fabbbr_analysis.wording import article, listing
 
 _PREFIX = "axis_"
 _TITLES = {"aqm": "AQM", "ecn": "ECN", "rtt": "RTT", "mtu": "MTU"}

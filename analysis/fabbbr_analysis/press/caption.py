@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from fabbbr.counts import counted
 from fabbbr.model import RunManifest
 from fabbbr_analysis.figures.catalogue import Drawing
 from fabbbr_analysis.figures.measures import in_a_sentence
 from fabbbr_analysis.report.provenance import conditions
-from fabbbr_analysis.wording import counted, distinct, listing, tie
+from fabbbr_analysis.wording import distinct, listing, tie
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fabbbr.counts import counted
 from fabbbr.errors import StoreError
 from fabbbr_analysis.press import latex
 from fabbbr_analysis.press.caption import made_by
 from fabbbr_analysis.references.bibliography import cited
-from fabbbr_analysis.wording import counted, distinct
+from fabbbr_analysis.wording import distinct
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pandas as pd
 
+from fabbbr.counts import counted
 from fabbbr_analysis.figures import added
 from fabbbr_analysis.figures.measures import BY_COLUMN
 from fabbbr_analysis.report.slots import Option, Slot, embed
 from fabbbr_analysis.summary import compare, summarise
-from fabbbr_analysis.wording import counted, interval, listing
+from fabbbr_analysis.wording import interval, listing
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import plotly.graph_objects as go
 
+from fabbbr.counts import counted
 from fabbbr.files import write_atomically
 from fabbbr.model import RunManifest
 from fabbbr_analysis.figures import canvas
@@ -20,7 +21,7 @@ from fabbbr_analysis.report.provenance import Fact
 from fabbbr_analysis.report.slots import Option, Slot, embed
 from fabbbr_analysis.report.write import as_csv, make
 from fabbbr_analysis.summary import compare
-from fabbbr_analysis.wording import ABSENT, counted, interval, listing, number
+from fabbbr_analysis.wording import ABSENT, interval, listing, number
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from fabbbr.counts import counted
 from fabbbr.model import Bottleneck, Cell, CellLink, Loss
 from fabbbr.physics import loss_in_words, mean_burst, stationary_loss
-from fabbbr_analysis.wording import counted, distinct, listing
+from fabbbr_analysis.wording import distinct, listing
 
 _COLUMN, _ROW, _TOP, _LEFT = 250, 76, 34, 46
 _NODE_WIDTH, _NODE_HEIGHT = 64, 38

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 from markupsafe import Markup
 
+from fabbbr.counts import counted
 from fabbbr.model import Provenance, RunManifest
 from fabbbr_analysis.answers import Answer, answer
 from fabbbr_analysis.claims import side_by_side
@@ -24,7 +25,7 @@ from fabbbr_analysis.report.fidelity import Gate, gate
 from fabbbr_analysis.report.findings import findings, goodput_of
 from fabbbr_analysis.report.provenance import Fact
 from fabbbr_analysis.report.tables import ResultTable, asked_table, result_table
-from fabbbr_analysis.wording import counted, distinct, interval, listing
+from fabbbr_analysis.wording import distinct, interval, listing
 
 if TYPE_CHECKING:
     from fabbbr_analysis.claims import Verdict

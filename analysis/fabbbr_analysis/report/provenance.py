@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fabbbr.counts import counted
 from fabbbr.model import Bottleneck, Cell, CongestionControl, Flow, Provenance, RunManifest
 from fabbbr.units import Duration
 from fabbbr_analysis.figures.events import MOST_MARKS, step_in_words
 from fabbbr_analysis.report.diagram import buffers, losses_in_words, spread
-from fabbbr_analysis.wording import counted, distinct, listing, tie
+from fabbbr_analysis.wording import distinct, listing, tie
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet

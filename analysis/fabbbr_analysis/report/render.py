@@ -10,6 +10,8 @@ from importlib import resources
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
+from fabbbr.counts import counted
+
 
 @dataclass(frozen=True, kw_only=True)
 class BundledPlotly:
@@ -44,6 +46,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.filters["counted"] = counted
     environment.filters["icon"] = _ICONS.__getitem__
     environment.filters["slug"] = lambda text: text.replace(" ", "-")
     environment.filters["cell"] = _markdown_cell

@@ -11,12 +11,13 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
+from fabbbr.counts import counted
 from fabbbr_analysis.claims import side_by_side
 from fabbbr_analysis.references import load
 from fabbbr_analysis.report.page import VERDICTS, ClaimRow, claim_row
 from fabbbr_analysis.report.provenance import Fact, facts, rerun_command
 from fabbbr_analysis.report.slots import Slot
-from fabbbr_analysis.wording import counted, distinct, listing
+from fabbbr_analysis.wording import distinct, listing
 
 if TYPE_CHECKING:
     from fabbbr_analysis.claims import Verdict
