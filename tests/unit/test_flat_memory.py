@@ -20,7 +20,7 @@ from fabbbr_analysis.tables import pieces
 # One worker: the folders are made once.
 pytestmark = pytest.mark.xdist_group("flat memory")
 
-FEWER, MORE = 20, 80
+FEWER, MORE = 10, 40
 MOST_KB_PER_CELL = 32
 """Of Python's memory. A cell's plan is 8 kB, its rows, its marks and its curve on the page a few more; its
 manifest would be 20 kB, its samples 100 kB, and the resamples of its goodput 80 kB."""
