@@ -29,7 +29,7 @@ sys.path[:0] = [str(HOME), str(HOME / "analysis")]
 from benchmarks.variants import edit_of, edited
 from fabbbr import run
 from fabbbr_analysis import stats
-from fabbbr_analysis.metrics import jain
+from fabbbr_analysis.fairness import jain
 from fabbbr_analysis.runset import RunSet
 
 Value = Callable[[RunSet], "pd.Series[float]"]

@@ -8,22 +8,13 @@ import pandas as pd
 from fabbbr import model
 from fabbbr.units import Duration, Rate, Size
 from fabbbr_analysis import metrics
+from fabbbr_analysis.tables.cell import CellTables
 
 NAN = float("nan")
 
 
-@dataclasses.dataclass(frozen=True)
-class Tables:
-    flows: pd.DataFrame
-    intervals: pd.DataFrame
-    sockets: pd.DataFrame
-    queues: pd.DataFrame
-    packets: pd.DataFrame
-    pings: pd.DataFrame
-
-
-def cell(flows=1, steps=(), warm_up="2 s", rate="8 Mbit/s", sized=()):
-    """``sized``: numbers of the flows that have a size instead of a duration."""
+def carrying(*flows, steps=(), warm_up="2 s", rate="8 Mbit/s"):
+    """A cell with these flows from h1 to h2, behind a bottleneck."""
     return model.Cell(
         id="c", experiment="e", condition="c", axes={}, repetition=1, seed=1,
         hosts=(model.Host(name="h1"), model.Host(name="h2")),
@@ -37,17 +28,23 @@ def cell(flows=1, steps=(), warm_up="2 s", rate="8 Mbit/s", sized=()):
                 ),
             ),
         ),
-        flows=tuple(
-            model.Flow(
-                index=i, group="g", cca="bbr1", sender="h1", receiver="h2",
-                start=Duration.parse("0 s"), duration=None if i in sized else Duration.parse("10 s"),
-                size=Size.parse("1 MB") if i in sized else None,
-                rtt=Duration.parse(f"{40 + 10 * i} ms"),
-            )
-            for i in range(flows)
-        ),
-        steps=steps, sample_period=Duration.parse("100 ms"), warm_up=Duration.parse(warm_up),
+        flows=flows, steps=tuple(steps), sample_period=Duration.parse("100 ms"),
+        warm_up=Duration.parse(warm_up),
     )  # fmt: skip
+
+
+def cell(flows=1, sized=(), **more):
+    """``sized``: numbers of the flows that have a size instead of a duration."""
+    made = (
+        model.Flow(
+            index=i, group="g", cca="bbr1", sender="h1", receiver="h2",
+            start=Duration.parse("0 s"), duration=None if i in sized else Duration.parse("10 s"),
+            size=Size.parse("1 MB") if i in sized else None,
+            rtt=Duration.parse(f"{40 + 10 * i} ms"),
+        )
+        for i in range(flows)
+    )  # fmt: skip
+    return carrying(*made, **more)
 
 
 OF_DATAGRAMS_AND_VIDEOS = (
@@ -115,19 +112,21 @@ def ping_rows(*samples):
     return pd.DataFrame(samples, columns=["t_s", "rtt_s"], dtype="float64")
 
 
-EMPTY = Tables(flow_rows(), interval_rows({}), socket_rows(), queue_rows(), packet_rows(), ping_rows())
+EMPTY = CellTables(
+    cells=pd.DataFrame(),
+    flows=flow_rows(),
+    intervals=interval_rows({}),
+    sockets=socket_rows(),
+    queues=queue_rows(),
+    packets=packet_rows(),
+    pings=ping_rows(),
+    chunks=pd.DataFrame(),
+)
 
 
-def of(flows=None, intervals=None, sockets=None, queues=None, packets=None, pings=None, of_cell=None):
-    tables = Tables(
-        *(
-            given if given is not None else empty
-            for given, empty in zip(
-                (flows, intervals, sockets, queues, packets, pings),
-                dataclasses.astuple(EMPTY),
-                strict=True,
-            )
-        )
-    )
+def of(flows=None, intervals=None, of_cell=None, **tables):
+    """The metrics of a cell of which these tables are known; the others are empty."""
+    known = {"flows": flows, "intervals": intervals, **tables}
+    given = {name: table for name, table in known.items() if table is not None}
     count = 1 if flows is None else max(len(flows), 1)
-    return metrics.of_cell(tables, of_cell or cell(flows=count))
+    return metrics.of_cell(dataclasses.replace(EMPTY, **given), of_cell or cell(flows=count))

@@ -151,3 +151,28 @@ def known(found: Mapping[int, Arrival | None], flows: Iterable[int]) -> list[Arr
     """Those of ``flows``; None when one of them is unknown: a sum without it would be too small."""
     own = [found.get(flow) for flow in flows]
     return None if any(each is None for each in own) else [each for each in own if each is not None]
+
+
+def progress_of_flows(flows: pd.DataFrame, intervals: pd.DataFrame) -> list[tuple[Array, Array]] | None:
+    """For each flow the instants [s] of the cell's clock and the bytes that its receiver had by then.
+
+    In the order of ``flows``; None when there is no flow, or one has no receiver intervals.
+    """
+    received = intervals[intervals["side"] == "receiver"]
+    curves: list[tuple[Array, Array]] = []
+    for flow, zero_s in zip(flows["flow"], zeros_s(flows), strict=True):
+        rows = received[received["flow"] == flow]
+        if rows.empty or rows[["start_s", "end_s", "bytes"]].isna().any(axis=None):
+            return None
+        by_end = rows.groupby("end_s")["bytes"].sum().sort_index()
+        times = np.concatenate(([rows["start_s"].min()], by_end.index.to_numpy(dtype=np.float64))) + zero_s
+        curves.append((times, np.concatenate(([0.0], by_end.to_numpy(dtype=np.float64).cumsum()))))
+    return curves or None
+
+
+def received_between(progress: list[tuple[Array, Array]], start_s: float, end_s: float) -> Array:
+    """Bytes that each receiver got in a window of the cell's clock.
+
+    An interval that straddles an edge of the window is shared out evenly over its time.
+    """
+    return np.array([np.diff(np.interp([start_s, end_s], times, total))[0] for times, total in progress])

@@ -18,7 +18,8 @@ from fabbbr.model import Cell, CellLink, Flow
 from fabbbr.physics import RateOverTime, crossed, payload_share
 from fabbbr.units import TCP_IPV4_HEADER_BYTES, goodput_ceiling
 from fabbbr_analysis.arrivals import Arrival, arrivals, deliveries, known, union_s, within
-from fabbbr_analysis.metrics import CellTables, answer_delays_s, first_lasting, queue_of
+from fabbbr_analysis.fairness import WINDOW_S, first_lasting
+from fabbbr_analysis.metrics import CellTables, answer_delays_s, queue_of
 from fabbbr_analysis.phases import WHOLE_RUN, Phase, phases_of
 
 Array: TypeAlias = NDArray[np.float64]
@@ -26,7 +27,6 @@ Row: TypeAlias = dict[str, Any]
 
 FILLED = 0.9
 """Share of the ceiling that counts as filled again after a step."""
-WINDOW_S = 1.0
 _PERIOD_S = 0.1
 _STAYS = 1.25
 """A queue has settled when it is at most so many times what it is in the second half of the phase."""
@@ -412,7 +412,7 @@ def _first(holds: NDArray[np.bool_], starts: Array, phase: Phase) -> float | Non
 
 
 def _convergence_s(ground: _Ground, phase: Phase) -> float | None:
-    """As ``metrics.convergence_s``, of rivals that run until the phase ends, from when all of them run."""
+    """As ``fairness.convergence_s``, of rivals that run until the phase ends, from when all of them run."""
     rivals = {flow.index for flow in ground.cell.flows if flow.elastic}
     spans = {index: each.span for index, each in ground.arrived.items() if each is not None}
     reach = phase.end_s - WINDOW_S

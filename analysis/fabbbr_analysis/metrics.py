@@ -14,22 +14,19 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from fabbbr.model import Cell, CellLink, Flow
 from fabbbr.physics import crossed, going_back
 from fabbbr.units import TCP_IPV4_HEADER_BYTES, goodput_ceiling
 from fabbbr_analysis.arrivals import Arrival, arrivals, deliveries, union_s, zeros_s
+from fabbbr_analysis.fairness import convergence_s, jain_of_flows, jain_of_groups
 
 Array: TypeAlias = NDArray[np.float64]
 
-CONVERGED_JAIN = 0.9
-CONVERGED_WINDOWS = 5
-WINDOW_S = 1.0
-
 
 class CellTables(Protocol):
-    """The part of :class:`fabbbr_analysis.tables.build.CellTables` needed here: the frames of one cell."""
+    """The part of :class:`fabbbr_analysis.tables.cell.CellTables` needed here: the frames of one cell."""
 
     @property
     def flows(self) -> pd.DataFrame: ...
@@ -185,31 +182,6 @@ def steady_goodput_bps(arrived: Sequence[Arrival | None], *, warm_up_s: float) -
     if end <= start:
         return None
     return 8 * sum(each.between(start, end) for each in known) / (end - start)
-
-
-def progress_of_flows(flows: pd.DataFrame, intervals: pd.DataFrame) -> list[tuple[Array, Array]] | None:
-    """For each flow the instants [s] of the cell's clock and the bytes that its receiver had by then.
-
-    In the order of ``flows``; None when there is no flow, or one has no receiver intervals.
-    """
-    received = intervals[intervals["side"] == "receiver"]
-    curves: list[tuple[Array, Array]] = []
-    for flow, zero_s in zip(flows["flow"], zeros_s(flows), strict=True):
-        rows = received[received["flow"] == flow]
-        if rows.empty or rows[["start_s", "end_s", "bytes"]].isna().any(axis=None):
-            return None
-        by_end = rows.groupby("end_s")["bytes"].sum().sort_index()
-        times = np.concatenate(([rows["start_s"].min()], by_end.index.to_numpy(dtype=np.float64))) + zero_s
-        curves.append((times, np.concatenate(([0.0], by_end.to_numpy(dtype=np.float64).cumsum()))))
-    return curves or None
-
-
-def received_between(progress: list[tuple[Array, Array]], start_s: float, end_s: float) -> Array:
-    """Bytes that each receiver got in a window of the cell's clock.
-
-    An interval that straddles an edge of the window is shared out evenly over its time.
-    """
-    return np.array([np.diff(np.interp([start_s, end_s], times, total))[0] for times, total in progress])
 
 
 def link_rate_bps(queue: pd.DataFrame) -> float | None:
@@ -375,65 +347,6 @@ def drops(queue: pd.DataFrame) -> int | None:
     if (counters.size() < 2).any() or (counters.diff() < 0).any():
         return None
     return int((counters.last() - counters.first()).sum())
-
-
-# Fairness
-
-
-def jain(values: ArrayLike) -> float | None:
-    """Jain's index (Σx)² / (n Σx²), between 1/n and 1 (RFC 5166, 2.3.1); None of nothing or of all zeros.
-
-    >>> jain([1, 1, 1]), jain([1, 0]), jain([])
-    (1.0, 0.5, None)
-    """
-    x = np.asarray(values, dtype=np.float64)
-    peak = float(np.max(x, initial=0.0))
-    if peak <= 0:
-        return None
-    x = x / peak  # squares of tiny or huge rates would leave the range of a float
-    return float(x.sum() ** 2 / (x.size * (x**2).sum()))
-
-
-def jain_of_flows(flows: pd.DataFrame) -> float | None:
-    """Jain's index over the flows' receiver goodput; None with one flow, or when a flow's is absent."""
-    goodput = _numbers(flows, "goodput_bps")
-    return jain(goodput) if len(flows) > 1 and goodput.size == len(flows) else None
-
-
-def jain_of_groups(flows: pd.DataFrame) -> float | None:
-    """Jain's index over the sums of each group: what hides unfairness inside a group. None with one group."""
-    goodput = _numbers(flows, "goodput_bps")
-    if flows["group"].nunique() < 2 or goodput.size != len(flows):
-        return None
-    return jain(flows.groupby("group", observed=True)["goodput_bps"].sum().to_numpy())
-
-
-def convergence_s(flows: pd.DataFrame, intervals: pd.DataFrame) -> float | None:
-    """Seconds from the last flow's start until Jain's index over 1 s windows stays at 0.9 or more for 5 s.
-
-    None with one flow, when that never happens, or without receiver intervals of at most a second.
-    """
-    if len(flows) < 2:
-        return None
-    progress = progress_of_flows(flows, intervals)
-    if progress is None or max(float(np.max(np.diff(times))) for times, _ in progress) > WINDOW_S * 1.01:
-        return None
-    last_start = float(flows["start_s"].max())
-    end = min(times[-1] for times, _ in progress)
-    edges = last_start + np.arange(math.floor((end - last_start) / WINDOW_S) + 1) * WINDOW_S
-    received = np.array([np.diff(np.interp(edges, times, total)) for times, total in progress])
-    return first_lasting(received)
-
-
-def first_lasting(received: Array) -> float | None:
-    """Seconds until Jain's index first stays fair; ``received`` is bytes by flow and window of 1 s."""
-    squares = len(received) * (received**2).sum(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        fair = received.sum(axis=0) ** 2 / squares >= CONVERGED_JAIN
-    if fair.size < CONVERGED_WINDOWS:
-        return None
-    lasting = np.lib.stride_tricks.sliding_window_view(fair, CONVERGED_WINDOWS).all(axis=1)
-    return float(np.argmax(lasting) * WINDOW_S) if lasting.any() else None
 
 
 # Shared

@@ -10,6 +10,7 @@ from typing import TypeVar
 import pandas as pd
 
 ABSENT = "–"
+SAME = "(in all runs)"
 _T = TypeVar("_T", bound=Hashable)
 _THIN_SPACE = "\u202f"
 _MOST_DECIMALS = 6
@@ -73,7 +74,7 @@ def limits(value: float, low: float | None, high: float | None) -> str:
     if low is None or high is None or pd.isna(low) or pd.isna(high):
         return "(no interval)"
     if low == high:
-        return "(in all runs)"
+        return SAME
     decimals = _supported(value, low, high)
     return f"[{_fixed(low, decimals)}, {_fixed(high, decimals)}]"
 

@@ -85,14 +85,14 @@ def test_how_many_have_no_answer_is_told_where_they_are_most():
     text = lossy(pie=FEW, taildrop=[(0.2, 0.1), (0.21, 0.12), (0.22, 0.14)])
     assert text.startswith("Beside the flows answered pings take least at an AQM of pie, 42.0 ")
     assert "; up to 12.0 [" in text
-    assert text.endswith("] % of all have no answer, at an AQM of taildrop.")
+    assert text.endswith("] % of all pings have no answer, at an AQM of taildrop.")
 
 
 def test_where_some_run_has_no_answer_at_all_the_others_do_not_speak_for_it():
     text = lossy(pie=FEW, taildrop=[(0.01, 0.5), (0.01, 0.6), (None, 1.0)])
     assert text.startswith("Beside the flows 95 % of the answered pings take at most 42.0 ")
     assert re.search(
-        r"ms at an AQM of pie; up to 70 \[\d+, 100\] % of all have no answer, at an AQM of tail", text
+        r"ms at an AQM of pie; up to 70 \[\d+, 100\] % of all pings have no answer, at an AQM of tail", text
     )
 
 
@@ -109,4 +109,9 @@ def test_of_datagrams_those_that_are_lost_are_told():
         told.condition(aqm, group("cubic", [1e6, 1.1e6, 1.2e6]), call, ccas="cubic", **waits)
     text = said(told.answer().headline[-1])
     assert text.startswith("Beside the flows 95 % of the datagrams that arrive wait at most ")
-    assert text.endswith(" everywhere; up to 12.5 % of all are lost, at an AQM of taildrop.")
+    assert text.endswith(" everywhere; up to 12.5 % of all datagrams are lost, at an AQM of taildrop.")
+
+
+def test_where_each_condition_lacks_an_answer_in_some_run_those_that_came_are_not_denied():
+    text = lossy(pie=[(0.01, 0.5), (0.01, 0.6), (None, 1.0)])
+    assert re.fullmatch(r"Beside the flows 70 \[\d+, 100\] % of all pings have no answer\.", text)

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from measured import EMPTY, NAN, carrying
 
 from fabbbr import model
 from fabbbr.physics import RateOverTime, crossed
@@ -15,21 +16,12 @@ from fabbbr_analysis.arrivals import union_s
 from fabbbr_analysis.groups import of_groups
 from fabbbr_analysis.phases import phases_of
 
-NAN = float("nan")
 CEILING = 1448 / 1514
-
-
-@dataclasses.dataclass(frozen=True)
-class Tables:
-    flows: pd.DataFrame
-    intervals: pd.DataFrame
-    sockets: pd.DataFrame
-    queues: pd.DataFrame
 
 
 def flow(index, group="a", start="0 s", duration="20 s", size=None, sender="h1"):
     return model.Flow(
-        index=index, group=group, cca="cubic", sender=sender, receiver="r1", start=Duration.parse(start),
+        index=index, group=group, cca="cubic", sender=sender, receiver="h2", start=Duration.parse(start),
         duration=None if size else Duration.parse(duration), size=Size.parse(size) if size else None,
         rtt=Duration.parse("40 ms"),
     )  # fmt: skip
@@ -39,23 +31,8 @@ def step(at, rate):
     return model.Step(at=Duration.parse(at), link="trunk", rate=Rate.parse(rate))
 
 
-def cell(*flows, steps=(), warm_up="4 s", rate="8 Mbit/s"):
-    return model.Cell(
-        id="c", experiment="e", condition="c", axes={}, repetition=1, seed=1,
-        hosts=(model.Host(name="h1"), model.Host(name="r1")),
-        switches=(model.Switch(name="s1"),),
-        links=(
-            model.CellLink(name="access", a="h1", b="s1"),
-            model.CellLink(
-                name="trunk", a="s1", b="r1", delay=Duration.parse("20 ms"),
-                bottleneck=model.Bottleneck(
-                    rate=Rate.parse(rate), buffer_bytes=80_000, buffer_asked="2 BDP", bdp_bytes=40_000
-                ),
-            ),
-        ),
-        flows=flows, steps=tuple(steps), sample_period=Duration.parse("100 ms"),
-        warm_up=Duration.parse(warm_up),
-    )  # fmt: skip
+def cell(*flows, warm_up="4 s", **more):
+    return carrying(*flows, warm_up=warm_up, **more)
 
 
 def came(of_cell, bytes_by):
@@ -83,11 +60,15 @@ def came(of_cell, bytes_by):
     columns = ["flow", "side", "t_s", "local_port", "peer_port", "rtt_s", "mss_bytes", "bytes_sent",
                "bytes_received", "retrans_segments", "bytes_acked", "sacked_segments",
                "delivered_ce_segments"]  # fmt: skip
-    intervals = pd.DataFrame(columns=["flow", "stream", "side", "start_s", "end_s", "bytes"])
     queues = pd.DataFrame(
         columns=["node", "interface", "handle", "t_s", "backlog_bytes", "drops", "ecn_marks", "role", "link"]
     )
-    return Tables(pd.DataFrame(flows), intervals, pd.DataFrame(sockets, columns=columns), queues)
+    return dataclasses.replace(
+        EMPTY,
+        flows=pd.DataFrame(flows),
+        sockets=pd.DataFrame(sockets, columns=columns),
+        queues=queues,
+    )
 
 
 def rows(of_cell, *bytes_by, queue=None):

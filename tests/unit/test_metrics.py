@@ -106,7 +106,7 @@ def test_steady_goodput_is_read_from_samples_where_there_are_any():
     )
     intervals = interval_rows({0: [0, 0, 500, 1000, 1000]})
     flows = flow_rows(1.0, seconds=5.0, received_bytes=2500.0)
-    found = of(flows, intervals, sockets, of_cell=cell(warm_up="3 s"))
+    found = of(flows, intervals, sockets=sockets, of_cell=cell(warm_up="3 s"))
     assert found["goodput_steady_bps"] == pytest.approx(8 * 2000 / 2)
 
 

@@ -347,15 +347,6 @@ def test_one_run_a_condition_gives_a_report_without_intervals(runs, tmp_path):
     assert "(no interval)" in text
 
 
-def test_a_mean_over_some_of_the_runs_says_of_how_many(runs, tmp_path):
-    """What never converged, or never completed, is left out of a mean, which is better for it."""
-    some = runs[0].runs.assign(convergence_s=runs[0].runs["repetition"].astype(float))
-    some.loc[some["repetition"] == 1, "convergence_s"] = float("nan")
-    text = Document(write_report([synthetic.changed(runs[0], runs=some)], tmp_path).read_text("utf-8")).text
-    of = some["repetition"].max()
-    assert f"] in {of - 1} of {of} runs" in text
-
-
 def test_steps_and_warm_up_reach_the_reader_of_the_conditions(runs, tmp_path):
     manifest = runs[0].manifest
     cells = tuple(cell.model_copy(update={"warm_up": Duration.parse("7 s")}) for cell in manifest.cells)

@@ -73,11 +73,11 @@ def _told(runs: pd.DataFrame, axes: Sequence[Axis], kind: _Kind, *, idle: str = 
     """Empty where there are none of this kind."""
     delays, losses = (by_mean(runs, axes, measure) for measure in (kind.delay, kind.loss))
     lost = bool(losses) and losses[-1].mean > 0
-    if not delays:
-        return kind.none_came if lost else ""
-    return "; ".join(
-        filter(None, (_delayed(delays, kind, lost=lost), idle, _lost(losses, kind) if lost else ""))
-    )
+    if lost and losses[0].mean == 1:
+        return kind.none_came
+    said = [_delayed(delays, kind, lost=lost), idle] if delays else []
+    said += [_lost(losses, kind)] if lost else []
+    return "; ".join(filter(None, said))
 
 
 def _delayed(delays: Sequence[At], kind: _Kind, *, lost: bool) -> str:
@@ -96,5 +96,5 @@ def _delayed(delays: Sequence[At], kind: _Kind, *, lost: bool) -> str:
 def _lost(losses: Sequence[At], kind: _Kind) -> str:
     most = losses[-1]
     if len(losses) == 1:
-        return f"{most.value} of all {kind.are_lost}"
-    return f"up to {most.value} of all {kind.are_lost}, {most.where}"
+        return f"{most.value} of all {kind.all} {kind.are_lost}"
+    return f"up to {most.value} of all {kind.all} {kind.are_lost}, {most.where}"

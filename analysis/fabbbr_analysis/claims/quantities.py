@@ -17,10 +17,10 @@ from typing_extensions import Self
 
 from fabbbr.units import TCP_IPV4_HEADER_BYTES
 from fabbbr_analysis import models
+from fabbbr_analysis.arrivals import progress_of_flows, received_between
 from fabbbr_analysis.claims.expression import Coordinate, InCondition
 from fabbbr_analysis.claims.observed import Observed, RunSet, SocketTrace, TraceMeasure, at_cells
 from fabbbr_analysis.claims.sample import MissingConditionError, Sample, sample_of
-from fabbbr_analysis.metrics import progress_of_flows, received_between
 
 MEASURED = "measured"
 """The column that holds a quantity."""

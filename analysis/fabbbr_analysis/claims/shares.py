@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from fabbbr_analysis.metrics import jain
+from fabbbr_analysis.fairness import jain
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from fabbbr_analysis.answers.rows import BY_COLUMN as BY_GROUP_COLUMN
 from fabbbr_analysis.figures.conditions import Axis, mixes, varied
 from fabbbr_analysis.figures.measures import BY_COLUMN, Measure
 from fabbbr_analysis.stats import Interval
-from fabbbr_analysis.summary import WITHIN
-from fabbbr_analysis.wording import ABSENT, limits, mean
+from fabbbr_analysis.summary import WITHIN, once
+from fabbbr_analysis.wording import ABSENT, SAME, limits, mean
 
 _Record: TypeAlias = Mapping[Hashable, Any]
 """A row of a table by column; pandas knows no more about its types."""
@@ -80,6 +80,8 @@ def result_table(runs: pd.DataFrame, summary: pd.DataFrame, columns: Sequence[st
     for record in summary.to_dict("records"):
         by_condition.setdefault(str(record["condition"]), {})[str(record["metric"])] = record
     runs = runs.assign(ccas=mixes(runs))
+    certified = runs[runs["status"] == "certified"]
+    counts = {str(condition): len(once(cells)) for condition, cells in certified.groupby("condition")}
     conditions = sorted(
         runs.drop_duplicates("condition").to_dict("records"), key=lambda record: _order(record, axes)
     )
@@ -87,7 +89,14 @@ def result_table(runs: pd.DataFrame, summary: pd.DataFrame, columns: Sequence[st
         names=(*(axis.title for axis in axes), "Congestion control"),
         values=tuple(measure.label for measure in measures),
         rows=tuple(
-            _row(each, axes, measures, by_condition.get(each["condition"], {})) for each in conditions
+            _row(
+                each,
+                axes,
+                measures,
+                by_condition.get(each["condition"], {}),
+                counts.get(each["condition"], 0),
+            )
+            for each in conditions
         ),
     )
 
@@ -141,7 +150,7 @@ def _led(lead: Lead | None) -> Result:
         "alike": f"{WITHIN} of {over}",
         "unclear": f"not clear from {over}",
     }
-    sure = "(in all runs)" if lead.exact else found.limits
+    sure = SAME if lead.exact else found.limits
     return Result(mean=f"{sign}{found.mean} {measure.unit}", limits=f"{sure} {said[lead.verdict]}")
 
 
@@ -155,9 +164,12 @@ def _order(record: _Record, axes: Sequence[Axis]) -> tuple[int | str, ...]:
 
 
 def _row(
-    record: _Record, axes: Sequence[Axis], measures: Sequence[Measure], by_metric: Mapping[str, _Record]
+    record: _Record,
+    axes: Sequence[Axis],
+    measures: Sequence[Measure],
+    by_metric: Mapping[str, _Record],
+    runs: int,
 ) -> ResultRow:
-    runs = max((int(summary["n"]) for summary in by_metric.values()), default=0)
     return ResultRow(
         names=_names(record, axes),
         values=tuple(_result(by_metric[measure.column], measure, runs) for measure in measures),

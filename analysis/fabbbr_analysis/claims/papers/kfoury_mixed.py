@@ -24,7 +24,7 @@ from fabbbr_analysis.claims.records import Band, Part, claims
 from fabbbr_analysis.claims.sample import MissingConditionError
 from fabbbr_analysis.claims.shares import Share, long_flow_share
 from fabbbr_analysis.claims.vocabulary import average, least, most, share
-from fabbbr_analysis.metrics import jain
+from fabbbr_analysis.fairness import jain
 
 _BBR = ("bbr1", "bbr2")
 

@@ -7,35 +7,35 @@ from hypothesis import given
 from hypothesis import strategies as st
 from measured import flow_rows, interval_rows, of
 
-from fabbbr_analysis import metrics
+from fabbbr_analysis.fairness import jain
 
 goodputs = st.lists(st.floats(1e-3, 1e12), min_size=1, max_size=30)
 
 
 @given(goodputs)
 def test_jain_lies_between_one_over_n_and_one(values):
-    assert 1 / len(values) - 1e-9 <= metrics.jain(values) <= 1 + 1e-9
+    assert 1 / len(values) - 1e-9 <= jain(values) <= 1 + 1e-9
 
 
 @given(goodputs, st.floats(1e-6, 1e6))
 def test_jain_does_not_depend_on_the_unit(values, scale):
-    assert metrics.jain([scale * v for v in values]) == pytest.approx(metrics.jain(values))
+    assert jain([scale * v for v in values]) == pytest.approx(jain(values))
 
 
 @given(st.integers(1, 20), st.integers(0, 20))
 def test_jain_of_k_equal_flows_beside_idle_ones_is_k_over_n(k, idle):
-    assert metrics.jain([5.0] * k + [0.0] * idle) == pytest.approx(k / (k + idle))
+    assert jain([5.0] * k + [0.0] * idle) == pytest.approx(k / (k + idle))
 
 
 @given(st.lists(st.floats(0.1, 1e3), min_size=2, max_size=30))
 def test_jain_is_the_coefficient_of_variation_in_disguise(values):
     x = np.array(values)
-    assert metrics.jain(x) == pytest.approx(1 / (1 + (x.std() / x.mean()) ** 2))
+    assert jain(x) == pytest.approx(1 / (1 + (x.std() / x.mean()) ** 2))
 
 
 def test_jain_of_nothing_is_none():
-    assert metrics.jain([]) is None
-    assert metrics.jain([0.0, 0.0]) is None
+    assert jain([]) is None
+    assert jain([0.0, 0.0]) is None
 
 
 def test_jain_of_groups_hides_what_jain_of_flows_shows():

@@ -1,0 +1,27 @@
+"""The table of results: of how many runs a mean is."""
+
+import pandas as pd
+import pytest
+from plain_answers import Told
+
+from fabbbr_analysis.report.tables import result_table
+from fabbbr_analysis.summary import summarise
+
+
+def limits(convergence_s, *columns, equal=False):
+    """What stands beside the mean of the convergence time of one condition, by run; None never converged."""
+    told = Told().condition("x", ccas="a", repeat=len(convergence_s), equal=equal)
+    runs = pd.DataFrame(told.runs).assign(convergence_s=convergence_s)
+    table = result_table(runs, summarise(runs, columns), columns)
+    return table.rows[0].values[-1].limits
+
+
+@pytest.mark.parametrize("columns", [("convergence_s",), ("goodput_bps", "convergence_s")])
+def test_a_mean_over_some_of_the_runs_says_of_how_many(columns):
+    """What never converged, or never completed, is left out of a mean, which is better for it."""
+    assert limits([1.0, 2.0, None], *columns).endswith("] in 2 of 3 runs")
+    assert limits([1.0, 2.0, 3.0], *columns).endswith("]")
+
+
+def test_repetitions_that_are_one_are_no_others():
+    assert limits([1.0, 1.0, 1.0], "convergence_s", equal=True) == "(no interval)"
