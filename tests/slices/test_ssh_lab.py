@@ -6,7 +6,9 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 import yaml
@@ -38,10 +40,15 @@ def run(*argv):
 class Lab:
     """The machines, and one who uses them from ``user``."""
 
-    def __init__(self, folder, prefix):
+    def __init__(self, folder, prefix, temporary):
         self.folder, self.prefix = folder, prefix
         self.inventory = folder / "lab.yaml"
-        self.environment = os.environ | {"HOME": str(folder), "XDG_STATE_HOME": str(folder / "state")}
+        self.temporary = temporary
+        self.environment = os.environ | {
+            "HOME": str(folder),
+            "XDG_STATE_HOME": str(folder / "state"),
+            "TMPDIR": str(temporary),
+        }
 
     def space(self, machine):
         return f"{self.prefix}{machine}"
@@ -84,9 +91,11 @@ class Lab:
 
 @pytest.fixture
 def lab(tmp_path):
-    lab = Lab(tmp_path, f"fbt{os.getpid()}-")
     every = ("user", *MACHINES)
     with contextlib.ExitStack() as stack:
+        # tmp_path is too long for a socket.
+        short = stack.enter_context(tempfile.TemporaryDirectory(prefix="fabbbr-test-"))
+        lab = Lab(tmp_path, f"fbt{os.getpid()}-", Path(short))
         for machine in every:
             run("ip", "netns", "add", lab.space(machine))
             stack.callback(run, "ip", "netns", "delete", lab.space(machine))
@@ -215,6 +224,9 @@ def test_ended_while_it_measures_the_machines_are_as_they_were_and_the_same_comm
     while {machine: lab.links(machine) for machine in MACHINES} != before and time.monotonic() < until:
         time.sleep(0.2)
     assert {machine: lab.links(machine) for machine in MACHINES} == before, said
+    while (left := list(lab.temporary.iterdir())) and time.monotonic() < until:
+        time.sleep(0.2)
+    assert not left
     if how != signal.SIGKILL:
         assert lab.left("mid") == ["/var/lib/fabbbr/parts", "/var/lib/fabbbr/slice.json"]
     made = lab.create()

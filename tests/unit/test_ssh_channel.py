@@ -3,8 +3,11 @@
 import os
 import signal
 import subprocess
+import sys
+import tempfile
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -140,7 +143,7 @@ def test_what_took_too_long_is_ended_there_too(channel, tmp_path):
 def test_a_connection_that_is_killed_is_an_error_once_and_then_made_again(server):
     channel = reach(server)
     channel.run(("true",))
-    masters = _processes(str(channel._own))
+    masters = _masters(channel._own.path)
     assert len(masters) == 1
     os.kill(masters[0], signal.SIGTERM)
     while _lives(masters[0]):
@@ -152,7 +155,7 @@ def test_a_connection_that_is_killed_is_an_error_once_and_then_made_again(server
 def test_a_connection_lost_during_a_command_is_an_error_and_no_status(server):
     channel = reach(server)
     channel.run(("true",))
-    (master,) = _processes(str(channel._own))
+    (master,) = _masters(channel._own.path)
     timer = threading.Timer(1.0, os.kill, (master, signal.SIGKILL))
     timer.start()
     with pytest.raises(ChannelError):
@@ -180,14 +183,51 @@ def test_who_cannot_connect_says_ssh_s_own_reason(server, changes, said):
 def test_closing_leaves_no_process_and_no_folder(server):
     channel = reach(server)
     channel.run(("true",))
-    folder = channel._own
-    masters = _processes(str(folder))
+    folder = channel._own.path
+    masters = _masters(folder)
     channel.close()
     until = time.monotonic() + 10
     while any(map(_lives, masters)) and time.monotonic() < until:
         time.sleep(0.05)
     assert not any(map(_lives, masters))
     assert not folder.exists()
+
+
+OPEN = """
+import pathlib, sys, time
+from fabbbr.backends.ssh.channel import SshChannel
+channel = SshChannel(pathlib.Path(sys.argv[1]), "far", folder="/x")
+print(channel.run(("sh", "-c", "echo $$")).returncode, channel._own.path, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGHUP])
+def test_a_process_that_is_killed_leaves_no_connection_and_no_folder(server, how):
+    reach(server)
+    words = (sys.executable, "-c", OPEN, str(server.folder / "config"))
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        status, folder = process.stdout.readline().split()
+        assert status == "0"
+        (master,) = _masters(folder)
+        process.send_signal(how)
+    until = time.monotonic() + 10
+    while (_lives(master) or Path(folder).exists()) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not _lives(master)
+    assert not Path(folder).exists()
+
+
+@pytest.mark.parametrize("name", ["a" * 90, "100 % 'mine'", 'a"b', "%h"])
+def test_folders_for_temporary_files_of_any_name_and_length_will_do(server, monkeypatch, name):
+    with tempfile.TemporaryDirectory() as short:
+        folder = Path(short) / name
+        folder.mkdir()
+        monkeypatch.setattr(tempfile, "tempdir", str(folder))
+        channel = reach(server)
+        assert channel.run(("echo", "there")).stdout == b"there\n"
+        channel.close()
+        assert not list(folder.iterdir())
 
 
 def test_a_machine_behind_another_is_reached_through_it(server, tmp_path):
@@ -215,7 +255,7 @@ def _lives(pid):
     return True
 
 
-def _processes(mention):
-    """Of this machine, whose command line has ``mention``."""
-    done = subprocess.run(("pgrep", "-f", mention), capture_output=True, text=True, check=False)
+def _masters(folder):
+    """The processes that keep the connection whose socket is in ``folder``."""
+    done = subprocess.run(("pgrep", "-f", f"^ssh.* {folder}/"), capture_output=True, text=True, check=False)
     return [int(pid) for pid in done.stdout.split()]

@@ -6,10 +6,8 @@ user's is read. Commands run as root, through ``sudo -n`` where the user is some
 
 from __future__ import annotations
 
-import contextlib
 import math
 import shlex
-import shutil
 import subprocess
 import tempfile
 import threading
@@ -19,6 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from fabbbr.backends.channel import ChannelError, captured, talking
+from fabbbr.backends.ssh.own_folder import OwnFolder
 
 _MARK = "fabbbr-status"
 _TOLD = f'"$@"; printf "\\n%s %d" {_MARK} "$?" >&2'
@@ -29,8 +28,10 @@ _GRACE_S = 5
 _CONNECT_S = 45.0
 """A connection through a bastion, each with ten seconds to answer, and their key exchanges."""
 _SOCKET = "c"
+_END = ("ssh", "-F", "/dev/null", "-S", _SOCKET, "-O", "exit", "it")
+"""Said in the socket's folder; no name is looked up."""
 _IDLE = "10m"
-"""A connection that nobody closed ends by itself."""
+"""A connection that nobody closed, as when who should was killed too, ends by itself."""
 _OPTIONS = ("-o", "BatchMode=yes", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "-T")
 
 
@@ -45,7 +46,7 @@ class SshChannel:
         self._folder = folder
         self._root = ("sudo", "-n", "--") if sudo else ()
         self._config = config
-        self._own: Path | None = None
+        self._own: OwnFolder | None = None
         self._opening = threading.Lock()
 
     @property
@@ -88,26 +89,22 @@ class SshChannel:
     def close(self) -> None:
         """End the connection; the next command would open it again."""
         with self._opening:
-            if self._own is None:
-                return
-            if (self._own / _SOCKET).exists():
-                with contextlib.suppress(ChannelError):
-                    captured((*self._ssh(self._own), "-O", "exit"), ("exit",), stdin=b"", timeout_s=10.0)
-            shutil.rmtree(self._own, ignore_errors=True)
-            self._own = None
+            if self._own is not None:
+                self._own.close()
+                self._own = None
 
     def _open(self) -> tuple[str, ...]:
         """The words of ssh over a connection that commands share; one that was lost is made again."""
         with self._opening:
             if self._own is None:
-                # The path of a socket has at most 107 bytes: not beside the user's files.
-                self._own = Path(tempfile.mkdtemp(prefix="fabbbr-ssh-"))
-            if not (self._own / _SOCKET).exists():  # ssh takes it away when the connection is lost
-                self._connect(self._own)
-            return self._ssh(self._own)
+                self._own = OwnFolder("fabbbr-ssh-", last=_END)
+            socket = self._own.path / _SOCKET
+            if not socket.exists():  # ssh takes it away when the connection is lost
+                self._connect(socket)
+            return self._ssh(socket)
 
-    def _connect(self, own: Path) -> None:
-        ssh = self._ssh(own, "-M", "-N", "-f", "-o", f"ControlPersist={_IDLE}")
+    def _connect(self, socket: Path) -> None:
+        ssh = self._ssh(socket, "-M", "-N", "-f", "-o", f"ControlPersist={_IDLE}")
         # It stays in the background, so it gets a file and no pipe, whose end would never come.
         with tempfile.TemporaryFile() as said:
             try:
@@ -130,5 +127,5 @@ class SshChannel:
             message = f"{self._host}: ssh cannot connect: {words or f'it ended with {status}'}"
             raise ChannelError(message)
 
-    def _ssh(self, own: Path, *options: str) -> tuple[str, ...]:
-        return ("ssh", "-F", str(self._config), "-S", str(own / _SOCKET), *_OPTIONS, *options, self._host)
+    def _ssh(self, socket: Path, *options: str) -> tuple[str, ...]:
+        return ("ssh", "-F", str(self._config), "-S", str(socket), *_OPTIONS, *options, self._host)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import shlex
-import tempfile
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -20,6 +19,7 @@ from fabbbr.backends.provider import ProviderError
 from fabbbr.backends.ssh.channel import SshChannel
 from fabbbr.backends.ssh.config import config_text
 from fabbbr.backends.ssh.lab import Lab, LabMachine, is_mac
+from fabbbr.backends.ssh.own_folder import OwnFolder
 from fabbbr.record import Record
 from fabbbr.reserve.records import LiveMachine, LiveSlice, Offer, Reservation
 
@@ -41,8 +41,8 @@ class SshProvider:
     def __init__(self, lab: Lab, *, folder: str = _FOLDER) -> None:
         self._lab = lab
         self._folder = folder
-        self._own = tempfile.TemporaryDirectory(prefix="fabbbr-lab-")
-        self._config = Path(self._own.name) / "config"
+        self._own = OwnFolder("fabbbr-lab-")
+        self._config = self._own.path / "config"
         known = Path.home() / ".ssh" / "known_hosts"
         self._config.write_text(config_text(lab.ways(), known_hosts=known), encoding="utf-8")
         self._channels: dict[str, SshChannel] = {}
@@ -117,7 +117,7 @@ class SshProvider:
         for channel in self._channels.values():
             channel.close()
         self._channels.clear()
-        self._own.cleanup()
+        self._own.close()
 
     @property
     def _note_path(self) -> str:
