@@ -14,6 +14,7 @@ SAME = "(in all runs)"
 _T = TypeVar("_T", bound=Hashable)
 _THIN_SPACE = "\u202f"
 _MOST_DECIMALS = 6
+_LEAST_SHOWN = 1e-6
 
 
 def article(word: str) -> str:
@@ -54,11 +55,19 @@ def estimate(value: float, low: float | None, high: float | None) -> str:
     >>> estimate(91.1234, 90.81, 91.42), estimate(5.0, None, None), estimate(5.0, 5.0, 5.0)
     ('91.12 [90.81, 91.42]', '5.00', '5.00')
     """
-    return number(value) if low is None or low == high else interval(value, low, high)
+    if low is None or high is None or _is_one(low, high):
+        return number(value)
+    return interval(value, low, high)
 
 
 def mean(value: float, low: float | None, high: float | None) -> str:
-    """Write a value to the digits its interval supports: two of the half width, at most four of the value."""
+    """Write a value to the digits its interval supports: two of the half width, at most four of the value.
+
+    They are more where the ends of the interval would look the same.
+
+    >>> mean(22.8504, 22.8495, 22.8513)
+    '22.8504'
+    """
     return _fixed(value, _supported(value, low, high))
 
 
@@ -73,16 +82,22 @@ def limits(value: float, low: float | None, high: float | None) -> str:
     """
     if low is None or high is None or pd.isna(low) or pd.isna(high):
         return "(no interval)"
-    if low == high:
+    if _is_one(low, high):
         return SAME
     decimals = _supported(value, low, high)
     return f"[{_fixed(low, decimals)}, {_fixed(high, decimals)}]"
 
 
+def _is_one(low: float, high: float) -> bool:
+    """Whether the ends are nearer to each other than is ever shown: within a millionth, or of themselves."""
+    return high - low < _LEAST_SHOWN * max(1.0, abs(low), abs(high))
+
+
 def _supported(value: float, low: float | None, high: float | None) -> int:
-    if low is None or high is None or pd.isna(low) or pd.isna(high) or high <= low:
+    if low is None or high is None or pd.isna(low) or pd.isna(high) or _is_one(low, high):
         return _decimals(value, 3)
-    return min(_decimals((high - low) / 2, 2), _decimals(max(abs(low), abs(high)), 4))
+    half = (high - low) / 2
+    return min(_decimals(half, 2), max(_decimals(half, 1), _decimals(max(abs(low), abs(high)), 4)))
 
 
 def tie(text: str) -> str:

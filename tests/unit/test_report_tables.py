@@ -2,9 +2,9 @@
 
 import pandas as pd
 import pytest
-from plain_answers import Told
+from plain_answers import Told, group
 
-from fabbbr_analysis.report.tables import result_table
+from fabbbr_analysis.report.tables import asked_table, result_table
 from fabbbr_analysis.summary import summarise
 
 
@@ -25,3 +25,12 @@ def test_a_mean_over_some_of_the_runs_says_of_how_many(columns):
 
 def test_repetitions_that_are_one_are_no_others():
     assert limits([1.0, 1.0, 1.0], "convergence_s", equal=True) == "(no interval)"
+
+
+@pytest.mark.parametrize("less", [0.0, 1e-9])
+def test_a_difference_that_is_less_than_is_ever_shown_is_none(less):
+    told = Told().condition(
+        "x", group("a", [9e6, 8e6, 7e6]), group("b", [9e6 - less, 8e6 - less, 7e6 - less])
+    )
+    values = [row.values[-1] for row in asked_table(told.answer()).rows]
+    assert [(each.mean, each.limits) for each in values] == [("", "the same as b"), ("", "the same as a")]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fabbbr_analysis.answers.choices import told_of_choices
 from fabbbr_analysis.answers.convergence import told_of_convergence
 from fabbbr_analysis.answers.delays import told_of_delays
 from fabbbr_analysis.answers.effects import told_of_axes
@@ -40,6 +41,7 @@ def answer(run_set: RunSet) -> Answer:
     return Answer(
         headline=(
             *headline(rows, leads, axes),
+            *told_of_choices(rows, leads, axes),
             *told_of_convergence(rows, axes),
             *told_of_places(rows, leads, axes),
             *told_of_axes(rows, axes),

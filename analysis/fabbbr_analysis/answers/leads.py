@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from fabbbr_analysis import stats
 from fabbbr_analysis.answers.records import AnswerRow, Lead
 from fabbbr_analysis.answers.rows import COMPLETION, GOODPUT, RTT
-from fabbbr_analysis.stats import Interval
 
+_T = TypeVar("_T")
 _LESS_IS_BETTER = frozenset({COMPLETION, RTT})
 
 
@@ -25,8 +26,13 @@ def leads_of(rows: Sequence[AnswerRow]) -> dict[int, Lead]:
     return found
 
 
-def leads_among(rows: Sequence[AnswerRow], rivals: Iterable[int], column: str) -> dict[int, Lead]:
-    """Place in ``rows`` → its lead in ``column``: the best over the next, others over the best."""
+def leads_among(
+    rows: Sequence[AnswerRow], rivals: Iterable[int], column: str, *, beside: bool = False
+) -> dict[int, Lead]:
+    """Place in ``rows`` → its lead in ``column``, the best first: that over the next, others over the best.
+
+    ``beside``: each ran beside other flows in cells of its own.
+    """
     ranked = sorted(
         (index for index in rivals if rows[index].mean(column) is not None),
         key=lambda index: rows[index].values[column].value,
@@ -36,7 +42,7 @@ def leads_among(rows: Sequence[AnswerRow], rivals: Iterable[int], column: str) -
         return {}
     best, second, *_ = ranked
     over = dict.fromkeys(ranked, best) | {best: second}
-    return {index: _lead(rows[index], rows[other], column) for index, other in over.items()}
+    return {index: _lead(rows[index], rows[other], column, beside=beside) for index, other in over.items()}
 
 
 def decides(row: AnswerRow) -> str:
@@ -60,23 +66,24 @@ def _rivals(rows: Sequence[AnswerRow]) -> Iterator[list[int]]:
     yield from (group for group in alone.values() if len(group) > 1)
 
 
-def _paired(runs: Sequence[tuple[float, float]]) -> Interval:
+def once(runs: Sequence[_T]) -> Sequence[_T]:
     """Where nothing is random, which of two flows gets more hangs on their phases: that is one sample.
 
     Packets of one flow may arrive just before the queue is full in every round trip, and of its equal just
     after (Floyd and Jacobson 1992). However often it is repeated, it may be chance.
     """
-    counted = runs[:1] if len(set(runs)) == 1 else runs
-    return stats.mean_interval([one - two for one, two in counted])
+    return runs[:1] if len(set(runs)) == 1 else runs
 
 
-def _lead(row: AnswerRow, other: AnswerRow, column: str) -> Lead:
+def _lead(row: AnswerRow, other: AnswerRow, column: str, *, beside: bool) -> Lead:
     one, two = row.by_run[column], other.by_run[column]
     paired = row.condition == other.condition
     if paired:
-        difference = _paired([(one[cell], two[cell]) for cell in one if cell in two])
+        runs = once([(one[cell], two[cell]) for cell in one if cell in two])
+        difference = stats.mean_interval([own - its for own, its in runs])
     else:
-        difference = stats.difference_of_means(list(one.values()), list(two.values()))
+        samples = [list(each.values()) for each in (one, two)]
+        difference = stats.difference_of_means(*(map(once, samples) if beside else samples))
     return Lead(
         over=other,
         column=column,

@@ -65,6 +65,8 @@ class AnswerRow:
     """Of the phase in the order of time; 0 for the whole run."""
     begins_with: str
     """What begins the phase: ``start``, ``warm-up``, ``step`` or ``flows``."""
+    position: int
+    """Of the group in its cells, whatever it is called there."""
     group: str
     cca: str
     """Empty for UDP."""

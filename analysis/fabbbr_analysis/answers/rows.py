@@ -66,6 +66,9 @@ def rows_of(run_set: RunSet, axes: Sequence[Axis]) -> list[AnswerRow]:
             "excluded": len(cells) - len(certified),
         }
         own = groups[groups["cell_id"].isin(certified["cell_id"])]
+        own = own.assign(
+            position=own.groupby("cell_id")["group"].transform(lambda names: names.factorize()[0])
+        )
         found += [_row(rows, facts) for rows in _shown(own)]
     return sorted(found, key=lambda row: _order(row, axes))
 
@@ -107,6 +110,7 @@ def _row(rows: pd.DataFrame, facts: Mapping[str, Any]) -> AnswerRow:
         phase=str(first["phase_name"]),
         number=int(first["phase"]),
         begins_with=str(first["begins_with"]),
+        position=int(first["position"]),
         group=str(first["group"]),
         cca="" if pd.isna(first["cca"]) else str(first["cca"]),
         n_flows=int(rows["n_flows"].max()),

@@ -25,8 +25,8 @@ def tally(lasts: Sequence[tuple[AnswerRow, Lead]], *, phased: bool) -> str:
     parts += [f"in {alike} they are {ALIKE}"] if alike else []
     unclear = len(lasts) - ahead.total() - alike
     parts += [f"in {unclear} the difference is not clear"] if unclear else []
-    begun = _begun([row for row, _ in lasts], phased=phased)
-    return f"{begun} {len(lasts)} comparisons, {listing(parts)}."
+    begin = begun([row for row, _ in lasts], phased=phased)
+    return f"{begin} {len(lasts)} comparisons, {listing(parts)}."
 
 
 def standings(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], *, phased: bool) -> str | None:
@@ -41,9 +41,9 @@ def standings(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], *, phased: b
     most = max(map(len, contests.values()), default=0)
     if most <= 2:
         return None
-    begun = _begun([rows[index] for index in leads], phased=phased)
+    begin = begun([rows[index] for index in leads], phased=phased)
     said = ranking([(rows[index].rival, lead) for index, lead in leads.items()])
-    return f"{begun} {len(contests)} comparisons of {most} rivals, {said}."
+    return f"{begin} {len(contests)} comparisons of {most} rivals, {said}."
 
 
 def ranking(named: Sequence[tuple[str, Lead]]) -> str:
@@ -68,7 +68,8 @@ def _winner(lead: Lead, *, one_kind: bool) -> str:
     return lead.over.group if one_kind else lead.over.name
 
 
-def _begun(rows: Sequence[AnswerRow], *, phased: bool) -> str:
+def begun(rows: Sequence[AnswerRow], *, phased: bool) -> str:
+    """How a sentence on many comparisons begins: in which phases, where there are several."""
     return f"{_phases_of(rows)}, of" if phased else "Of"
 
 

@@ -150,6 +150,8 @@ def _led(lead: Lead | None) -> Result:
         "alike": f"{WITHIN} of {over}",
         "unclear": f"not clear from {over}",
     }
+    if not found.mean.strip("−0."):  # less than is ever shown
+        return Result(mean="", limits=f"the same as {over}")
     sure = SAME if lead.exact else found.limits
     return Result(mean=f"{sign}{found.mean} {measure.unit}", limits=f"{sure} {said[lead.verdict]}")
 

@@ -1,0 +1,154 @@
+"""What a group of flows gets with each congestion control, while those beside it stay as they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fabbbr.counts import counted
+from fabbbr_analysis import stats
+from fabbbr_analysis.answers.leads import decides, leads_among, once
+from fabbbr_analysis.answers.records import AnswerRow, Lead
+from fabbbr_analysis.answers.rows import COMPLETION
+from fabbbr_analysis.answers.sentences import amount, apart, value, where
+from fabbbr_analysis.answers.tallies import ALIKE, begun, ranking
+from fabbbr_analysis.figures.conditions import Axis
+from fabbbr_analysis.stats import Interval
+from fabbbr_analysis.wording import distinct, listing, tie
+
+_TOLD_ONE_BY_ONE = 3
+_NAMED = 3
+_GOODPUT = "goodput_bps"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Contest:
+    """One group at one place in one phase: a row for each of its congestion controls, the best first."""
+
+    rows: tuple[AnswerRow, ...]
+    named: str
+    """The group; empty where its name follows its congestion control."""
+    beside: tuple[tuple[AnswerRow, ...], ...]
+    """The other groups of each row's cells."""
+    leads: tuple[Lead, ...]
+    """Of each row: the best over the next, the others over the best."""
+
+
+def told_of_choices(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[Axis]) -> list[str]:
+    """Say of each group whose congestion control varies beside flows of its kind which serves it best."""
+    beside = [rows[index] for index, lead in leads.items() if lead.paired]
+    contests = list(_contests(beside, rows))
+    phased = len({row.phase for row in beside if not row.sized}) > 1
+    told: list[str] = []
+    for position in distinct(each.rows[0].position for each in contests):
+        own = [each for each in contests if each.rows[0].position == position]
+        if len(own) > _TOLD_ONE_BY_ONE:
+            told.append(_tallied(own, phased=phased))
+        else:
+            told += [_said(each, axes, phased=phased) for each in own]
+    return [tie(sentence) for sentence in told]
+
+
+def _contests(beside: Sequence[AnswerRow], every: Sequence[AnswerRow]) -> Iterator[_Contest]:
+    """Sets of conditions that differ in nothing but what one group runs."""
+    cells: dict[str, list[AnswerRow]] = {}
+    for row in every:
+        cells.setdefault(row.condition, []).append(row)
+    alike: dict[tuple[object, ...], list[AnswerRow]] = {}
+    for row in beside:
+        others = frozenset((other.position, other.cca) for other in _others_of(row, cells))
+        alike.setdefault((row.place, row.phase, row.sized, row.position, others), []).append(row)
+    for found in alike.values():
+        leads = leads_among(found, range(len(found)), decides(found[0]), beside=True)
+        rows = [found[index] for index in leads]
+        if len({row.cca for row in rows}) == len(found) > 1 and len(rows) == len(found):
+            yield _Contest(
+                rows=tuple(rows),
+                named=rows[0].group if len({row.group for row in rows}) == 1 else "",
+                beside=tuple(_others_of(row, cells) for row in rows),
+                leads=tuple(leads.values()),
+            )
+
+
+def _others_of(row: AnswerRow, cells: Mapping[str, Sequence[AnswerRow]]) -> tuple[AnswerRow, ...]:
+    return tuple(other for other in cells[row.condition] if other.position != row.position)
+
+
+def _names(contest: _Contest) -> str:
+    """Of the groups beside, where all these cells call them so."""
+    shared = set.intersection(*({other.name for other in others} for others in contest.beside))
+    names = {
+        other.position: other.name
+        if other.name in shared
+        else f"{counted(other.n_flows, 'flow')} of {other.cca}"
+        for other in contest.beside[0]
+    }
+    return listing(list(names.values())) if len(names) <= _NAMED else counted(len(names), "other group")
+
+
+def _tallied(contests: Sequence[_Contest], *, phased: bool) -> str:
+    named = [(row.cca, lead) for each in contests for row, lead in zip(each.rows, each.leads, strict=True)]
+    what = f"what {contests[0].named or 'the varied group'} gets beside the same flows"
+    begin = begun([row for each in contests for row in each.rows], phased=phased)
+    return f"{begin} {counted(len(contests), 'comparison')} of {what}, {ranking(named)}."
+
+
+def _said(contest: _Contest, axes: Sequence[Axis], *, phased: bool) -> str:
+    best = contest.rows[0]
+    place = where(best, axes, phased=phased)
+    begin = f"{place}beside {_names(contest)}, " if place else f"Beside {_names(contest)}, "
+    return f"{begin}{_amounts(contest)}{_sureness(contest)}.{_cost(contest)}"
+
+
+def _amounts(contest: _Contest) -> str:
+    column = decides(contest.rows[0])
+    if not contest.named:
+        verb = "takes" if column == COMPLETION else "has"
+        return listing([f"{row.cca} {verb} {amount(row, column)}" for row in contest.rows])
+    group = f"transfers of {contest.named} take" if column == COMPLETION else f"{contest.named} has"
+    best, *others = contest.rows
+    rest = [f"{value(row.values[column], column)} with {row.cca}" for row in others]
+    return listing([f"{group} {amount(best, column)} with {best.cca}", *rest])
+
+
+def _cost(contest: _Contest) -> str:
+    """What is left to the others, together, of the same kind in the same phase."""
+    best = contest.rows[0]
+    left = [
+        (row.cca, others)
+        for row, beside in zip(contest.rows, contest.beside, strict=True)
+        if (others := [each for each in beside if _is_rival(each, row)])
+    ]
+    if best.sized or len(left) < len(contest.rows):
+        return ""
+    who = "The other has" if all(len(others) == 1 for _, others in left) else "The others together have"
+    return (
+        f" {who} {listing([f'{value(_together(others), _GOODPUT)} beside {cca}' for cca, others in left])}."
+    )
+
+
+def _is_rival(other: AnswerRow, row: AnswerRow) -> bool:
+    same = other.phase == row.phase and not other.sized and not other.self_limited
+    return same and bool(other.by_run.get(_GOODPUT))
+
+
+def _together(rows: Sequence[AnswerRow]) -> Interval:
+    """Their goodput, all of them in each run."""
+    cells = set.intersection(*(set(row.by_run[_GOODPUT]) for row in rows))
+    sums = [sum(row.by_run[_GOODPUT][cell] for row in rows) for cell in sorted(cells)]
+    return stats.mean_within(once(sums), within=(0.0, math.inf), generator=np.random.default_rng(1))
+
+
+def _sureness(contest: _Contest) -> str:
+    best, second = (row.cca for row in contest.rows[:2])
+    lead = contest.leads[0]
+    if lead.difference.low is None:
+        return f": whether {best} is ahead of {second} is not clear"
+    if lead.verdict == "unclear":
+        return f": the {apart(lead)} of {best} and {second} may as well be 0"
+    if lead.verdict == "alike":
+        return f": {best} and {second} are {ALIKE}"
+    return f": {best} is ahead of {second}, {apart(lead)}"
