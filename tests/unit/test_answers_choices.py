@@ -34,7 +34,7 @@ def test_each_congestion_control_is_told_with_what_the_group_gets_the_best_first
     assert told == (
         "Beside theirs (cubic), ours has 9.10 [8.85, 9.35] Mbit/s with a, 5.00 [4.75, 5.25] Mbit/s with b "
         "and 1.00 [0.75, 1.25] Mbit/s with c: a is ahead of b, difference 4.10 [3.87, 4.33] Mbit/s (3 runs). "
-        "The other has 5.00 [4.50, 5.50] Mbit/s beside a, 5.00 [4.50, 5.50] Mbit/s beside b and "
+        "The other group has 5.00 [4.50, 5.50] Mbit/s beside a, 5.00 [4.50, 5.50] Mbit/s beside b and "
         "5.00 [4.50, 5.50] Mbit/s beside c."
     )
 
@@ -77,7 +77,8 @@ def test_what_is_left_to_several_others_is_their_sum_run_by_run():
         "Beside other1 (cubic), other2 (cubic) and call, ours has 6.00 [5.50, 6.50] Mbit/s"
     )
     assert told.endswith(
-        "The others together have 4.00 [3.50, 4.50] Mbit/s beside a and 8.00 [7.50, 8.50] Mbit/s beside b."
+        "The other groups together have 4.00 [3.50, 4.50] Mbit/s beside a and 8.00 [7.50, 8.50] Mbit/s "
+        "beside b."
     )
 
 
@@ -107,7 +108,7 @@ def test_where_nothing_is_random_who_gets_more_is_not_sure():
     (told,) = choices(told)
     assert told == (
         "Beside theirs (cubic), ours has 9.00 Mbit/s with a and 5.00 Mbit/s with b: whether a is ahead of b "
-        "is not clear. The other has 5.00 Mbit/s beside a and 9.00 Mbit/s beside b."
+        "is not clear. The other group has 5.00 Mbit/s beside a and 9.00 Mbit/s beside b."
     )
 
 

@@ -12,16 +12,15 @@ from fabbbr.counts import counted
 from fabbbr_analysis import stats
 from fabbbr_analysis.answers.leads import decides, leads_among, once
 from fabbbr_analysis.answers.records import AnswerRow, Lead
-from fabbbr_analysis.answers.rows import COMPLETION
+from fabbbr_analysis.answers.rows import COMPLETION, GOODPUT
 from fabbbr_analysis.answers.sentences import amount, apart, value, where
 from fabbbr_analysis.answers.tallies import ALIKE, begun, ranking
 from fabbbr_analysis.figures.conditions import Axis
-from fabbbr_analysis.stats import Interval
 from fabbbr_analysis.wording import distinct, listing, tie
 
 _TOLD_ONE_BY_ONE = 3
 _NAMED = 3
-_GOODPUT = "goodput_bps"
+_OF_ALL = "goodput_bps"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,22 +123,23 @@ def _cost(contest: _Contest) -> str:
     ]
     if best.sized or len(left) < len(contest.rows):
         return ""
-    who = "The other has" if all(len(others) == 1 for _, others in left) else "The others together have"
-    return (
-        f" {who} {listing([f'{value(_together(others), _GOODPUT)} beside {cca}' for cca, others in left])}."
-    )
+    one = all(len(others) == 1 for _, others in left)
+    who = "The other group has" if one else "The other groups together have"
+    parts = [f"{amount(each[0], GOODPUT) if one else _together(each)} beside {cca}" for cca, each in left]
+    return f" {who} {listing(parts)}."
 
 
 def _is_rival(other: AnswerRow, row: AnswerRow) -> bool:
     same = other.phase == row.phase and not other.sized and not other.self_limited
-    return same and bool(other.by_run.get(_GOODPUT))
+    return same and bool(other.by_run.get(_OF_ALL))
 
 
-def _together(rows: Sequence[AnswerRow]) -> Interval:
+def _together(rows: Sequence[AnswerRow]) -> str:
     """Their goodput, all of them in each run."""
-    cells = set.intersection(*(set(row.by_run[_GOODPUT]) for row in rows))
-    sums = [sum(row.by_run[_GOODPUT][cell] for row in rows) for cell in sorted(cells)]
-    return stats.mean_within(once(sums), within=(0.0, math.inf), generator=np.random.default_rng(1))
+    cells = set.intersection(*(set(row.by_run[_OF_ALL]) for row in rows))
+    sums = [sum(row.by_run[_OF_ALL][cell] for row in rows) for cell in sorted(cells)]
+    found = stats.mean_within(once(sums), within=(0.0, math.inf), generator=np.random.default_rng(1))
+    return value(found, _OF_ALL)
 
 
 def _sureness(contest: _Contest) -> str:
