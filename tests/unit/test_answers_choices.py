@@ -32,16 +32,16 @@ def choices(told):
 def test_each_congestion_control_is_told_with_what_the_group_gets_the_best_first():
     (told,) = choices(beside(OURS))
     assert told == (
-        "Beside theirs (cubic), ours has 9.10 [8.85, 9.35] Mbit/s with a, 5.00 [4.75, 5.25] Mbit/s with b "
-        "and 1.00 [0.75, 1.25] Mbit/s with c: a is ahead of b, difference 4.10 [3.87, 4.33] Mbit/s (3 runs). "
-        "The other group has 5.00 [4.50, 5.50] Mbit/s beside a, 5.00 [4.50, 5.50] Mbit/s beside b and "
-        "5.00 [4.50, 5.50] Mbit/s beside c."
+        "Beside theirs (cubic), ours has 9.10 [8.85, 9.35] Mbit/s with a, 5.00 [4.75, 5.25] with b "
+        "and 1.00 [0.75, 1.25] with c: a is ahead of b, difference 4.10 [3.87, 4.33] Mbit/s (3 runs). "
+        "The other group has 5.00 [4.50, 5.50] Mbit/s beside a, 5.00 [4.50, 5.50] beside b and "
+        "5.00 [4.50, 5.50] beside c."
     )
 
 
 def test_a_group_that_is_called_like_its_congestion_control_is_told_by_that():
     (told,) = choices(beside(OURS, name=None))
-    assert told.startswith("Beside theirs (cubic), a has 9.10 [8.85, 9.35] Mbit/s, b has 5.00")
+    assert told.startswith("Beside theirs (cubic), a has 9.10 [8.85, 9.35] Mbit/s, b 5.00")
 
 
 def test_others_whose_names_change_are_told_by_their_number_and_congestion_control():
@@ -77,8 +77,7 @@ def test_what_is_left_to_several_others_is_their_sum_run_by_run():
         "Beside other1 (cubic), other2 (cubic) and call, ours has 6.00 [5.50, 6.50] Mbit/s"
     )
     assert told.endswith(
-        "The other groups together have 4.00 [3.50, 4.50] Mbit/s beside a and 8.00 [7.50, 8.50] Mbit/s "
-        "beside b."
+        "The other groups together have 4.00 [3.50, 4.50] Mbit/s beside a and 8.00 [7.50, 8.50] beside b."
     )
 
 
@@ -107,8 +106,8 @@ def test_where_nothing_is_random_who_gets_more_is_not_sure():
         )
     (told,) = choices(told)
     assert told == (
-        "Beside theirs (cubic), ours has 9.00 Mbit/s with a and 5.00 Mbit/s with b: whether a is ahead of b "
-        "is not clear. The other group has 5.00 Mbit/s beside a and 9.00 Mbit/s beside b."
+        "Beside theirs (cubic), ours has 9.00 Mbit/s with a and 5.00 with b: whether a is ahead of b "
+        "is not clear. The other group has 5.00 Mbit/s beside a and 9.00 beside b."
     )
 
 

@@ -40,8 +40,8 @@ def answer(run_set: RunSet) -> Answer:
     present = {column for row in rows for column in row.values}
     return Answer(
         headline=(
-            *headline(rows, leads, axes),
             *told_of_choices(rows, leads, axes),
+            *headline(rows, leads, axes),
             *told_of_convergence(rows, axes),
             *told_of_places(rows, leads, axes),
             *told_of_axes(rows, axes),

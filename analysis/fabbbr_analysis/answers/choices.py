@@ -12,10 +12,11 @@ from fabbbr.counts import counted
 from fabbbr_analysis import stats
 from fabbbr_analysis.answers.leads import decides, leads_among, once
 from fabbbr_analysis.answers.records import AnswerRow, Lead
-from fabbbr_analysis.answers.rows import COMPLETION, GOODPUT
-from fabbbr_analysis.answers.sentences import amount, apart, value, where
+from fabbbr_analysis.answers.rows import BY_COLUMN, COMPLETION, GOODPUT
+from fabbbr_analysis.answers.sentences import amount, apart, bare, where
 from fabbbr_analysis.answers.tallies import ALIKE, begun, ranking
 from fabbbr_analysis.figures.conditions import Axis
+from fabbbr_analysis.stats import Interval
 from fabbbr_analysis.wording import distinct, listing, tie
 
 _TOLD_ONE_BY_ONE = 3
@@ -104,29 +105,30 @@ def _said(contest: _Contest, axes: Sequence[Axis], *, phased: bool) -> str:
 
 def _amounts(contest: _Contest) -> str:
     column = decides(contest.rows[0])
-    if not contest.named:
-        verb = "takes" if column == COMPLETION else "has"
-        return listing([f"{row.cca} {verb} {amount(row, column)}" for row in contest.rows])
-    group = f"transfers of {contest.named} take" if column == COMPLETION else f"{contest.named} has"
     best, *others = contest.rows
-    rest = [f"{value(row.values[column], column)} with {row.cca}" for row in others]
-    return listing([f"{group} {amount(best, column)} with {best.cca}", *rest])
+    most, rest = amount(best, column), [(bare(row.values[column], column), row.cca) for row in others]
+    takes = column == COMPLETION
+    if not contest.named:
+        verb = "takes" if takes else "has"
+        return listing([f"{best.cca} {verb} {most}", *(f"{cca} {written}" for written, cca in rest)])
+    group = f"transfers of {contest.named} take" if takes else f"{contest.named} has"
+    return listing([f"{group} {most} with {best.cca}", *(f"{written} with {cca}" for written, cca in rest)])
 
 
 def _cost(contest: _Contest) -> str:
-    """What is left to the others, together, of the same kind in the same phase."""
-    best = contest.rows[0]
+    """What is left to the others of its kind: a flow, or of several groups together."""
     left = [
-        (row.cca, others)
+        [other for other in beside if _is_rival(other, row)]
         for row, beside in zip(contest.rows, contest.beside, strict=True)
-        if (others := [each for each in beside if _is_rival(each, row)])
     ]
-    if best.sized or len(left) < len(contest.rows):
+    if contest.rows[0].sized or not all(left):
         return ""
-    one = all(len(others) == 1 for _, others in left)
-    who = "The other group has" if one else "The other groups together have"
-    parts = [f"{amount(each[0], GOODPUT) if one else _together(each)} beside {cca}" for cca, each in left]
-    return f" {who} {listing(parts)}."
+    several = any(len(others) > 1 for others in left)
+    column = _OF_ALL if several else GOODPUT
+    amounts = [bare(_together(others, column), column) for others in left]
+    amounts[0] += f" {BY_COLUMN[column].unit}{'' if several or left[0][0].n_flows == 1 else ' a flow'}"
+    parts = [f"{each} beside {row.cca}" for each, row in zip(amounts, contest.rows, strict=True)]
+    return f" The other {'groups together have' if several else 'group has'} {listing(parts)}."
 
 
 def _is_rival(other: AnswerRow, row: AnswerRow) -> bool:
@@ -134,12 +136,13 @@ def _is_rival(other: AnswerRow, row: AnswerRow) -> bool:
     return same and bool(other.by_run.get(_OF_ALL))
 
 
-def _together(rows: Sequence[AnswerRow]) -> str:
-    """Their goodput, all of them in each run."""
-    cells = set.intersection(*(set(row.by_run[_OF_ALL]) for row in rows))
-    sums = [sum(row.by_run[_OF_ALL][cell] for row in rows) for cell in sorted(cells)]
-    found = stats.mean_within(once(sums), within=(0.0, math.inf), generator=np.random.default_rng(1))
-    return value(found, _OF_ALL)
+def _together(rows: Sequence[AnswerRow], column: str) -> Interval:
+    """The sum of a column over groups, run by run."""
+    if len(rows) == 1:
+        return rows[0].values[column]
+    cells = set.intersection(*(set(row.by_run[column]) for row in rows))
+    sums = [sum(row.by_run[column][cell] for row in rows) for cell in sorted(cells)]
+    return stats.mean_within(once(sums), within=(0.0, math.inf), generator=np.random.default_rng(1))
 
 
 def _sureness(contest: _Contest) -> str:

@@ -41,9 +41,14 @@ def _begun(sentence: str) -> str:
 
 def value(found: Interval, column: str) -> str:
     """Write a mean with its unit, and its interval where it has one."""
-    measure = BY_COLUMN[column]
-    low, high = (None if end is None else end * measure.factor for end in (found.low, found.high))
-    return f"{estimate(found.value * measure.factor, low, high)} {measure.unit}".strip()
+    return f"{bare(found, column)} {BY_COLUMN[column].unit}".strip()
+
+
+def bare(found: Interval, column: str) -> str:
+    """Write a mean and its interval without the unit, which something before it has."""
+    factor = BY_COLUMN[column].factor
+    low, high = (None if end is None else end * factor for end in (found.low, found.high))
+    return estimate(found.value * factor, low, high)
 
 
 def where(row: AnswerRow, axes: Sequence[Axis], *, phased: bool = False, variant: bool = False) -> str:
