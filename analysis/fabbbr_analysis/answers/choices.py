@@ -106,13 +106,13 @@ def _said(contest: _Contest, axes: Sequence[Axis], *, phased: bool) -> str:
 def _amounts(contest: _Contest) -> str:
     column = decides(contest.rows[0])
     best, *others = contest.rows
-    most, rest = amount(best, column), [(bare(row.values[column], column), row.cca) for row in others]
+    most, rest = amount(best, column), [(row.cca, bare(row.values[column], column)) for row in others]
     takes = column == COMPLETION
-    if not contest.named:
-        verb = "takes" if takes else "has"
-        return listing([f"{best.cca} {verb} {most}", *(f"{cca} {written}" for written, cca in rest)])
-    group = f"transfers of {contest.named} take" if takes else f"{contest.named} has"
-    return listing([f"{group} {most} with {best.cca}", *(f"{written} with {cca}" for written, cca in rest)])
+    if contest.named:
+        begin = f"transfers of {contest.named} take" if takes else f"{contest.named} has"
+        return listing([f"{begin} {most} with {best.cca}", *(f"{each} with {cca}" for cca, each in rest)])
+    begin, of = (f"transfers of {best.cca} take", "of ") if takes else (f"{best.cca} has", "")
+    return listing([f"{begin} {most}", *(f"{of}{cca} {each}" for cca, each in rest)])
 
 
 def _cost(contest: _Contest) -> str:
