@@ -1,9 +1,12 @@
 """``fabbbr guest run``: a command as root in a guest that sees this machine's files."""
 
+import os
+import subprocess
+import sys
 import time
 
 import pytest
-from guest.cells import in_guest
+from guest.cells import WALL_LIMIT_S, command, in_guest
 
 pytestmark = [pytest.mark.guest, pytest.mark.xdist_group("guest-2")]
 
@@ -53,3 +56,17 @@ def test_a_command_that_is_missing_is_said(tmp_path):
     done = in_guest(cwd=tmp_path)
     assert done.returncode == 2
     assert "COMMAND" in done.stderr
+
+
+def test_what_one_that_was_killed_left_the_next_one_removes(tmp_path):
+    temporary = tmp_path / "t"
+    temporary.mkdir()
+    where = {"PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(temporary)}
+    words = command("guest", "run", "--", "sh", "-c", "echo runs; while :; do :; done", **where)
+    with subprocess.Popen(**words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.readline() == "runs\n"
+        process.kill()
+    assert list(temporary.iterdir()), "it was killed before it could remove anything"
+    done = command("guest", "run", "--", "true", **where)
+    assert subprocess.run(**done, cwd=tmp_path, timeout=WALL_LIMIT_S, check=False).returncode == 0
+    assert not list(temporary.iterdir())

@@ -10,9 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
-import shutil
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -25,7 +23,7 @@ from fabbbr import bundled
 from fabbbr.backends.base import CancelledError
 from fabbbr.backends.guest.image.found import found_image, require_unaltered
 from fabbbr.backends.guest.machine import Machine, Watch, boot, cpu_for_slot
-from fabbbr.backends.guest.runtime import sweep
+from fabbbr.backends.guest.runtime import runtime_folder, sweep
 from fabbbr.backends.keeper import Keeper
 from fabbbr.errors import EnvironmentUnfitError
 
@@ -90,7 +88,8 @@ def run_in_guest(command: Sequence[str], outside: Outside) -> int:
         raise EnvironmentUnfitError(message)
     require_unaltered(image)
     sweep()
-    with _work_folder() as work, closing(Keeper()) as keeper:
+    with runtime_folder() as work, closing(Keeper()) as keeper:
+        (work / "raw").mkdir()
         folders = _mounted(outside)
         init = work / "init.sh"
         init.write_text(_script(command, outside, folders), encoding="utf-8")
@@ -120,16 +119,6 @@ def _boot(machine: Machine, work: Path, limit_s: float, keeper: Keeper) -> int:
     except CancelledError:
         raise KeyboardInterrupt from None
     return int(status.read_text(encoding="ascii"))
-
-
-@contextlib.contextmanager
-def _work_folder() -> Iterator[Path]:
-    work = Path(tempfile.mkdtemp(prefix="fabbbr-sandbox-"))
-    try:
-        (work / "raw").mkdir()
-        yield work
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
 
 
 def _mounted(outside: Outside) -> dict[str, Path]:

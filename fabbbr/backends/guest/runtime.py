@@ -1,7 +1,7 @@
-"""The folder of temporary files of one guest.
+"""Folders for temporary files of guests, which go with who made them.
 
-Its runner holds a lock on it, of which the kernel lets go when the runner ends, however it ends: a folder
-without one was left behind, and the next run removes it.
+Their maker holds a lock on each, of which the kernel lets go when that process ends, however it ends: one
+without a lock was left behind, and the next run removes it.
 """
 
 from __future__ import annotations

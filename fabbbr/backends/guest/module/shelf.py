@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from fabbbr.backends.guest.module.build import BuiltModule, build_module, cached
 from fabbbr.backends.guest.module.places import Places, loaded_at, oops_in, where_is
 from fabbbr.backends.guest.module.tree import EXPECTED_S, cached_tree, kernel_tree
 from fabbbr.backends.guest.module.trial import try_out
+from fabbbr.backends.guest.runtime import runtime_folder
 from fabbbr.files import write_atomically
 from fabbbr.sources import Sources
 from fabbbr.testbed import Testbed
@@ -31,11 +32,12 @@ class Shelf:
     def __init__(self) -> None:
         self._built: dict[str, BuiltModule] = {}
         self._sources: dict[str, Sources] = {}
+        self._until_closed = ExitStack()
 
     @cached_property
     def folder(self) -> Path:
         """Holds ``DIGEST.ko`` of each; made when the first is asked for."""
-        return Path(tempfile.mkdtemp(prefix="fabbbr-modules-"))
+        return self._until_closed.enter_context(runtime_folder())
 
     def add(self, control: OwnControl, kernel: GuestKernel, tell: Tell) -> None:
         """Build it unless it is built; raise ModuleUnfitError when it does not, or lacks a parameter."""
@@ -103,8 +105,7 @@ class Shelf:
 
     def close(self) -> None:
         """Remove the folder."""
-        if self._built:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        self._until_closed.close()
 
 
 def _said(built: BuiltModule, sources: Sources) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from fabbbr.backends.base import Report, Task
 from fabbbr.backends.guest.module.build import BuiltModule
 from fabbbr.backends.guest.module.native import called_all_the_same
 from fabbbr.backends.guest.module.places import Places, loaded_at, oops_in, parameters_of
+from fabbbr.backends.guest.runtime import runtime_folder
 from fabbbr.errors import BackendError, ModuleUnfitError
 from fabbbr.job.build import prepare
 from fabbbr.model import Cell, Module
@@ -56,8 +56,7 @@ def try_out(
 ) -> int:
     """Bytes that its flow delivered; raise ModuleUnfitError when the module is not fit for a cell."""
     cell = trial_cell(module)
-    with tempfile.TemporaryDirectory(prefix="fabbbr-trial-") as folder:
-        work = Path(folder)
+    with runtime_folder() as work:
         (work / "raw").mkdir()
         task = Task(
             job=prepare(cell, testbed).job,
