@@ -336,7 +336,7 @@ class FlowGroup(FileRecord):
     @property
     def called(self) -> str:
         """What tables and figures call it when it has no label and is the only one."""
-        return self.cca or self.kind
+        return self.kind if self.cca is None or self.video is not None else self.cca
 
     @property
     def cca(self) -> str | None:

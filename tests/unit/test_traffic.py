@@ -209,6 +209,11 @@ def test_a_chunk_has_the_bytes_that_it_plays():
     assert player[player.index("--chunk-bytes") + 1] == "1000000"
 
 
+def test_a_video_is_called_so_beside_downloads_of_its_congestion_control():
+    (cell,) = cells("{video: {bitrate: 4 Mbit/s}, cca: cubic, duration: 9 s}, {cca: cubic, duration: 9 s}")
+    assert [(flow.group, flow.cca) for flow in cell.flows] == [("video", "cubic"), ("cubic", "cubic")]
+
+
 def test_a_flow_whose_data_goes_back_is_reverse():
     back = "{cca: cubic, duration: 9 s, direction: reverse}"
     (cell,) = cells(f"{LONG}, {back}, {LONG}", slice_="dumbbell")
