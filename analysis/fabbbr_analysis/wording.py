@@ -88,8 +88,17 @@ def limits(value: float, low: float | None, high: float | None) -> str:
     return f"[{_fixed(low, decimals)}, {_fixed(high, decimals)}]"
 
 
+def shows_nothing(*values: float | None) -> bool:
+    """Whether each of these that is known is nearer to 0 than is ever shown.
+
+    >>> shows_nothing(1e-9, None, None), shows_nothing(0.0, -2.1, 2.1)
+    (True, False)
+    """
+    return all(value is None or abs(value) < _LEAST_SHOWN for value in values)
+
+
 def _is_one(low: float, high: float) -> bool:
-    """Whether the ends are nearer to each other than is ever shown: within a millionth, or of themselves."""
+    """Whether the ends are nearer to each other than is ever shown: a millionth, or that of themselves."""
     return high - low < _LEAST_SHOWN * max(1.0, abs(low), abs(high))
 
 

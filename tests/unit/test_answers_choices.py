@@ -150,7 +150,7 @@ def test_where_all_change_together_there_is_no_choice_to_tell():
             f"cca={cca}",
             group("one", around(8e6), cca=cca),
             group("two", around(5e6), cca=cca),
-            ccas=f"{cca},cubic",
+            ccas=cca,
             axes={"cca": cca},
         )
     assert not choices(told)
@@ -159,7 +159,7 @@ def test_where_all_change_together_there_is_no_choice_to_tell():
 def test_what_runs_alone_or_limits_itself_is_told_elsewhere():
     alone = Told()
     for cca, rates in OURS.items():
-        alone.condition(f"cca={cca}", group("ours", rates, cca=cca), axes={"cca": cca})
+        alone.condition(f"cca={cca}", group("ours", rates, cca=cca), ccas=cca, axes={"cca": cca})
     assert not choices(alone)
     assert not choices(beside(OURS, self_limited=True))
 

@@ -60,13 +60,15 @@ def test_a_last_command_that_does_not_end_is_ended(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["a" * 80, "100 %"])
-def test_where_a_socket_could_not_be_it_is_elsewhere(tmp_path, monkeypatch, name):
-    (tmp_path / name).mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / name))
-    held = OwnFolder("fabbbr-test-")
-    assert held.path.parent != tmp_path / name
-    assert len(str(held.path / "c.0123456789abcdef")) <= 107
-    held.close()
+def test_where_a_socket_could_not_be_it_is_elsewhere(monkeypatch, name):
+    with tempfile.TemporaryDirectory() as short:
+        folder = Path(short) / name
+        folder.mkdir()
+        monkeypatch.setattr(tempfile, "tempdir", str(folder))
+        held = OwnFolder("fabbbr-test-")
+        assert held.path.parent != folder
+        assert len(str(held.path / "c.0123456789abcdef")) <= 107
+        held.close()
 
 
 def test_where_none_can_be_made_the_place_and_the_remedy_are_said(monkeypatch):

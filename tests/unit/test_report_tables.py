@@ -34,3 +34,9 @@ def test_a_difference_that_is_less_than_is_ever_shown_is_none(less):
     )
     values = [row.values[-1] for row in asked_table(told.answer()).rows]
     assert [(each.mean, each.limits) for each in values] == [("", "the same as b"), ("", "the same as a")]
+
+
+def test_a_mean_difference_of_about_nothing_that_is_uncertain_is_not_the_same():
+    told = Told().condition("x", group("a", [9e6, 8e6, 7e6]), group("b", [7e6, 8.0001e6, 9e6]))
+    values = [row.values[-1] for row in asked_table(told.answer()).rows]
+    assert all("not clear from" in each.limits and each.mean.strip("+−").startswith("0") for each in values)

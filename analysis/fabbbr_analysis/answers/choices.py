@@ -13,13 +13,12 @@ from fabbbr_analysis import stats
 from fabbbr_analysis.answers.leads import decides, leads_among, once
 from fabbbr_analysis.answers.records import AnswerRow, Lead
 from fabbbr_analysis.answers.rows import BY_COLUMN, COMPLETION, GOODPUT
-from fabbbr_analysis.answers.sentences import amount, apart, bare, where
+from fabbbr_analysis.answers.sentences import TOLD_ONE_BY_ONE, amount, apart, bare, where
 from fabbbr_analysis.answers.tallies import ALIKE, begun, ranking
 from fabbbr_analysis.figures.conditions import Axis
 from fabbbr_analysis.stats import Interval
 from fabbbr_analysis.wording import distinct, listing, tie
 
-_TOLD_ONE_BY_ONE = 3
 _NAMED = 3
 _OF_ALL = "goodput_bps"
 
@@ -45,7 +44,7 @@ def told_of_choices(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: 
     told: list[str] = []
     for position in distinct(each.rows[0].position for each in contests):
         own = [each for each in contests if each.rows[0].position == position]
-        if len(own) > _TOLD_ONE_BY_ONE:
+        if len(own) > TOLD_ONE_BY_ONE:
             told.append(_tallied(own, phased=phased))
         else:
             told += [_said(each, axes, phased=phased) for each in own]

@@ -17,7 +17,7 @@ from fabbbr_analysis.wording import distinct, estimate, listing, number, tie
 
 STARVES = 0.2
 """A group starves whose share is below this part of what its number of flows makes fair."""
-_TOLD_ONE_BY_ONE = 3
+TOLD_ONE_BY_ONE = 3
 _LISTED = 4
 _NEARLY = 1.2
 
@@ -66,7 +66,7 @@ def where(row: AnswerRow, axes: Sequence[Axis], *, phased: bool = False, variant
 def _contests(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[Axis]) -> Iterator[str]:
     lasts = _lasts(rows, {index: lead for index, lead in leads.items() if lead.paired})
     phased = _has_phases(rows)
-    if len(lasts) > _TOLD_ONE_BY_ONE:
+    if len(lasts) > TOLD_ONE_BY_ONE:
         yield tally(lasts, phased=phased)
         lasts = [max(lasts, key=lambda each: _ratio(*each))]
     for last, lead in lasts:
@@ -186,7 +186,7 @@ def _transfers(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Seque
     """Where no contest within a cell has said it."""
     paired = {(rows[index].condition, rows[index].phase) for index, lead in leads.items() if lead.paired}
     told = [row for row in rows if row.sized and COMPLETION in row.values]
-    for row in told if len(told) <= _TOLD_ONE_BY_ONE else ():
+    for row in told if len(told) <= TOLD_ONE_BY_ONE else ():
         middle, p95 = (value(row.values[name], name) for name in (COMPLETION, "completion_p95_s"))
         slow = row.values.get("slowdown_median")
         ideal = f", {value(slow, 'slowdown_median')} times the ideal" if slow is not None else ""
@@ -218,7 +218,7 @@ def _plateaus(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
     groups = Counter((row.condition, row.phase) for row in stepped)
     # The same step may come at other instants in other conditions.
     numbers = distinct(row.number for row in stepped)
-    for nth in numbers[:_TOLD_ONE_BY_ONE]:
+    for nth in numbers[:TOLD_ONE_BY_ONE]:
         here = [row for row in stepped if row.number == nth]
         places = [
             [row for row in here if row.place == place] for place in distinct(row.place for row in here)
@@ -229,8 +229,8 @@ def _plateaus(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
         less = ", which differ less" if len(places) > 1 and len(told) == len(most) else ""
         more = f" The table has {left} more{less}." if left else ""
         yield f"{where(most[0], axes, phased=True)}{'; '.join(told)}.{more}"
-    if len(numbers) > _TOLD_ONE_BY_ONE:
-        yield f"The table has {counted(len(numbers) - _TOLD_ONE_BY_ONE, 'more step')}."
+    if len(numbers) > TOLD_ONE_BY_ONE:
+        yield f"The table has {counted(len(numbers) - TOLD_ONE_BY_ONE, 'more step')}."
 
 
 def _apart(rows: Sequence[AnswerRow]) -> float:

@@ -14,7 +14,7 @@ from fabbbr_analysis.figures.conditions import Axis, mixes, varied
 from fabbbr_analysis.figures.measures import BY_COLUMN, Measure
 from fabbbr_analysis.stats import Interval
 from fabbbr_analysis.summary import WITHIN, once
-from fabbbr_analysis.wording import ABSENT, SAME, limits, mean
+from fabbbr_analysis.wording import ABSENT, SAME, limits, mean, shows_nothing
 
 _Record: TypeAlias = Mapping[Hashable, Any]
 """A row of a table by column; pandas knows no more about its types."""
@@ -141,8 +141,9 @@ def _led(lead: Lead | None) -> Result:
     if lead is None:
         return Result(mean=ABSENT, limits="")
     measure = BY_GROUP_COLUMN[lead.column]
-    found = _estimate(lead.difference, measure)
-    sign = "+" if lead.difference.value > 0 else ""
+    apart = lead.difference
+    found = _estimate(apart, measure)
+    sign = "+" if apart.value > 0 else ""
     over = lead.over.name if lead.paired else lead.over.rival
     said = {
         "ahead": f"ahead of {over}",
@@ -150,7 +151,7 @@ def _led(lead: Lead | None) -> Result:
         "alike": f"{WITHIN} of {over}",
         "unclear": f"not clear from {over}",
     }
-    if not found.mean.strip("−0."):  # less than is ever shown
+    if shows_nothing(*(_shown(each, measure) for each in (apart.value, apart.low, apart.high))):
         return Result(mean="", limits=f"the same as {over}")
     sure = SAME if lead.exact else found.limits
     return Result(mean=f"{sign}{found.mean} {measure.unit}", limits=f"{sure} {said[lead.verdict]}")

@@ -1,7 +1,8 @@
 """A folder that goes with the process that made it, however that ends.
 
 A shell waits for the end of its standard input. That comes when the process closes it, and when it is killed,
-be it by -9: no process id is remembered that may be somebody else's by then.
+be it by -9: no process id is remembered that may be somebody else's by then. (The keeper of guests kills
+process groups by number, which is safe of children that its runner waits for; ssh's connections are none.)
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class OwnFolder:
         except OSError as error:
             message = (
                 f"no folder for temporary files can be made in {parent}: {error.strerror}; "
-                "set TMPDIR to one where it can"
+                f"set TMPDIR to one where it can, of at most {_LONGEST_BYTES} bytes and without %"
             )
             raise EnvironmentUnfitError(message) from error
         try:
@@ -68,5 +69,6 @@ class OwnFolder:
 
 
 def _parent() -> str:
+    # ssh puts other words for % in the path of a socket.
     folder = tempfile.gettempdir()
     return folder if len(os.fsencode(folder)) <= _LONGEST_BYTES and "%" not in folder else _ALWAYS
