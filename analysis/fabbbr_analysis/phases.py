@@ -41,7 +41,7 @@ def phases_of(cell: Cell, end_s: float) -> tuple[Phase, ...]:
     follows is the steady state. The last one ends when it was to, which is before the last byte came.
     """
     whole = Phase(number=WHOLE_RUN, name="whole run", start_s=0.0, end_s=end_s, begins_with="start")
-    planned_s = _planned_end_s(cell)
+    planned_s = planned_end_s(cell)
     # What arrives after the time that was asked for is the tail of some flows, and no phase.
     end_s = end_s if planned_s is None else min(end_s, planned_s)
     edges = _edges(cell, end_s)
@@ -75,7 +75,7 @@ def _edges(cell: Cell, end_s: float) -> dict[float, Cause]:
     return dict(sorted(edges.items()))
 
 
-def _planned_end_s(cell: Cell) -> float | None:
+def planned_end_s(cell: Cell) -> float | None:
     """When the last flow is to end; None where some flow has a size instead of a duration."""
     ends = [flow.start.seconds + flow.duration.seconds for flow in cell.flows if flow.duration is not None]
     return max(ends) if len(ends) == len(cell.flows) and ends else None

@@ -140,14 +140,7 @@ class Run(Drawn, RunSet):
         if not self.runs["cell_id"].isin(values.index).any():
             message = f"{name}: no value is of a cell of {self.path}; let the index be cell_id"
             raise AnalysisError(message)
-        found = type(self)(
-            path=self.path,
-            manifest=self._manifest,
-            experiment=self.experiment,
-            read=self._read,
-            found=self.found,
-        )
-        found._only = self._only
+        found = self._like(read=self._read)
         found.__dict__["runs"] = self.runs.assign(**{name: self.runs["cell_id"].map(values)})
         return found
 
@@ -267,13 +260,15 @@ class Run(Drawn, RunSet):
     def report(self, folder: str | Path | None = None) -> Path:
         """Write the report, and return where: ``report.html`` in the run folder, or in ``folder``.
 
+        With another warm-up than the run's own, in a folder such as ``warm-up-5s`` in the run folder.
+
         >>> import fabbbr as fb
         >>> fb.open("runs/rivals").report().as_posix()
         'runs/rivals/report.html'
         """
-        from fabbbr_analysis.report import write_report
+        from fabbbr_analysis.report import place_of, write_report
 
-        return write_report([self], self.path if folder is None else Path(folder))
+        return write_report([self], place_of(self) if folder is None else Path(folder))
 
     def list_cells(self) -> pd.DataFrame:
         """Return a row per planned cell: what became of it, and why it does not count where it does not.

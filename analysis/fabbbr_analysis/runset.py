@@ -6,16 +6,19 @@ import os
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import pandas as pd
 
-from fabbbr.errors import AnalysisError
+from fabbbr.errors import AnalysisError, UnitError
 from fabbbr.inspection import Inspection, summary_of
 from fabbbr.model import Cell, CellManifest, Provenance, RunManifest
 from fabbbr.store import RunFolder
+from fabbbr.units import Duration
+from fabbbr_analysis.phases import planned_end_s
 from fabbbr_analysis.tables.build import (
     Progress,
     build_tables,
@@ -36,6 +39,15 @@ class DamagedRunWarning(UserWarning):
     """``fabbbr verify`` would not pass: the cells that are named are in no table."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class OtherWarmUp:
+    """What is left out of steady state where that is not what the run says."""
+
+    asked: Duration
+    own: tuple[Duration, ...]
+    """Those of the run's cells, each once, the shortest first."""
+
+
 class RunSet:
     """The tables of one run folder, read when they are asked for. Use :meth:`open`."""
 
@@ -51,6 +63,8 @@ class RunSet:
         self.path = path
         self.found = found
         """What was found wrong with the run folder; None for a run set made of frames."""
+        self.other_warm_up: OtherWarmUp | None = None
+        """See :meth:`with_warm_up`; None: each cell has its own."""
         self.experiment = experiment
         self._manifest = manifest
         self._read = read
@@ -117,11 +131,58 @@ class RunSet:
             ids = sorted(chosen) if wanted is None else [each for each in wanted if each in chosen]
             return self._read(table, columns, ids)
 
-        part = type(self)(
-            path=self.path, manifest=self._manifest, experiment=self.experiment, read=read, found=self.found
-        )
+        part = self._like(read=read)
         part._only = chosen
         return part
+
+    def with_warm_up(self, warm_up: str | Duration) -> Self:
+        """The same run with another ``warm_up``, such as ``"5 s"``, for all of its cells.
+
+        What of ``runs``, ``flows`` and ``groups`` hangs on it is made of the tables of samples, in memory: no
+        cell is run again, and nothing in the run folder changes. Raises AnalysisError for what is no time,
+        where it leaves nothing of a cell, or where the run varies ``warm_up`` or has no folder.
+        """
+        from fabbbr_analysis.tables.other_warm_up import tables_after
+
+        if self.found is None:
+            message = f"{self.experiment}: another warm-up needs the samples of a run folder; open one"
+            raise AnalysisError(message)
+        asked = _warm_up(warm_up)
+        manifest = self.manifest
+        cells = tuple(_after(cell, asked) for cell in manifest.cells)
+        chosen = self.found.whole.keys() & (self.found.whole if self._only is None else self._only)
+        there = sorted((cell for cell in cells if cell.id in chosen), key=lambda cell: cell.id)
+        axes = list(dict.fromkeys(key for cell in cells for key in cell.axes))
+        with _readable(tables_of(self.path)):
+            frames = tables_after(tables_of(self.path), there, axes)
+
+        def read(table: str, columns: Sequence[str] | None, wanted: Sequence[str] | None) -> pd.DataFrame:
+            if table not in frames:
+                return self._read(table, columns, wanted)
+            frame = frames[table]
+            ids = self._only if wanted is None else wanted
+            if ids is None:
+                return frame
+            return frame[frame["cell_id"].isin(list(ids))].reset_index(drop=True)
+
+        found = self._like(read=read, manifest=manifest.model_copy(update={"cells": cells}))
+        own = sorted({cell.warm_up for cell in manifest.cells}, key=lambda each: each.ns)
+        before = self.other_warm_up
+        found.other_warm_up = OtherWarmUp(asked=asked, own=tuple(own) if before is None else before.own)
+        return found
+
+    def _like(self, *, read: Read, manifest: RunManifest | None = None) -> Self:
+        """The same run, whose tables are read another way."""
+        found = type(self)(
+            path=self.path,
+            manifest=manifest or self._manifest,
+            experiment=self.experiment,
+            read=read,
+            found=self.found,
+        )
+        found._only = self._only
+        found.other_warm_up = self.other_warm_up
+        return found
 
     @property
     def manifest(self) -> RunManifest:
@@ -171,7 +232,8 @@ class RunSet:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DamagedRunWarning)
             there = type(self).open(folder.path)
-        return there if self._only is None else there.only(self._only)
+        part = there if self._only is None else there.only(self._only)
+        return part if self.other_warm_up is None else part.with_warm_up(self.other_warm_up.asked)
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -267,6 +329,27 @@ class RunSet:
     ) -> pd.DataFrame:
         """Read the chunks of videos: only these columns of only these cells."""
         return self._read("chunks", columns, cell_ids)
+
+
+def _warm_up(given: str | Duration) -> Duration:
+    try:
+        asked = Duration.parse(given) if isinstance(given, str) else given
+    except UnitError as error:
+        message = f"warm_up: {error}"
+        raise AnalysisError(message) from error
+    return asked
+
+
+def _after(cell: Cell, warm_up: Duration) -> Cell:
+    """The cell with this warm-up; raise AnalysisError where that leaves nothing, or is what is varied."""
+    if "warm_up" in cell.axes:
+        message = f"{cell.experiment} varies warm_up, which one for all of its cells would take away"
+        raise AnalysisError(message)
+    end_s = planned_end_s(cell)
+    if end_s is not None and warm_up.seconds >= end_s:
+        message = f"warm_up {warm_up} leaves nothing of {cell.id}, which ends after {end_s:g} s; shorten it"
+        raise AnalysisError(message)
+    return cell.model_copy(update={"warm_up": warm_up})
 
 
 def _require_utf_8(path: Path) -> None:

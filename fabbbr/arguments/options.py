@@ -101,6 +101,15 @@ def add_until_decided(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_warm_up(parser: argparse.ArgumentParser) -> None:
+    """Add ``--warm-up``: another one than the run's own."""
+    parser.add_argument(
+        "--warm-up",
+        metavar="TIME",
+        help="leave so much out of steady state, as 5s, and not what the run says; nothing is run again",
+    )
+
+
 def add_selector(parser: argparse.ArgumentParser) -> None:
     """Add ``--where``: which cells of a run."""
     parser.add_argument(

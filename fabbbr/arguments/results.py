@@ -11,6 +11,7 @@ from fabbbr.arguments.options import (
     add_json,
     add_own_ccas,
     add_selector,
+    add_warm_up,
     runs_cells,
 )
 
@@ -21,7 +22,13 @@ def add_result_commands(commands: Commands) -> None:
     _add_datasheet(commands)
     report = add_command(commands, "report", "results", "HTML, Markdown and CSV of one or more runs")
     report.add_argument("runs", nargs="+", type=Path, metavar="DIR")
-    report.add_argument("--to", type=Path, metavar="DIR", help="where to write (default: the first run)")
+    report.add_argument(
+        "--to",
+        type=Path,
+        metavar="DIR",
+        help="where to write (default: the first run; with --warm-up, a folder in it)",
+    )
+    add_warm_up(report)
     add_json(report)
     _add_paper_commands(commands)
     claims = add_command(
@@ -119,6 +126,7 @@ def _add_paper_commands(commands: Commands) -> None:
         help="write the caption beside the file, as .txt and as LaTeX; without --to: print it",
     )
     add_selector(figure)
+    add_warm_up(figure)
     add_json(figure)
     table = add_command(
         commands, "table", "table", "the conditions of a run with their intervals, as a table for a paper"
@@ -134,6 +142,7 @@ def _add_paper_commands(commands: Commands) -> None:
     table.add_argument("--metrics", metavar="M,M", help="as goodput,rtt (default: the usual ones)")
     table.add_argument("--title", metavar="TEXT", help="of the caption (default: the experiment's)")
     add_selector(table)
+    add_warm_up(table)
     add_json(table)
     cite = add_command(
         commands,

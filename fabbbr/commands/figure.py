@@ -30,7 +30,7 @@ def main(arguments: argparse.Namespace) -> int:
 
     _require_what_fits(arguments)
     sheet = _sheet(arguments)
-    with opened([arguments.run]) as (whole,):
+    with opened([arguments.run], warm_up=arguments.warm_up) as (whole,):
         run_set = picked(whole, arguments.where)
         require_cells(run_set)
         if arguments.all is not None:

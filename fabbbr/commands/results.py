@@ -51,13 +51,18 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 @contextmanager
-def opened(paths: Sequence[Path]) -> Iterator[Sequence[RunSet]]:
-    """Open run folders without what is damaged; name that and, when all else is done, raise StoreError."""
+def opened(paths: Sequence[Path], *, warm_up: str | None = None) -> Iterator[Sequence[RunSet]]:
+    """Open run folders without what is damaged; name that and, when all else is done, raise StoreError.
+
+    With ``warm_up``, as if all of their cells had this one.
+    """
     from fabbbr_analysis.runset import DamagedRunWarning
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DamagedRunWarning)
-        run_sets = open_runs(paths)
+        run_sets: Sequence[RunSet] = open_runs(paths)
+    if warm_up is not None:
+        run_sets = [run_set.with_warm_up(warm_up) for run_set in run_sets]
     every = [each for run_set in run_sets for each in (run_set, run_set.beside) if each is not None]
     problems = tuple(problem for each in every for problem in each.problems)
     for problem in problems:
@@ -90,11 +95,10 @@ def report_on(console: Terminal, folder: RunFolder, opening: contextlib.ExitStac
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    from fabbbr_analysis.report import write_report
+    from fabbbr_analysis.report import place_of, write_report
 
-    folder = arguments.to or arguments.runs[0]
-    with opened(arguments.runs) as run_sets:
-        path = write_report(run_sets, folder)
+    with opened(arguments.runs, warm_up=arguments.warm_up) as run_sets:
+        path = write_report(run_sets, arguments.to or place_of(run_sets[0]))
         tell(json.dumps({"report": str(path)}) if arguments.json else path)
     return 0
 

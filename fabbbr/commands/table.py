@@ -30,7 +30,7 @@ def _table(arguments: argparse.Namespace) -> int:
 
     kind = _format(arguments)
     metrics = arguments.metrics.split(",") if arguments.metrics else ()
-    with opened([arguments.run]) as (whole,):
+    with opened([arguments.run], warm_up=arguments.warm_up) as (whole,):
         run_set = picked(whole, arguments.where)
         require_cells(run_set)
         made = tabulate_groups if arguments.groups else tabulate

@@ -88,5 +88,6 @@ def test_a_group_that_comes_within_the_start_up_is_warned_of(tmp_path, flows, wa
     if warned:
         assert said(told[0]) == (
             "newcomer starts after 8 s, within the start-up that is left out, so nothing is said of what "
-            "follows its start; warm_up: 4 s ends the start-up before."
+            "follows its start; fabbbr report RUN --warm-up 4s ends the start-up before, without running "
+            "anything again."
         )

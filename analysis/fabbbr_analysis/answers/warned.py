@@ -90,5 +90,6 @@ def _late(run_set: RunSet) -> Iterator[str]:
     for group, start_s in missed.items():
         yield (
             f"{group} starts after {start_s:g} s, within the start-up that is left out, so nothing is said "
-            f"of what follows its start; warm_up: {start_s / 2:g} s ends the start-up before."
+            f"of what follows its start; fabbbr report RUN --warm-up {start_s / 2:g}s ends the start-up "
+            "before, without running anything again."
         )

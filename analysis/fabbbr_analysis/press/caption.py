@@ -11,7 +11,7 @@ from fabbbr.counts import counted
 from fabbbr.model import RunManifest
 from fabbbr_analysis.figures.catalogue import Drawing
 from fabbbr_analysis.figures.measures import in_a_sentence
-from fabbbr_analysis.report.provenance import conditions
+from fabbbr_analysis.report.provenance import conditions, left_out
 from fabbbr_analysis.wording import distinct, listing, tie
 
 if TYPE_CHECKING:
@@ -67,6 +67,8 @@ def _from(run_set: RunSet) -> Iterator[str]:
     manifest = run_set.manifest
     cells = tuple(cell for cell in manifest.cells if cell.id in shown)
     yield f"Conditions: {asked(manifest.model_copy(update={'cells': cells}))}."
+    if run_set.other_warm_up is not None:
+        yield f"Left out of steady state: {left_out(cells, run_set.other_warm_up)}."
     yield f"{made_by(run_set)}."
     yield f"Run {manifest.experiment.get('id', manifest.source_name)}, {identity(run_set)}."
 

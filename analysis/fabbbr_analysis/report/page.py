@@ -93,7 +93,8 @@ class ExperimentSection:
     digest: str | None
     """Of the whole run folder."""
     clock: str
-    rerun: str
+    rerun: tuple[str, ...]
+    """The commands that make all of this again."""
     downloads: tuple[Download, ...]
 
 
@@ -229,7 +230,7 @@ def _experiment(
         created=manifest.created,
         gist=provenance.gist(manifest),
         findings=tuple(said_of(manifest, run_set.runs, summary, answered)),
-        conditions=provenance.conditions(manifest),
+        conditions=provenance.conditions(manifest, run_set.other_warm_up),
         path=diagram.drawing(manifest.cells),
         figures=figures,
         asked=asked_table(answered),
@@ -245,9 +246,15 @@ def _experiment(
         provenance=(*provenance.facts(manifest, origins), *provenance.digest(run_set)),
         digest=run_set.found.digest if run_set.found is not None else None,
         clock=_clock(origins),
-        rerun=provenance.rerun_command(manifest, origins),
+        rerun=tuple(_commands(run_set, origins)),
         downloads=_downloads(run_set, folder),
     )
+
+
+def _commands(run_set: RunSet, origins: Sequence[Provenance]) -> Iterator[str]:
+    yield provenance.rerun_command(run_set.manifest, origins)
+    if run_set.other_warm_up is not None:
+        yield provenance.report_command(run_set.other_warm_up)
 
 
 def said_of(

@@ -15,7 +15,7 @@ from fabbbr_analysis.report.diagram import buffers, losses_in_words, spread
 from fabbbr_analysis.wording import distinct, listing, tie
 
 if TYPE_CHECKING:
-    from fabbbr_analysis.runset import RunSet
+    from fabbbr_analysis.runset import OtherWarmUp, RunSet
 
 _SHORT_HASH = 16
 _MOST_WAYS = 4
@@ -40,8 +40,11 @@ def digest(run_set: RunSet) -> tuple[Fact, ...]:
     return (Fact(name="Digest of the run", value=said),)
 
 
-def conditions(manifest: RunManifest) -> tuple[Fact, ...]:
-    """Return the conditions as asked; what was varied shows its values."""
+def conditions(manifest: RunManifest, other: OtherWarmUp | None = None) -> tuple[Fact, ...]:
+    """Return the conditions as asked; what was varied shows its values.
+
+    With ``other``, what is left out of steady state is that of the report, and not of the run.
+    """
     cells = manifest.cells
     rows = [
         Fact(
@@ -59,7 +62,7 @@ def conditions(manifest: RunManifest) -> tuple[Fact, ...]:
         Fact(name="ECN", value=spread(distinct(_ecn(cell) for cell in cells))),
         Fact(name="Injected loss", value=_losses(cells)),
         Fact(name="Duration", value=spread(distinct(_durations(cells)))),
-        Fact(name="Left out of steady state", value=spread(_sorted(cells, lambda cell: cell.warm_up))),
+        Fact(name="Left out of steady state", value=left_out(cells, other)),
         Fact(name="MTU", value=f"{spread(_mtus(cells))} bytes"),
         Fact(name="Sampled every", value=spread(_sorted(cells, lambda cell: cell.sample_period))),
         Fact(name="Repetitions", value=str(max(cell.repetition for cell in cells))),
@@ -91,6 +94,15 @@ def gist(manifest: RunManifest) -> str:
     said = {fact.name: fact.value for fact in conditions(manifest)}
     path = f"{said['Bottleneck']}, RTT {said['Propagation RTT']}, loss {said['Injected loss'].split(';')[0]}"
     return tie(f"{said['Congestion control']} over {path}; {counted(int(said['Repetitions']), 'repetition')}")
+
+
+def left_out(cells: Sequence[Cell], other: OtherWarmUp | None) -> str:
+    """What of each run is no steady state, and what the run itself says where that is not the same."""
+    if other is None:
+        return spread(_sorted(cells, lambda cell: cell.warm_up))
+    return (
+        f"{other.asked}, as asked when this was made; the run has {spread([str(each) for each in other.own])}"
+    )
 
 
 def _flows(cells: Sequence[Cell], pick: Callable[[Flow], str]) -> list[str]:
@@ -263,6 +275,11 @@ def _stands_for(control: CongestionControl) -> str:
 
 def _hashes(hashes: Iterable[str | None]) -> list[str]:
     return [f"sha256 {value[:_SHORT_HASH]}…" for value in hashes if value is not None]
+
+
+def report_command(other: OtherWarmUp) -> str:
+    """Return the command line that makes this report of a run folder."""
+    return shlex.join(["fabbbr", "report", "RUN", "--warm-up", str(other.asked)])
 
 
 def rerun_command(manifest: RunManifest, origins: Sequence[Provenance]) -> str:

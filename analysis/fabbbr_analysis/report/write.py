@@ -66,6 +66,12 @@ def write_report(run_sets: Sequence[RunSet], folder: Path) -> Path:
     return folder / REPORT
 
 
+def place_of(run_set: RunSet) -> Path:
+    """Where a report goes when nobody says: the run folder, or one in it where the warm-up is not its own."""
+    other = run_set.other_warm_up
+    return run_set.path if other is None else run_set.path / f"warm-up-{str(other.asked).replace(' ', '')}"
+
+
 def _answers(run_sets: Sequence[RunSet]) -> pd.DataFrame:
     frames = [as_frame(answer(run_set)).assign(experiment=run_set.experiment) for run_set in run_sets]
     return pd.concat([frame for frame in frames if not frame.empty] or frames[:1], ignore_index=True)

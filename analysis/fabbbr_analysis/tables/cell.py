@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, TypeAlias
 
 import pandas as pd
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pyarrow as pa
 from fabbbr.model import Cell
 from fabbbr.physics import going_back, mean_burst, stationary_loss
 from fabbbr.store import StoredCell
+from fabbbr.units import Duration
 from fabbbr_analysis.arrivals import Arrival, arrivals
 from fabbbr_analysis.metrics import steady_goodput_bps
 from fabbbr_analysis.parse.iperf3 import Transferred
@@ -19,6 +21,7 @@ from fabbbr_analysis.tables.flow_ends import FlowEnds
 from fabbbr_analysis.tables.receiver_clock import receiver_zeros_s
 from fabbbr_analysis.tables.sampled import sampled_tables
 
+Row: TypeAlias = dict[str, Any]
 _SEEN = ["t_s", "flow", "side", "peer_port", "bytes_received"]
 """What of the sockets says when a receiver had what."""
 
@@ -56,10 +59,27 @@ def as_frames(tables: dict[str, pa.Table]) -> CellTables:
     return CellTables(**{field.name: tables[field.name].to_pandas() for field in fields(CellTables)})
 
 
+def cell_row_after(row: Row, *, warm_up: Duration) -> Row:
+    """The row of table ``cells`` as another warm-up has it."""
+    return row | {"warm_up_s": warm_up.seconds}
+
+
+def flow_rows_after(
+    rows: Sequence[Row], intervals: pd.DataFrame, sockets: pd.DataFrame, *, warm_up: Duration
+) -> list[Row]:
+    """The rows of table ``flows`` of a cell with what each flow got from the warm-up on."""
+    arrived = _arrivals(rows, intervals, sockets[_SEEN])
+    return [
+        row
+        | {"goodput_steady_bps": steady_goodput_bps([arrived.get(row["flow"])], warm_up_s=warm_up.seconds)}
+        for row in rows
+    ]
+
+
 # cells
 
 
-def _cell_row(stored: StoredCell) -> dict[str, Any]:
+def _cell_row(stored: StoredCell) -> Row:
     manifest, cell = stored.manifest, stored.manifest.cell
     place = manifest.provenance.testbed
     loss = next((link.loss for link in cell.links if link.loss is not None), None)
@@ -105,7 +125,7 @@ def _bbr2_variant(cell: Cell) -> str | None:
     return ",".join(sorted({flow.profile or "google" for flow in cell.flows if flow.cca == "bbr2"})) or None
 
 
-def _bottleneck_columns(cell: Cell) -> dict[str, Any]:
+def _bottleneck_columns(cell: Cell) -> Row:
     queue = next(iter(cell.bottlenecks.values()), None)
     if queue is None:
         return {}
@@ -127,22 +147,18 @@ def _flows(cell: Cell, ends: list[FlowEnds], intervals: pa.Table, sockets: pa.Ta
     zeros_s = {end.flow.index: end.started_s for end in ends if not end.flow.of_iperf3}
     zeros_s = {**receiver_zeros_s(reported, seen), **zeros_s}
     rows = [_flow_row(cell, end, zeros_s.get(end.flow.index)) for end in ends]
-    arrived = _arrivals(rows, reported, seen)
-    for row in rows:
-        row["goodput_steady_bps"] = steady_goodput_bps(
-            [arrived.get(row["flow"])], warm_up_s=cell.warm_up.seconds
-        )
+    rows = flow_rows_after(rows, reported, seen, warm_up=cell.warm_up)
     return pa.Table.from_pylist(rows, schema=FLOWS)
 
 
 def _arrivals(
-    rows: list[dict[str, Any]], intervals: pd.DataFrame, sockets: pd.DataFrame
+    rows: Sequence[Row], intervals: pd.DataFrame, sockets: pd.DataFrame
 ) -> dict[int, Arrival | None]:
     columns = ["flow", "start_s", "receiver_zero_s", "received_bytes", "receiver_s"]
     return arrivals(pd.DataFrame(rows, columns=columns), intervals, sockets)
 
 
-def _flow_row(cell: Cell, ends: FlowEnds, zero_s: float | None) -> dict[str, Any]:
+def _flow_row(cell: Cell, ends: FlowEnds, zero_s: float | None) -> Row:
     flow, client, sent, received = ends.flow, ends.client, ends.client.sent, ends.received
     start_s = flow.start.seconds if ends.started_s is None else ends.started_s
     return {
@@ -179,7 +195,7 @@ def _flow_row(cell: Cell, ends: FlowEnds, zero_s: float | None) -> dict[str, Any
     }
 
 
-def _datagram_columns(ends: FlowEnds) -> dict[str, Any]:
+def _datagram_columns(ends: FlowEnds) -> Row:
     """What became of the datagrams of a flow of UDP."""
     udp, counts = ends.flow.udp, ends.datagrams
     return {
@@ -193,7 +209,7 @@ def _datagram_columns(ends: FlowEnds) -> dict[str, Any]:
     }
 
 
-def _video_columns(ends: FlowEnds) -> dict[str, Any]:
+def _video_columns(ends: FlowEnds) -> Row:
     """How a video was watched: until its first chunk was whole, stalls after it, rates of its chunks."""
     chunks = ends.chunks.to_pylist() if ends.flow.video is not None else []
     whole = [chunk for chunk in chunks if chunk["whole_s"] is not None]
