@@ -78,7 +78,8 @@ def test_what_is_left_to_several_others_is_their_sum_run_by_run():
         "Beside other1 (cubic), other2 (cubic) and call, ours has 6.00 [5.50, 6.50] Mbit/s"
     )
     assert told.endswith(
-        "The other groups together have 4.00 [3.50, 4.50] Mbit/s beside a and 8.00 [7.50, 8.50] beside b."
+        "other1 (cubic) and other2 (cubic) together have 4.00 [3.50, 4.50] Mbit/s beside a and "
+        "8.00 [7.50, 8.50] beside b."
     )
 
 
@@ -184,3 +185,27 @@ def test_transfers_take_less_time_with_the_better(name, begin):
         )
     (told,) = choices(told)
     assert told.startswith(f"Beside theirs (cubic), {begin}: b is ahead of a, difference 5.00 ")
+
+
+@pytest.mark.parametrize(
+    ("names", "flows", "said_of_it"),
+    [
+        (("newcomer", "newcomer"), 1, "newcomer (cubic) has"),
+        (("cubic.2", "cubic"), 1, "1 flow of cubic has"),
+        (("cubic.2", "cubic"), 4, "4 flows of cubic have"),
+    ],
+)
+def test_the_one_rival_among_groups_of_other_kinds_is_named(names, flows, said_of_it):
+    told = Told()
+    for cca, name in zip(("a", "b"), names, strict=True):
+        told.condition(
+            f"cca={cca}",
+            group("ours", OURS[cca], cca=cca),
+            group("call", 1e5, cca=None, self_limited=True),
+            group(name, THEIRS, cca="cubic", n_flows=flows),
+            ccas=f"{cca},cubic",
+            axes={"cca": cca},
+        )
+    (told,) = choices(told)
+    assert f" {said_of_it} 5.00 [4.50, 5.50] Mbit/s" in told
+    assert "other group" not in told

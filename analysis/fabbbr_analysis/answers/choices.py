@@ -77,15 +77,20 @@ def _others_of(row: AnswerRow, cells: Mapping[str, Sequence[AnswerRow]]) -> tupl
 
 
 def _names(contest: _Contest) -> str:
-    """Of the groups beside, where all these cells call them so."""
+    """Of the groups beside."""
+    names = _called(contest)
+    return listing(list(names.values())) if len(names) <= _NAMED else counted(len(names), "other group")
+
+
+def _called(contest: _Contest) -> dict[int, str]:
+    """Position of each group beside → its name, where all these cells call it so."""
     shared = set.intersection(*({other.name for other in others} for others in contest.beside))
-    names = {
+    return {
         other.position: other.name
         if other.name in shared
         else f"{counted(other.n_flows, 'flow')} of {other.cca}"
         for other in contest.beside[0]
     }
-    return listing(list(names.values())) if len(names) <= _NAMED else counted(len(names), "other group")
 
 
 def _tallied(contests: Sequence[_Contest], *, phased: bool) -> str:
@@ -127,7 +132,18 @@ def _cost(contest: _Contest) -> str:
     amounts = [bare(_together(others, column), column) for others in left]
     amounts[0] += f" {BY_COLUMN[column].unit}{'' if several or left[0][0].n_flows == 1 else ' a flow'}"
     parts = [f"{each} beside {row.cca}" for each, row in zip(amounts, contest.rows, strict=True)]
-    return f" The other {'groups together have' if several else 'group has'} {listing(parts)}."
+    return f" {_left_over(contest, left[0])} {listing(parts)}."
+
+
+def _left_over(contest: _Contest, rivals: Sequence[AnswerRow]) -> str:
+    """The others of its kind, by name where there are groups of another kind beside them."""
+    called, several = _called(contest), len(rivals) > 1
+    if len(rivals) == len(called):
+        return "The other groups together have" if several else "The other group has"
+    names = [called[other.position] for other in rivals]
+    if several:
+        return f"{listing(names) if len(names) <= _NAMED else f'{len(names)} of them'} together have"
+    return f"{names[0]} {'has' if names[0] == rivals[0].name or rivals[0].n_flows == 1 else 'have'}"
 
 
 def _is_rival(other: AnswerRow, row: AnswerRow) -> bool:
