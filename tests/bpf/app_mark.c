@@ -7,7 +7,7 @@ static inline bool fab_reached(u32 a, u32 b)
 	return (s32)(a - b) >= 0;
 }
 
-#include "bpf/fab_app_mark.h"
+#include "bpf/fab_app_mark.c"
 
 static struct fab_app_mark mark;
 

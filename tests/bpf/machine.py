@@ -84,9 +84,14 @@ class Loader:
         assert answer.returncode == 0, answer.stderr
         return answer.stdout
 
-    def connections(self) -> list[dict[str, str]]:
-        """A record of each connection: `local`, `peer`, fields by name; quick, from the pinned file."""
-        text = Path(f"/proc/{self._holder.pid}/root/sys/fs/bpf/fab_bbr_state").read_text()
+    def connections(self, namespace: str | None = None) -> list[dict[str, str]]:
+        """A record of each connection of a network namespace, or of ours: `local`, `peer`, fields by name.
+
+        Quick, from the pinned file.
+        """
+        path = f"/proc/{self._holder.pid}/root/sys/fs/bpf/fab_bbr_state"
+        inside = ("nsenter", f"--net=/run/netns/{namespace}") if namespace else ()
+        text = run(*inside, "cat", path)
         return [
             {"local": local, "peer": peer} | dict(field.split(":", 1) for field in fields)
             for local, peer, *fields in map(str.split, text.splitlines())

@@ -41,7 +41,7 @@ def watch(network, loader, cca, *, duration_s=DURATION_S):
         while sending.poll() is None:
             assert time.monotonic() < limit, f"the flow hangs: {network.socket()}"
             for _ in range(20):
-                states += [entry for entry in loader.connections() if entry["bw_Bps"] != "0"]
+                states += [entry for entry in loader.connections(network.sender) if entry["bw_Bps"] != "0"]
                 time.sleep(0.02)
             sockets += [
                 line for line in [network.socket()] if line and number_in(line, "bytes_sent") > 100_000

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from bpf.machine import loaded, offered, wait_until
+from bpf.machine import SENDER_ADDRESS, loaded, number_in, offered, wait_until
 from places import GUEST
 
 from fabbbr.certify import controls
@@ -60,7 +60,8 @@ def test_users_without_privileges_may_choose_them(loader):
 def test_the_source_that_status_tells_is_the_digest_of_what_was_compiled(loader, objects):
     loader.done("load")
     files = loader.script.parent
-    sources = ("../fab_bbr_core.h", "../fab_bbr_core.c", "fab_app_mark.h", "fab_bbr_bpf.h", "fab_bbr.bpf.c")
+    sources = ("../fab_bbr_core.h", "../fab_bbr_core.c", "fab_app_mark.h", "fab_app_mark.c")
+    sources += ("fab_bbr_bpf.h", "fab_conn.h", "fab_bbr.bpf.c")
     texts = b"".join((files / name).read_bytes() for name in sources)
     digest = subprocess.run(["sha256sum"], input=texts, capture_output=True, check=True).stdout[:16].decode()
     assert loader.done("status").split()[-1] == digest
@@ -241,6 +242,28 @@ def test_the_refusal_of_an_older_kernel_is_explained_and_cleared_away(loader, tm
     )
     assert loader("status").returncode == 3
     wait_until(lambda: not loaded(), limit_s=10)
+
+
+def test_a_kernel_that_refuses_the_list_alone_is_said_to_and_nothing_is_left(loader, tmp_path):
+    """There are kernels that take a congestion control as BPF, but not every iterator."""
+    fake = tmp_path / "bpftool"
+    said = "libbpf: prog 'fab_bbr_state': BPF program load failed: Operation not permitted"
+    real = shutil.which("bpftool")
+    fake.write_text(f'#!/bin/sh\n[ "$1" != iter ] || {{ echo "{said}" >&2; exit 255; }}\nexec {real} "$@"\n')
+    fake.chmod(0o755)
+    answer = loader("load", before=f"PATH={tmp_path}:$PATH")
+    refused(answer, 4, "the kernel refuses BPF to this process", "the list of connections")
+    wait_until(lambda: not loaded(), limit_s=10)
+
+
+def test_the_list_is_of_the_network_namespace_that_asks(loader, network):
+    loader.done("load")
+    with network.flow("fab_bbr2", duration_s=2) as sending:
+        wait_until(lambda: number_in(network.socket() or "", "bytes_sent") > 100_000, limit_s=10)
+        inside, outside = loader.connections(network.sender), loader.connections()
+        sending.communicate(timeout=20)
+    assert SENDER_ADDRESS in {entry["local"].split(":")[0] for entry in inside}
+    assert SENDER_ADDRESS not in {entry["local"].split(":")[0] for entry in outside}
 
 
 def test_an_experiment_sets_the_profile_and_knows_what_it_ran(loader, tmp_path):

@@ -13,7 +13,15 @@ pytestmark = [pytest.mark.bpf, pytest.mark.xdist_group("bpf")]
 
 OURS = {"fab_bbr2", "fab_bbr3"}
 FILES = Path(__file__).parents[2] / "playbooks" / "roles" / "bbr" / "files"
-HASHED = ("fab_bbr_core.h", "fab_bbr_core.c", "bpf/fab_app_mark.h", "bpf/fab_bbr_bpf.h", "bpf/fab_bbr.bpf.c")
+HASHED = (
+    "fab_bbr_core.h",
+    "fab_bbr_core.c",
+    "bpf/fab_app_mark.h",
+    "bpf/fab_app_mark.c",
+    "bpf/fab_bbr_bpf.h",
+    "bpf/fab_conn.h",
+    "bpf/fab_bbr.bpf.c",
+)
 ASKED = {
     "bbr_way": "bpf",
     "bbr_versions": [2, 3],

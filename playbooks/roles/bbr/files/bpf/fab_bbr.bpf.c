@@ -13,16 +13,13 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
-/*
- * Exact for windows below 512 packets, coarser above. Linux 6.1 charges a connection's memory to
- * net.core.optmem_max, 20480 bytes unless changed: 1024 slots take 12288 of them.
- */
-#define FAB_RING_SLOTS 1024U
+#include "fab_conn.h"
+
 /* Subprograms instead of one large program: the verifier meets less code, and so does the instruction cache. */
 #define FAB_CALL static __noinline
 
 #include "../fab_bbr_core.c"
-#include "fab_app_mark.h"
+#include "fab_app_mark.c"
 
 /* Linux before 6.4 lets no BPF program write tp->app_limited. All kernels with the four arguments do. */
 #ifndef FAB_OWN_APP_MARK
@@ -52,21 +49,6 @@ struct tcp_congestion_ops {
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);
 };
-
-/* A connection's memory, in the socket's BPF storage. fab_bbr_connections.bpf.c reads its first member. */
-struct fab_conn {
-	struct fab_bbr bbr;
-	struct fab_app_mark mark;
-	struct fab_epoch slots[FAB_RING_SLOTS];
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
-	__type(key, int);
-	__type(value, struct fab_conn);
-} fab_connections SEC(".maps");
 
 /* What a new fab_bbr2 connection is, an enum fab_profile_id. The loader makes and fills it before anything can open. */
 struct {

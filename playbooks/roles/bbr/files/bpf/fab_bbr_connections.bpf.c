@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause
 /*
  * What ss does not show of a BPF congestion control: reading the file that this iterator is pinned to prints one line
- * per connection of fab_bbr2 and fab_bbr3, in the manner of ss. A line that is read while an ACK is being worked on may
- * mix the values before and after it.
+ * per connection of fab_bbr2 and fab_bbr3 in the reader's network namespace, in the manner of ss. The kernel holds a
+ * socket's lock while its line is made, so that no line mixes the values before and after an ACK.
+ *
+ * An iterator over the storage itself would be shorter, but there are kernels that refuse it to root, too.
  */
-#include "fab_bbr_bpf.h"
+#include "fab_conn.h"
 
 #include <bpf/bpf_tracing.h>
 
@@ -16,10 +18,9 @@ struct bpf_iter_meta {
 	struct seq_file *seq;
 } __attribute__((preserve_access_index));
 
-struct bpf_iter__bpf_sk_storage_map {
+struct bpf_iter__tcp {
 	struct bpf_iter_meta *meta;
-	struct sock *sk;
-	struct fab_bbr *value; /* a connection's memory begins with it */
+	struct sock_common *sk_common;
 } __attribute__((preserve_access_index));
 
 static __always_inline const char *fab_name_of_state(u8 state)
@@ -58,9 +59,8 @@ static __always_inline const char *fab_name_of_profile(u8 profile)
 	}
 }
 
-static __always_inline void fab_print_ends(struct seq_file *seq, struct sock *sk)
+static __always_inline void fab_print_ends(struct seq_file *seq, struct sock_common *common)
 {
-	struct sock_common *common = &sk->__sk_common;
 	u16 peer_port = __builtin_bswap16(common->skc_dport);
 
 	if (common->skc_family == FAB_AF_INET6)
@@ -71,17 +71,24 @@ static __always_inline void fab_print_ends(struct seq_file *seq, struct sock *sk
 			       peer_port);
 }
 
-SEC("iter/bpf_sk_storage_map")
-int fab_bbr_state(struct bpf_iter__bpf_sk_storage_map *context)
+SEC("iter/tcp")
+int fab_bbr_state(struct bpf_iter__tcp *context)
 {
 	struct seq_file *seq = context->meta->seq;
-	const struct fab_bbr *b = context->value;
-	struct sock *sk = context->sk;
+	struct sock_common *common = context->sk_common;
+	const struct fab_conn *conn;
+	const struct fab_bbr *b;
 
-	/* A closed socket has given its port back and waits to be freed. */
-	if (!sk || !b || !sk->__sk_common.skc_num)
+	/* Read once: the verifier knows nothing of a second reading. */
+	barrier_var(common);
+	if (!common)
 		return 0;
-	fab_print_ends(seq, sk);
+	/* None for the sockets of other congestion controls, and for what is no full socket. */
+	conn = bpf_sk_storage_get(&fab_connections, common, 0, 0);
+	if (!conn)
+		return 0;
+	b = &conn->bbr;
+	fab_print_ends(seq, common);
 	BPF_SEQ_PRINTF(seq, " profile:%s state:%s bw_Bps:%llu min_rtt_us:%u", fab_name_of_profile(b->profile),
 		       fab_name_of_state(b->state), b->bw, b->min_rtt_us);
 	BPF_SEQ_PRINTF(seq, " cwnd:%u pacing_Bps:%llu pacing_gain_256:%u cwnd_gain_256:%u rounds:%u", b->cwnd,
