@@ -28,24 +28,8 @@ typedef __s32 s32;
 #define FAB_CA_EVENT_TX_START 0
 #define FAB_PACING_NONE 0
 #define FAB_PACING_NEEDED 1
-#define FAB_AF_INET6 10
-
-struct in6_addr {
-	u8 bytes[16];
-};
-
-struct sock_common {
-	unsigned short skc_family;
-	unsigned short skc_num;	  /* own port, host order */
-	unsigned short skc_dport; /* peer's port, network order */
-	u32 skc_rcv_saddr;
-	u32 skc_daddr;
-	struct in6_addr skc_v6_rcv_saddr;
-	struct in6_addr skc_v6_daddr;
-} __attribute__((preserve_access_index));
 
 struct sock {
-	struct sock_common __sk_common;
 	unsigned long sk_pacing_rate; /* bytes/s */
 	unsigned long sk_max_pacing_rate;
 	u32 sk_pacing_status;

@@ -12,6 +12,22 @@
 
 char _license[] SEC("license") = "Dual BSD/GPL";
 
+#define FAB_AF_INET6 10
+
+struct in6_addr {
+	u8 bytes[16];
+};
+
+struct sock_common {
+	unsigned short skc_family;
+	unsigned short skc_num;	  /* own port, host order */
+	unsigned short skc_dport; /* peer's port, network order */
+	u32 skc_rcv_saddr;
+	u32 skc_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+	struct in6_addr skc_v6_daddr;
+} __attribute__((preserve_access_index));
+
 struct seq_file;
 
 struct bpf_iter_meta {
