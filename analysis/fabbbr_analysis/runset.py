@@ -47,6 +47,11 @@ class OtherWarmUp:
     own: tuple[Duration, ...]
     """Those of the run's cells, each once, the shortest first."""
 
+    @property
+    def word(self) -> str:
+        """What was asked, as one word of a command line or a path: ``2.5s``."""
+        return str(self.asked).replace(" ", "")
+
 
 class RunSet:
     """The tables of one run folder, read when they are asked for. Use :meth:`open`."""

@@ -68,7 +68,7 @@ def test_a_report_with_it_says_so_and_stands_apart(path, tmp_path):
     assert main(["report", str(run.path), "--warm-up", "2.5s"]) == 0
     text = (run.path / "warm-up-2.5s" / "report.md").read_text(encoding="utf-8")
     assert "2.5 s, as asked when this was made; the run has 1 s" in text
-    assert "fabbbr report RUN --warm-up '2.5 s'" in text
+    assert "fabbbr report RUN --warm-up 2.5s" in text
     assert {name: (run.path / name).read_bytes() for name in own} == own
     assert inspect(RunFolder.open(run.path), raw_files=True).digest == digest
     assert "as asked when this was made" not in (run.path / "report.md").read_text(encoding="utf-8")

@@ -279,7 +279,7 @@ def _hashes(hashes: Iterable[str | None]) -> list[str]:
 
 def report_command(other: OtherWarmUp) -> str:
     """Return the command line that makes this report of a run folder."""
-    return shlex.join(["fabbbr", "report", "RUN", "--warm-up", str(other.asked)])
+    return shlex.join(["fabbbr", "report", "RUN", "--warm-up", other.word])
 
 
 def rerun_command(manifest: RunManifest, origins: Sequence[Provenance]) -> str:

@@ -69,7 +69,7 @@ def write_report(run_sets: Sequence[RunSet], folder: Path) -> Path:
 def place_of(run_set: RunSet) -> Path:
     """Where a report goes when nobody says: the run folder, or one in it where the warm-up is not its own."""
     other = run_set.other_warm_up
-    return run_set.path if other is None else run_set.path / f"warm-up-{str(other.asked).replace(' ', '')}"
+    return run_set.path if other is None else run_set.path / f"warm-up-{other.word}"
 
 
 def _answers(run_sets: Sequence[RunSet]) -> pd.DataFrame:
