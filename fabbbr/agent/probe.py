@@ -8,7 +8,7 @@ import json
 import socket
 import subprocess
 import time
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional
 
 from . import volley
 from .instants import sleep_until
@@ -27,6 +27,7 @@ _LOOK_S = 1e-4
 def burst(namespaces: Namespaces, probe: Dict[str, Any], barrier: Barrier) -> Dict[str, Any]:
     """Send the burst and its refills; return arrivals [[sequence, nanoseconds], …] and the queue at its fullest.
 
+    Refills before which the queue had run dry are told too, as [first sequence, first that is not in it].
     Whoever sends, receives or looks may be on another machine: then what it sees is left out.
     """
     total = probe["packets"] + probe["refills"] * probe["refill_packets"]
@@ -34,14 +35,17 @@ def burst(namespaces: Namespaces, probe: Dict[str, Any], barrier: Barrier) -> Di
     sender = _sender(namespaces, probe, total) if namespaces.has(probe["sender"]) else None
     look = _Look(namespaces, probe) if namespaces.has(probe["watch_node"]) else None
     started = barrier.start("burst")
+    late = []
     if sender is not None:
-        _send(sender, probe, started, look)
+        late = _send(sender, probe, started, look)
         sender.close()
     if look is not None:
         look.take(started)
     barrier.wait("drain")
     time.sleep(probe["drain_ns"] * 1e-9)
     told = {"sent": total, "refills_from": probe["packets"], "payload_bytes": probe["payload_bytes"]}
+    if late:
+        told["late"] = late
     if receiver is not None:
         told["arrivals"] = list(volley.received(receiver))
         receiver.close()
@@ -90,7 +94,11 @@ class _Look:
         self._tc.stdin.flush()
 
 
-def _send(sender: socket.socket, probe: Dict[str, Any], started: float, look: Optional[_Look]) -> None:
+def _send(
+    sender: socket.socket, probe: Dict[str, Any], started: float, look: Optional[_Look]
+) -> List[List[int]]:
+    """The refills that were late."""
+    late = []
     volley.send(sender, 0, probe["packets"], probe["payload_bytes"])
     for number in range(probe["refills"]):
         due = started + (number + 1) * probe["refill_every_ns"] * 1e-9
@@ -100,6 +108,9 @@ def _send(sender: socket.socket, probe: Dict[str, Any], started: float, look: Op
         sleep_until(due)
         first = probe["packets"] + number * probe["refill_packets"]
         volley.send(sender, first, probe["refill_packets"], probe["payload_bytes"])
+        if time.monotonic() > due + probe["spare_ns"] * 1e-9:
+            late.append([first, first + probe["refill_packets"]])
+    return late
 
 
 def _receiver(namespaces: Namespaces, probe: Dict[str, Any], packets: int) -> socket.socket:

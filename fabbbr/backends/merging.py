@@ -21,7 +21,7 @@ _MERGED = {
     "steps.json",
     CONSOLE,
 }
-_BURST = ("sent", "refills_from", "payload_bytes", "arrivals", "queues_at_peak")
+_BURST = ("sent", "refills_from", "payload_bytes", "late", "arrivals", "queues_at_peak")
 
 
 def merge(job: Job, parts: Mapping[str, Job], folders: Mapping[str, Path], raw: Path) -> None:

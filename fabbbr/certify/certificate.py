@@ -8,8 +8,10 @@ segmentation offloads are on, what is counted are super-packets and their segmen
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from operator import itemgetter
 
 from fabbbr.certify import captured, carried, ceiling, controls, datagrams, gates, packets, superpackets
 from fabbbr.certify.evidence import Evidence, Preflight, answer_to
@@ -26,6 +28,9 @@ _NUMBER = r"(\d+(?:\.\d+)?)"
 _PING_SUMMARY = re.compile(rf"= {_NUMBER}/{_NUMBER}/{_NUMBER}/")
 _FEWEST_GAPS = 5
 _ZERO_S = 0.2
+
+_Ranges = Sequence[tuple[int, int]]
+"""Each from its first number to the one after its last."""
 
 
 def certify(prepared: Prepared, evidence: Evidence, *, lossy_cells: int) -> Certificate:
@@ -87,7 +92,7 @@ def _rtt(trip: RoundTrip, preflight: Preflight, allowed: Tolerances) -> Check:
 def _burst(probe: BurstProbe, preflight: Preflight, allowed: Tolerances) -> Iterator[Check]:
     burst, queue, frame = preflight.burst, probe.queue, probe.frame_bytes
     steady = burst.arrivals[probe.tokens + 2 :]
-    rate = _departure_rate_bps(steady, frame, all_departed=probe.departs_whole)
+    rate = _departure_rate_bps(steady, frame, all_departed=probe.departs_whole, late=burst.late)
     yield Check(
         name="rate",
         # With room for a single frame the queue runs dry between two: what was read back must do.
@@ -96,10 +101,20 @@ def _burst(probe: BurstProbe, preflight: Preflight, allowed: Tolerances) -> Iter
         else queue.buffer_bytes < 2 * frame,
         asked=f"{queue.rate}",
         measured="not measurable" if rate is None else f"{rate / 1e6:.6g} Mbit/s",
-        detail=f"spacing of {burst.sent} packets behind the bottleneck",
+        detail=f"spacing of {burst.sent} packets behind the bottleneck{_less(burst.late)}",
     )
     if probe.fills_buffer:
         yield _buffer(probe, preflight, allowed)
+
+
+def _less(late: _Ranges) -> str:
+    return f", less {sum(end - first for first, end in late)} that came to it too late" if late else ""
+
+
+def _holds_late(late: _Ranges, first: int, last: int) -> bool:
+    """Whether one of the packets from ``first`` to ``last`` is in a range; these are in order and apart."""
+    at = bisect_right(late, last, key=itemgetter(0))
+    return at > 0 and late[at - 1][1] > first
 
 
 def _unevenness(probe: BurstProbe, departures: int) -> float:
@@ -139,19 +154,21 @@ def _buffer(probe: BurstProbe, preflight: Preflight, allowed: Tolerances) -> Che
 
 
 def _departure_rate_bps(
-    steady: Sequence[Sequence[int]], frame_bytes: int, *, all_departed: bool
+    steady: Sequence[Sequence[int]], frame_bytes: int, *, all_departed: bool, late: _Ranges = ()
 ) -> float | None:
     """Rate at which packets left the bottleneck, from arrivals behind those that passed on stored tokens.
 
     A packet that is missing between two others was lost behind the queue, where it took its time, or in
     it, where it took none: unless all departed, only neighbours by sequence number
     count. (Departures come in pairs and threes at the rate's own spacing; a sum over torn pieces would
-    be off by as much at each tear.)
+    be off by as much at each tear.) What was sent ``late`` may have found an empty queue: before it, and
+    within it, the bottleneck waited for packets.
     """
     gaps = [
         (later - earlier, later_ns - earlier_ns)
         for (earlier, earlier_ns), (later, later_ns) in pairwise(steady)
-        if later == earlier + 1 or (all_departed and later > earlier)
+        if (later == earlier + 1 or (all_departed and later > earlier))
+        and not _holds_late(late, earlier + 1, later)
     ]
     if len(gaps) < _FEWEST_GAPS:
         return None

@@ -217,6 +217,8 @@ class BurstTold(Told):
     sent: _Count
     arrivals: tuple[tuple[_Count, _Count], ...]
     """Sequence number and nanoseconds."""
+    late: tuple[tuple[_Count, _Count], ...] = ()
+    """Of each refill before which the queue had run dry: its first packet, and the first of the next."""
     queues_at_peak: tuple[QdiscCounters, ...]
 
 

@@ -131,6 +131,7 @@ def burst(cell: Cell, testbed: Testbed, cabling: Cabling) -> Burst:
         refills=refills,
         refill_packets=refill,
         refill_every_ns=round(refill * queue.frame_ns),
+        spare_ns=round(max(queue.fits - refill, 0) * queue.frame_ns),
         payload_bytes=cell.mtu_bytes - _IP_UDP_HEADER_BYTES,
         source_port=_SOURCE_PORT,
         port=_PORT,

@@ -177,6 +177,8 @@ class Burst(Record):
     refills: int
     refill_packets: int
     refill_every_ns: int
+    spare_ns: int
+    """How late a refill may come before the queue has run dry; where the clock is real, that happens."""
     payload_bytes: int
     source_port: int
     port: int

@@ -7,7 +7,7 @@ import pytest
 from golden_cell import CELL
 from hypothesis import given
 from hypothesis import strategies as st
-from places import GUEST, several
+from places import GUEST, place, several
 
 from fabbbr.agent.gate import Queue
 from fabbbr.certify import gates
@@ -134,6 +134,71 @@ def test_a_rate_that_could_not_be_measured_passes_only_where_a_queue_must_run_dr
     probe = prepare(cell, GUEST).expected.burst
     rate = next(check for check in _burst(probe, told, VIRTUAL_TIME) if check.name == "rate")
     assert rate.passed is passed
+
+
+SMALL = """id: small
+title: A queue that must be refilled
+slice: two_site
+path: {rate: 20 Mbit/s, rtt: 1 ms, buffer: BUFFER packets}
+flows: [{cca: cubic, duration: 1 s}]
+repeat: 1
+"""
+
+
+@pytest.fixture(scope="module", params=[2, 3, 5, 10, 30, 200])
+def small(request, tmp_path_factory):
+    file = tmp_path_factory.mktemp("small") / "small.yaml"
+    file.write_text(SMALL.replace("BUFFER", str(request.param)), encoding="utf-8")
+    (cell,) = open_plan(str(file), seed=1).cells
+    return prepare(cell, place("real"))
+
+
+def behind_a_refilled_queue(job, fits, frame_ns, late_ns):
+    """Arrivals behind it of a probe whose refills are so late, and for how many frames it was dry."""
+    sent = [(0, number) for number in range(job.packets)]
+    for refill, late in enumerate(late_ns):
+        first = job.packets + refill * job.refill_packets
+        at_ns = (refill + 1) * job.refill_every_ns + late
+        sent += [(at_ns, first + number) for number in range(job.refill_packets)]
+    free_ns, dry_ns, arrivals, stands = 0.0, 0.0, [], []
+    for at_ns, number in sent:
+        stands = [leaves for leaves in stands if leaves > at_ns]
+        if len(stands) < fits:
+            dry_ns += max(at_ns - free_ns, 0)
+            free_ns = max(free_ns, at_ns) + frame_ns
+            stands.append(free_ns)
+            arrivals.append((number, round(free_ns)))
+    return arrivals, dry_ns / frame_ns
+
+
+@given(data=st.data(), share=st.sampled_from([0.95, 1]))
+def test_refills_that_came_too_late_do_not_make_a_rate_look_lower(small, data, share):
+    """And a rate that is lower is seen all the same."""
+    job, probe = small.job.burst, small.expected.burst
+    buffer = probe.queue.buffer_bytes // probe.frame_bytes
+    frame_ns = probe.frame_bytes * 8 * 10**9 / probe.queue.rate.bps
+    lateness = st.integers(0, 4 * buffer * int(frame_ns))
+    drawn = data.draw(st.dictionaries(st.integers(0, job.refills - 1), lateness, max_size=20))
+    late_ns = [drawn.get(0, 0)]
+    for refill in range(1, job.refills):
+        # Whoever is late with one cannot send the next before.
+        late_ns.append(max(drawn.get(refill, 0), late_ns[-1] - job.refill_every_ns))
+    arrivals, dry = behind_a_refilled_queue(job, buffer, frame_ns / share, late_ns)
+    first = range(job.packets, job.packets + job.refills * job.refill_packets, job.refill_packets)
+    late = tuple(
+        (one, one + job.refill_packets)
+        for one, by_ns in zip(first, late_ns, strict=True)
+        if by_ns > job.spare_ns
+    )
+    if share == 1 and dry:
+        assert late
+    seen = BurstTold(sent=1, arrivals=tuple(arrivals), late=late, queues_at_peak=())
+    told = Preflight(pings={}, burst=seen)
+    rate = next(check for check in _burst(probe, told, VIRTUAL_TIME) if check.name == "rate")
+    if rate.measured == "not measurable":
+        assert len(late) > job.refills // 2
+    else:
+        assert rate.passed is (share == 1), (rate, late)
 
 
 TRACED = """id: traced
