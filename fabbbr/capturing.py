@@ -80,7 +80,7 @@ def room_of(cell: Cell) -> Room:
     ]
     if cell.queue_delay == "packets":
         for link, queue in cell.bottlenecks.items():
-            ways = 2 if queue.both_directions else 1
+            ways = 1 if queue.way_back is None else 2
             rings += [slots_at_queue(cell, link)] * ways
             kept.append(ways * 2 * _packets_over(cell, link) * _on_disk_bytes(IDENTITY_BYTES))
     return Room(memory_bytes=sum(ring.memory_bytes for ring in rings), disk_bytes=round(sum(kept)))

@@ -93,6 +93,17 @@ class LinkTrace(Record):
     """Milliseconds from one opportunity to the next, the first from 0: ``1 0x3 5`` is 1, 1, 1, 1 and 6 ms."""
 
 
+class WayBack(Record):
+    """How a bottleneck serves what goes from ``b`` to ``a`` of its link, at a rate of its own."""
+
+    rate: BitRate
+    buffer_bytes: int
+    buffer_asked: str
+    """As in the experiment file."""
+    bdp_bytes: int
+    """Of its rate and the longest round trip of the flows that cross the link."""
+
+
 class Bottleneck(Record):
     """The queue at the head of a link, held by the switch ``a`` of that link."""
 
@@ -108,8 +119,24 @@ class Bottleneck(Record):
     """Of ``fq_codel``: what has waited longer is marked as it leaves, whatever CoDel decides."""
     both_directions: bool = False
     """Shape b → a too: set when some flow sends that way."""
+    reverse: WayBack | None = None
+    """Of what goes b → a, whatever that is; None: as a → b, where some flow sends that way."""
     trace: LinkTrace | None = None
     """Delivers by these opportunities, and ``rate`` is their mean; None: at ``rate``."""
+
+    @property
+    def way_back(self) -> Bottleneck | None:
+        """The queue of what goes b → a; None where nothing limits it."""
+        if self.reverse is not None:
+            own = dict(self.reverse)
+            return self.model_copy(update=own | {"reverse": None, "trace": None})
+        return self if self.both_directions else None
+
+    @property
+    def distinct(self) -> tuple[Bottleneck, ...]:
+        """Its queues that differ: one, or two where the way back is of its own."""
+        back = self.way_back if self.reverse is not None else None
+        return (self,) if back is None else (self, back)
 
 
 class CellLink(Record):
@@ -341,6 +368,11 @@ class Cell(Record):
     def bottlenecks(self) -> dict[str, Bottleneck]:
         """Name of each link that is one → its bottleneck, in the order of the links."""
         return {link.name: link.bottleneck for link in self.links if link.bottleneck is not None}
+
+    @property
+    def queues(self) -> tuple[Bottleneck, ...]:
+        """All bottlenecks, and their ways back where these differ."""
+        return tuple(queue for each in self.bottlenecks.values() for queue in each.distinct)
 
     @property
     def bottleneck(self) -> Bottleneck:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from fabbbr.model import Cell, CellLink, Flow, Loss
+from fabbbr.model import Bottleneck, Cell, CellLink, Flow, Loss
 from fabbbr.units import (
     ETHERNET_HEADER_BYTES,
     NANOSECONDS_PER_SECOND,
@@ -141,12 +141,18 @@ def going_back(cell: Cell) -> frozenset[int]:
     return frozenset(flow.index for flow in cell.flows if (flow.sender, flow.receiver) in back)
 
 
+def first_queue(cell: Cell, flow: Flow) -> Bottleneck:
+    """The first bottleneck as data of ``flow`` meets it, which may go its way back."""
+    forward = crossed(cell.links, flow.sender, flow.receiver).get(cell.trunk.name, True)
+    return cell.bottleneck if forward else cell.bottleneck.way_back or cell.bottleneck
+
+
 def end_of(flows: Sequence[Flow], links: Sequence[CellLink]) -> Duration:
     """When the last flow ends; flows with a size are taken to use the slowest bottleneck one by one.
 
     In the order of their starts: it is idle while all that have started are over.
     """
-    rate = min(link.bottleneck.rate for link in links if link.bottleneck is not None)
+    rate = min(rate for link in links if link.bottleneck is not None for rate in _of_data(link.bottleneck))
     timed = [flow.start.ns + flow.duration.ns for flow in flows if flow.duration is not None]
     sized = sorted((flow.start.ns, flow.size.bytes) for flow in flows if flow.size is not None)
     busy_from = bits = end = 0
@@ -156,6 +162,12 @@ def end_of(flows: Sequence[Flow], links: Sequence[CellLink]) -> Duration:
         bits += 8 * size
         end = busy_from + bits * NANOSECONDS_PER_SECOND // rate.bps
     return Duration(max([*timed, end]))
+
+
+def _of_data(queue: Bottleneck) -> tuple[Rate, ...]:
+    """The rates that data meets."""
+    back = queue.reverse
+    return (queue.rate, back.rate) if queue.both_directions and back is not None else (queue.rate,)
 
 
 def crossed(links: Sequence[CellLink], sender: str, receiver: str) -> dict[str, bool]:
@@ -198,8 +210,11 @@ class RateOverTime:
     bps: tuple[int, ...]
 
     @classmethod
-    def of(cls, cell: Cell, link: str) -> RateOverTime:
-        """That of one of the cell's bottlenecks."""
+    def of(cls, cell: Cell, link: str, *, reverse: bool = False) -> RateOverTime:
+        """That of one of the cell's bottlenecks, or of its way back; one of its own has no steps."""
+        back = cell.bottlenecks[link].reverse
+        if reverse and back is not None:
+            return cls(since_s=(0.0,), bps=(back.rate.bps,))
         changes = {
             step.at.seconds: step.rate.bps
             for step in sorted(cell.steps, key=lambda step: step.at)

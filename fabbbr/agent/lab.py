@@ -105,8 +105,9 @@ def _measure(
     stage[0] = "probe"
     barrier.wait("pings")
     probes: Dict[str, Any] = {"pings": _captures(namespaces, job["pings"])}
-    if job["burst"] is not None:
-        probes["burst"] = probe.burst(namespaces, job["burst"], barrier)
+    for burst, drain in (("burst", "drain"), ("burst_back", "drain_back")):
+        if job.get(burst) is not None:
+            probes[burst] = probe.burst(namespaces, job[burst], barrier, (burst, drain))
     _write(os.path.join(raw, "preflight.json"), probes)
     time.sleep(job["settle_ns"] * 1e-9)
     stage[0] = "flows"

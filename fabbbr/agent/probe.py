@@ -8,7 +8,7 @@ import json
 import socket
 import subprocess
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 from . import volley
 from .instants import sleep_until
@@ -24,9 +24,12 @@ _LOOKS = 32
 _LOOK_S = 1e-4
 
 
-def burst(namespaces: Namespaces, probe: Dict[str, Any], barrier: Barrier) -> Dict[str, Any]:
+def burst(
+    namespaces: Namespaces, probe: Dict[str, Any], barrier: Barrier, stages: Tuple[str, str]
+) -> Dict[str, Any]:
     """Send the burst and its refills; return arrivals [[sequence, nanoseconds], …] and the queue at its fullest.
 
+    ``stages`` of the barrier are the instant of the sending, and when all of it is sent.
     Refills before which the queue had run dry are told too, as [first sequence, first that is not in it].
     Whoever sends, receives or looks may be on another machine: then what it sees is left out.
     """
@@ -34,14 +37,15 @@ def burst(namespaces: Namespaces, probe: Dict[str, Any], barrier: Barrier) -> Di
     receiver = _receiver(namespaces, probe, total) if namespaces.has(probe["receiver"]) else None
     sender = _sender(namespaces, probe, total) if namespaces.has(probe["sender"]) else None
     look = _Look(namespaces, probe) if namespaces.has(probe["watch_node"]) else None
-    started = barrier.start("burst")
+    sending, draining = stages
+    started = barrier.start(sending)
     late = []
     if sender is not None:
         late = _send(sender, probe, started, look)
         sender.close()
     if look is not None:
         look.take(started)
-    barrier.wait("drain")
+    barrier.wait(draining)
     time.sleep(probe["drain_ns"] * 1e-9)
     told = {"sent": total, "refills_from": probe["packets"], "payload_bytes": probe["payload_bytes"]}
     if late:

@@ -26,11 +26,14 @@ from fabbbr.job.records import placed
 from fabbbr.testbed import ClockOffset, MachineClock, Testbed
 
 CLOCKS = "clocks.json"
-_STAGES = ("configure", "pings", "burst", "drain", "flows", "over", "collect")
+_STAGES = (
+    *("configure", "pings", "burst", "drain", "burst_back", "drain_back"),
+    *("flows", "over", "collect"),
+)
 """As the agents come to them."""
-_COMMON = ("burst", "flows")
+_COMMON = ("burst", "burst_back", "flows")
 """Those that begin on all machines at one instant."""
-_WITHOUT_BURST = ("burst", "drain")
+_OF_A_BURST = {"burst": ("burst", "drain"), "burst_back": ("burst_back", "drain_back")}
 _LEAD_S = 2.0
 """A common instant lies so far ahead, and more: all must have been told by then."""
 _TELLINGS = 4.0
@@ -101,7 +104,8 @@ class _Coordinator:
         """See all parts through; return how their clocks differ from ours."""
         for machine in self._machines:
             machine.start(_PATIENCE_S)
-        without = () if self._task.job.burst is not None else _WITHOUT_BURST
+        job = self._task.job
+        without = [stage for name in _OF_A_BURST if getattr(job, name) is None for stage in _OF_A_BURST[name]]
         stages = [stage for stage in _STAGES if stage not in without]
         for stage, following in zip(stages, (*stages[1:], None), strict=True):
             self._stage(stage, following)

@@ -59,7 +59,7 @@ def _of_queue(
     prepared: Prepared, queue: Queue, through: Sequence[Flow], evidence: Evidence
 ) -> Iterator[_Got]:
     cell = prepared.cell
-    rate, beyond = RateOverTime.of(cell, queue.link), _beyond_bytes(prepared, queue)
+    rate, beyond = RateOverTime.of(cell, queue.link, reverse=queue.reverse), _beyond_bytes(prepared, queue)
     share = _payload_share(cell, through) * (1 + prepared.testbed.tolerances.rate) / 8
     late_s = _STEP_LATE_S if cell.steps else 0.0
     received = _received(through, evidence)

@@ -14,7 +14,7 @@ from itertools import pairwise
 from operator import itemgetter
 
 from fabbbr.certify import captured, carried, ceiling, controls, datagrams, gates, packets, superpackets
-from fabbbr.certify.evidence import Evidence, Preflight, answer_to
+from fabbbr.certify.evidence import BurstTold, Evidence, Preflight, answer_to
 from fabbbr.certify.hosts import kept_by_receivers, unlimited
 from fabbbr.certify.settings import settings
 from fabbbr.job.expected import BurstProbe, Prepared, RoundTrip
@@ -29,6 +29,7 @@ _PING_SUMMARY = re.compile(rf"= {_NUMBER}/{_NUMBER}/{_NUMBER}/")
 _FEWEST_GAPS = 5
 _ZERO_S = 0.2
 
+_NO_BURST = BurstTold(sent=0, arrivals=(), queues_at_peak=())
 _Ranges = Sequence[tuple[int, int]]
 """Each from its first number to the one after its last."""
 
@@ -46,7 +47,7 @@ def certify(prepared: Prepared, evidence: Evidence, *, lossy_cells: int) -> Cert
             *settings(prepared, evidence.readback),
             *controls.checks(expected.controls, evidence.readback),
             *(_rtt(one, evidence.preflight, allowed) for one in expected.round_trips),
-            *_burst(expected.burst, evidence.preflight, allowed),
+            *_bursts(prepared, evidence.preflight),
             *gates.checks(expected.queues, evidence, allowed),
             *_conserved_and_lost(prepared, evidence, lossy_cells),
             *ceiling.checks(prepared, evidence),
@@ -89,12 +90,22 @@ def _rtt(trip: RoundTrip, preflight: Preflight, allowed: Tolerances) -> Check:
     )
 
 
-def _burst(probe: BurstProbe, preflight: Preflight, allowed: Tolerances) -> Iterator[Check]:
-    burst, queue, frame = preflight.burst, probe.queue, probe.frame_bytes
+def _bursts(prepared: Prepared, preflight: Preflight) -> Iterator[Check]:
+    """There, and back where the way back has a rate of its own."""
+    expected, allowed = prepared.expected, prepared.testbed.tolerances
+    for probe, burst in ((expected.burst, preflight.burst), (expected.burst_back, preflight.burst_back)):
+        if probe is not None:
+            of = " of the way back" if probe.queue.reverse else ""
+            of += f" of {probe.queue.link}" if probe.queue.link != prepared.cell.trunk.name else ""
+            yield from _burst(probe, burst or _NO_BURST, allowed, of=of)
+
+
+def _burst(probe: BurstProbe, burst: BurstTold, allowed: Tolerances, *, of: str) -> Iterator[Check]:
+    queue, frame = probe.queue, probe.frame_bytes
     steady = burst.arrivals[probe.tokens + 2 :]
     rate = _departure_rate_bps(steady, frame, all_departed=probe.departs_whole, late=burst.late)
     yield Check(
-        name="rate",
+        name=f"rate{of}",
         # With room for a single frame the queue runs dry between two: what was read back must do.
         passed=abs(rate / queue.rate.bps - 1) <= allowed.rate + _unevenness(probe, len(steady))
         if rate is not None
@@ -104,7 +115,7 @@ def _burst(probe: BurstProbe, preflight: Preflight, allowed: Tolerances) -> Iter
         detail=f"spacing of {burst.sent} packets behind the bottleneck{_less(burst.late)}",
     )
     if probe.fills_buffer:
-        yield _buffer(probe, preflight, allowed)
+        yield _buffer(probe, burst, allowed, of=of)
 
 
 def _less(late: _Ranges) -> str:
@@ -118,21 +129,24 @@ def _holds_late(late: _Ranges, first: int, last: int) -> bool:
 
 
 def _unevenness(probe: BurstProbe, departures: int) -> float:
-    """Relative error of a rate from so many departures, where they come at opportunities.
+    """Relative error of a rate from so many departures, where they come at opportunities or in aggregates.
 
-    What a packet leaves of one goes to the next; so the first and the last departure are each up to an
-    opportunity off.
+    What a packet leaves of one opportunity goes to the next; so the first and the last departure are each up
+    to an opportunity off. Either may have waited in an aggregate, and the other not.
     """
-    if probe.queue.trace is None or departures == 0:
+    if departures == 0:
         return 0.0
-    return 2 * OPPORTUNITY_BYTES / (departures * probe.frame_bytes)
+    off_bytes = probe.held_s * probe.queue.rate.bps / 8
+    if probe.queue.trace is not None:
+        off_bytes += 2 * OPPORTUNITY_BYTES
+    return off_bytes / (departures * probe.frame_bytes)
 
 
-def _buffer(probe: BurstProbe, preflight: Preflight, allowed: Tolerances) -> Check:
+def _buffer(probe: BurstProbe, burst: BurstTold, allowed: Tolerances, *, of: str) -> Check:
     queue, frame = probe.queue, probe.frame_bytes
     peaks = [
         (one.backlog, one.drops)
-        for one in preflight.burst.queues_at_peak
+        for one in burst.queues_at_peak
         if (one.kind, one.dev) == ("tbf", queue.interface.name)
     ]
     backlog, drops = max(peaks, key=lambda peak: peak[0], default=(0, 0))
@@ -140,7 +154,7 @@ def _buffer(probe: BurstProbe, preflight: Preflight, allowed: Tolerances) -> Che
     slack = frame + int(queue.rate.bps / 8 * allowed.look_s)
     full = drops > 0 and queue.buffer_bytes < backlog + slack
     return Check(
-        name="buffer",
+        name=f"buffer{of}",
         passed=bool(peaks)
         and backlog <= queue.buffer_bytes
         and (full or (drops == 0 and not allowed.fills_buffer)),

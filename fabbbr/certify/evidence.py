@@ -227,6 +227,7 @@ class Preflight(Told):
 
     pings: dict[str, Answer]
     burst: BurstTold
+    burst_back: BurstTold | None = None
 
 
 class FlowRecord(Told):

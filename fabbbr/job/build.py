@@ -24,7 +24,7 @@ from fabbbr.job.flows import flow_task, reports_bytes
 from fabbbr.job.geography import left_to_emulate
 from fabbbr.job.headroom import window_bytes
 from fabbbr.job.pinging import ping_tasks
-from fabbbr.job.probes import burst, burst_probe, pings, round_trips
+from fabbbr.job.probes import burst, burst_back, burst_back_probe, burst_probe, pings, round_trips
 from fabbbr.job.records import Cable, Job, StepTask, placed
 from fabbbr.job.superpackets import counting_captures, counting_commands, super_packets
 from fabbbr.job.zero import flows_at_ns
@@ -51,8 +51,10 @@ def _job(cell: Cell, testbed: Testbed, cabling: Cabling, expected: Expected) -> 
     flows = tuple(flow_task(cell, testbed, cabling, flow) for flow in cell.flows)
     hosts = dict.fromkeys(name for flow in cell.flows for name in (flow.sender, flow.receiver))
     steps = step_commands(cell, testbed, cabling)
-    probes, probe, settle_ns = pings(cell, cabling), burst(cell, testbed, cabling), _settle_ns(cell)
-    zero_ns = flows_at_ns(cell, testbed, probe, pairs=len(probes), settle_ns=settle_ns)
+    probes, settle_ns = pings(cell, cabling), _settle_ns(cell)
+    there, back = burst(cell, testbed, cabling), burst_back(cell, testbed, cabling)
+    bursts = (there,) if back is None else (there, back)
+    zero_ns = flows_at_ns(cell, testbed, bursts, pairs=len(probes), settle_ns=settle_ns)
     return Job(
         nodes=cabling.nodes,
         cables=cabling.cables,
@@ -70,7 +72,8 @@ def _job(cell: Cell, testbed: Testbed, cabling: Cabling, expected: Expected) -> 
         ),
         readback=readback_captures(cell, cabling),
         pings=probes,
-        burst=probe,
+        burst=there,
+        burst_back=back,
         settle_ns=settle_ns,
         flows_at_ns=zero_ns,
         anew=() if zero_ns is None else tuple(anew_commands(cell, cabling)),
@@ -100,7 +103,8 @@ def _expected(cell: Cell, testbed: Testbed, cabling: Cabling) -> Expected:
         pacings=tuple(expected_pacings(cell, cabling)),
         wires=tuple(expected_wires(cell, cabling)),
         round_trips=tuple(round_trips(cell, cabling)),
-        burst=burst_probe(cell, testbed, queues),
+        burst=burst_probe(cell, testbed, cabling, queues),
+        burst_back=burst_back_probe(cell, testbed, cabling, queues),
         controls=controls(cell),
         network_cables=network,
         super_packets=super_packets(cell, testbed, cabling, queues),

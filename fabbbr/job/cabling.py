@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fabbbr.job.records import Cable, Interface, Node
-from fabbbr.model import Cell, CellLink
+from fabbbr.model import Bottleneck, Cell, CellLink
 from fabbbr.testbed import Testbed
 
 _NETWORK = "10.77"
@@ -33,6 +33,16 @@ class LinkEnds:
     wire_forward: Interface | None
     """Egress of the wire in the data direction: delay and loss."""
     wire_backward: Interface | None
+
+    @property
+    def queues(self) -> tuple[tuple[Interface, Bottleneck], ...]:
+        """Each egress that queues, with its bottleneck; that of the data direction first."""
+        queue = self.link.bottleneck
+        if queue is None:
+            return ()
+        back = queue.way_back
+        reverse = () if back is None else tuple((interface, back) for interface in self.reverse_queues)
+        return ((self.queue, queue), *reverse)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,7 +199,7 @@ def _ends(
 ) -> LinkEnds:
     far = second.b if second is not None else first.b
     reverse: tuple[Interface, ...] = ()
-    if link.bottleneck is not None and link.bottleneck.both_directions:
+    if link.bottleneck is not None and link.bottleneck.way_back is not None:
         # A host must not shape its own sending: the switch at this end then queues towards its other ports.
         at_switch = (side for cable in cables for side in (cable.a, cable.b) if side.node == link.a)
         reverse = (far,) if far.node in switches else tuple(side for side in at_switch if side != first.a)

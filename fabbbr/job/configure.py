@@ -76,9 +76,8 @@ def anew_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
     """Every netem seeded once more, and every AQM put in anew: it remembers the burst that probed it."""
     yield from seeding_commands(cell, cabling)
     for ends in cabling.ends:
-        queue = ends.link.bottleneck
-        if queue is not None and queue.aqm != "taildrop":
-            for interface in (ends.queue, *ends.reverse_queues):
+        for interface, queue in ends.queues:
+            if queue.aqm != "taildrop":
                 gone = f"qdisc del dev {interface.name} parent 1:1 handle 2:"
                 yield _tc(interface.node, gone, *aqm_lines(cell, interface, queue))
 
@@ -90,9 +89,11 @@ def step_commands(cell: Cell, testbed: Testbed, cabling: Cabling) -> Iterator[tu
     for step, link in zip(cell.steps, _links_after(cell), strict=True):
         ends, commands = ends_of[step.link], []
         if link.bottleneck is not None and (step.rate is not None or step.buffer_bytes is not None):
+            # A way back with a rate of its own keeps it.
+            alike = ends.reverse_queues if link.bottleneck.reverse is None else ()
             commands += [
                 _tc(interface.node, tbf_line("change", interface, cell, testbed, link.bottleneck))
-                for interface in (ends.queue, *ends.reverse_queues)
+                for interface in (ends.queue, *alike)
             ]
         if step.rtt is not None:
             commands.append(_tc(_wire_of(ends).node, *netem_lines("change", most, ends, link)))
@@ -183,10 +184,7 @@ def _offloads_off(cell: Cell, node: Node) -> tuple[str, ...]:
 def expected_queues(cell: Cell, testbed: Testbed, cabling: Cabling) -> Iterator[Queue]:
     """Every bottleneck queue, in the order of the links."""
     for ends in cabling.ends:
-        queue = ends.link.bottleneck
-        if queue is None:
-            continue
-        for interface in (ends.queue, *ends.reverse_queues):
+        for interface, queue in ends.queues:
             yield Queue(
                 interface=interface,
                 captured=_qdiscs_of(interface.node),
@@ -241,10 +239,9 @@ def interface_roles(cabling: Cabling) -> dict[str, dict[str, str]]:
     """Interface → link and what its qdisc is for, so that analysis need not know how it was built."""
     roles: dict[str, dict[str, str]] = {}
     for ends in cabling.ends:
-        if ends.link.bottleneck is not None:
-            roles[ends.queue.name] = {"link": ends.link.name, "role": "bottleneck"}
-            for interface in ends.reverse_queues:
-                roles[interface.name] = {"link": ends.link.name, "role": "bottleneck_reverse"}
+        for interface, _ in ends.queues:
+            role = "bottleneck" if interface == ends.queue else "bottleneck_reverse"
+            roles[interface.name] = {"link": ends.link.name, "role": role}
         if ends.wire_forward is not None and ends.wire_backward is not None:
             forward = "loss" if ends.link.loss is not None else "delay"
             roles[ends.wire_forward.name] = {"link": ends.link.name, "role": forward}
@@ -287,9 +284,8 @@ def _wire_commands(cabling: Cabling) -> Iterator[Command]:
 def _queue_commands(cell: Cell, testbed: Testbed, cabling: Cabling) -> Iterator[Command]:
     most = Extremes.of(cell)
     for ends in cabling.ends:
-        queue = ends.link.bottleneck
-        if queue is not None and queue.trace is None:
-            for interface in (ends.queue, *ends.reverse_queues):
+        for interface, queue in ends.queues:
+            if queue.trace is None:
                 yield _tc(
                     interface.node,
                     tbf_line("add", interface, cell, testbed, queue),

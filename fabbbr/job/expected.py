@@ -113,6 +113,8 @@ class BurstProbe:
     """Whether it overfills the buffer: where that is cheap, and tail drop counts bytes."""
     departs_whole: bool
     """Whether all packets leave the bottleneck: all fit."""
+    held_s: float = 0.0
+    """How long a packet may wait behind the queue to leave in an aggregate."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,6 +195,8 @@ class Expected:
     wires: tuple[Wire, ...]
     round_trips: tuple[RoundTrip, ...]
     burst: BurstProbe
+    burst_back: BurstProbe | None
+    """None where no way back differs, or none can be measured by itself."""
     controls: tuple[Control, ...]
     """In the order of the flows of TCP."""
     network_cables: tuple[Cable, ...]

@@ -17,6 +17,7 @@ from fabbbr.job.congestion import kernel_name
 from fabbbr.job.headroom import longest_answer_ns
 from fabbbr.job.records import FlowTask
 from fabbbr.model import DATA_PORT, PORTS_PER_FLOW, SERVER_PORT, Cell, Datagrams, Flow, Video
+from fabbbr.physics import first_queue
 from fabbbr.testbed import Testbed
 from fabbbr.units import NANOSECONDS_PER_SECOND, TCP_IPV4_HEADER_BYTES
 
@@ -49,7 +50,7 @@ def flow_task(cell: Cell, testbed: Testbed, cabling: Cabling, flow: Flow) -> Flo
     client, server = _programs(cell, cabling.address(flow.receiver), flow)
     version = testbed.tool_of(flow.receiver, "iperf3")
     if flow.of_iperf3 and version is not None and has_threads(version):
-        client += ("--length", str(block_bytes(cell)))
+        client += ("--length", str(block_bytes(cell, flow)))
     return FlowTask(
         index=flow.index,
         client_node=flow.sender,
@@ -74,7 +75,7 @@ def _programs(cell: Cell, address: str, flow: Flow) -> _Ends:
     return (_timed if flow.of_iperf3 else _sized)(address, flow)
 
 
-def block_bytes(cell: Cell) -> int:
+def block_bytes(cell: Cell, flow: Flow) -> int:
     """What an iperf3 with threads writes and reads at a time: a millisecond at the bottleneck, in segments.
 
     Its receiver counts a block when the last byte of it is there. With its own 128 KiB, the most that is used
@@ -82,7 +83,7 @@ def block_bytes(cell: Cell) -> int:
     and a short block costs four times the CPU time, for it selects and looks at the clock once per block.)
     """
     segment = cell.mtu_bytes - TCP_IPV4_HEADER_BYTES
-    in_a_millisecond = cell.bottleneck.rate.bps // 8000
+    in_a_millisecond = first_queue(cell, flow).rate.bps // 8000
     return min(max(in_a_millisecond // segment, 1) * segment, _LARGEST_BLOCK_BYTES)
 
 
@@ -156,5 +157,5 @@ def _longest_ns(cell: Cell, flow: Flow) -> int:
     if flow.duration is not None:
         return flow.duration.ns + grace
     assert flow.size is not None
-    ideal = flow.size.bytes * 8 * NANOSECONDS_PER_SECOND // cell.bottleneck.rate.bps
+    ideal = flow.size.bytes * 8 * NANOSECONDS_PER_SECOND // first_queue(cell, flow).rate.bps
     return ideal * _SLOWEST_SHARE * len(cell.flows) + grace

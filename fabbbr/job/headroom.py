@@ -31,9 +31,11 @@ class Extremes:
     flow_rtt: Duration
     step_buffer_bytes: int
     link_buffers_bytes: int
-    """Of all links together."""
+    """Of all links together, and of ways back that differ."""
     held_ns: int
-    """How long acknowledgements wait, on all links together."""
+    """How long acknowledgements wait for aggregates, on all links together."""
+    drained_back_ns: int
+    """How long they may stand in ways back with a rate of their own, on all links together."""
 
     @classmethod
     def of(cls, cell: Cell) -> Extremes:
@@ -42,12 +44,13 @@ class Extremes:
         return cls(
             step_rate=max(rates, default=Rate(0)),
             slow_rate=min(rates, default=None),
-            link_rate=max(_fastest(queue) for queue in cell.bottlenecks.values()),
+            link_rate=max(_fastest(queue) for queue in cell.queues),
             step_rtt=max((step.rtt for step in cell.steps if step.rtt is not None), default=Duration(0)),
             flow_rtt=max(flow.rtt for flow in cell.flows),
             step_buffer_bytes=max((step.buffer_bytes or 0 for step in cell.steps), default=0),
-            link_buffers_bytes=sum(queue.buffer_bytes for queue in cell.bottlenecks.values()),
+            link_buffers_bytes=sum(queue.buffer_bytes for queue in cell.queues),
             held_ns=sum(one.most.ns for one in held if one is not None),
+            drained_back_ns=sum(map(_drained_back_ns, cell.bottlenecks.values())),
         )
 
     def netem_limit(self, link: CellLink) -> int:
@@ -73,13 +76,14 @@ def _fastest(queue: Bottleneck) -> Rate:
 def window_bytes(cell: Cell) -> int:
     """Socket buffer limit of every host, or the largest that the kernel takes.
 
-    Two bytes for each of payload, since Linux counts memory. Payload: 2 BDP and the buffer in
-    flight, and as much again, or a BDP for each time that some packet of a BDP is likely lost
-    again: what arrived waits for it. Where the rate falls, what is sent at the old rate while a packet
-    stands in a queue that drains at the new one, within bounds.
+    Two bytes for each of payload, since Linux counts memory. Payload: 2 BDP and the buffer in flight, and
+    what is sent while acknowledgements stand in a way back of its own, within bounds; as much again, or a BDP
+    for each time that some packet of a BDP is likely lost again: what arrived waits for it. Where the rate
+    falls, what is sent at the old rate while a packet stands in a queue that drains at the new one, within
+    bounds.
     """
     most = Extremes.of(cell)
-    payload = max(_in_flight_and_waiting_bytes(cell, queue, most) for queue in cell.bottlenecks.values())
+    payload = max(_in_flight_and_waiting_bytes(cell, queue, most) for queue in cell.queues)
     return min(max(int(2 * payload), _MINIMUM_WINDOW_BYTES), _LARGEST_WINDOW_BYTES)
 
 
@@ -88,7 +92,8 @@ def _in_flight_and_waiting_bytes(cell: Cell, queue: Bottleneck, most: Extremes) 
     rtt = max(most.flow_rtt, most.step_rtt)
     bdp = bdp_bytes(rate, Duration(rtt.ns + most.held_ns))
     buffer_bytes = max(queue.buffer_bytes, most.step_buffer_bytes)
-    in_flight = float(2 * bdp + buffer_bytes)
+    unheard = float(bdp_bytes(rate, Duration(most.drained_back_ns)))
+    in_flight = float(2 * bdp + buffer_bytes) + min(unheard, _MOST_REMEMBERED_BYTES)
     if most.slow_rate is not None and most.slow_rate < rate:
         drained_ns = buffer_bytes * 8 * NANOSECONDS_PER_SECOND // most.slow_rate.bps
         remembered = _PROBING * float(bdp_bytes(rate, Duration(rtt.ns + most.held_ns + drained_ns)))
@@ -118,6 +123,18 @@ def longest_answer_ns(cell: Cell, rtt: Duration) -> int:
             buffers[step.link] = max(buffers[step.link], step.buffer_bytes)
         if step.rtt is not None:
             round_trips.append(rtt.ns + step.rtt.ns)
-    drained_ns = sum(buffers[name] * 8 * NANOSECONDS_PER_SECOND // rates[name] for name in rates)
+    drained_ns = 0
+    for name, queue in cell.bottlenecks.items():
+        there_ns = _drained_ns(buffers[name], rates[name])
+        drained_ns += there_ns + (there_ns if queue.reverse is None else _drained_back_ns(queue))
     held = (link.ack_aggregation.most.ns for link in cell.links if link.ack_aggregation is not None)
-    return max(round_trips) + 2 * drained_ns + sum(held) + NANOSECONDS_PER_SECOND
+    return max(round_trips) + drained_ns + sum(held) + NANOSECONDS_PER_SECOND
+
+
+def _drained_back_ns(queue: Bottleneck) -> int:
+    back = queue.reverse
+    return 0 if back is None else _drained_ns(back.buffer_bytes, back.rate.bps)
+
+
+def _drained_ns(queued_bytes: int, bps: int) -> int:
+    return queued_bytes * 8 * NANOSECONDS_PER_SECOND // bps

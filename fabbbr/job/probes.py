@@ -1,4 +1,8 @@
-"""Cell → the probes before its flows: pings for the RTT, one burst of packets for rate and buffer. Pure."""
+"""Cell → the probes before its flows: pings for the RTT, bursts of packets for rate and buffer. Pure.
+
+One burst goes through the first bottleneck; another through a way back that has a rate of its own.
+:mod:`fabbbr.job.reached` says between which hosts.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,12 @@ from math import ceil
 
 from fabbbr.job.cabling import Cabling
 from fabbbr.job.expected import BurstProbe, Queue, RoundTrip, Slots, slots_s
+from fabbbr.job.reached import Reached, reached_back, reached_there
 from fabbbr.job.records import Burst, Capture, Command
 from fabbbr.model import Cell, CellLink
 from fabbbr.physics import burst_bytes, opportunity_s
 from fabbbr.testbed import Testbed
-from fabbbr.units import NANOSECONDS_PER_SECOND
+from fabbbr.units import NANOSECONDS_PER_SECOND, Rate
 
 _PINGS = 3
 _PING_FRAME_BYTES = 98
@@ -48,7 +53,7 @@ def pings(cell: Cell, cabling: Cabling) -> tuple[Capture, ...]:
 def round_trips(cell: Cell, cabling: Cabling) -> Iterator[RoundTrip]:
     """What each of the :func:`pings` must measure."""
     propagation_s = {(one.sender, one.receiver): one.rtt.seconds for one in reversed(cell.traffic)}
-    serialisation_s = sum(_PING_FRAME_BYTES * 8 / queue.rate.bps for queue in cell.bottlenecks.values())
+    serialisation_s = sum(_PING_FRAME_BYTES * 8 / queue.rate.bps for queue in cell.queues)
     waits = {link.name: list(_waits_s(link)) for link in cell.links}
     for capture, (sender, receiver) in zip(pings(cell, cabling), cell.pairs, strict=True):
         crossed = cabling.links_between(sender, receiver) if any(waits.values()) else ()
@@ -73,41 +78,73 @@ def _waits_s(link: CellLink) -> Iterator[Slots]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Standing:
-    """A bottleneck in frames of full size."""
+class _Probed:
+    """The queue that a burst goes to, in frames of full size."""
 
+    reached: Reached
     fits: int
     tokens: int
-    """Frames that pass at once before the queue builds."""
-    frame_ns: float
+    """Frames that pass before the queue builds: at once, or as they come out of another queue."""
+    served_bytes: int
+    """What a frame takes of the rate: a trace counts IP packets."""
 
     @classmethod
-    def of(cls, cell: Cell, testbed: Testbed) -> _Standing:
-        rate, frame = cell.bottleneck.rate, cell.frame_bytes
-        held = burst_bytes(rate, timer_hz=testbed.kernel_of(cell.trunk.a).timer_hz, frame_bytes=frame)
+    def of(cls, cell: Cell, testbed: Testbed, reached: Reached) -> _Probed:
+        queue, frame = reached.queue, cell.frame_bytes
+        hz = testbed.kernel_of(reached.interface.node).timer_hz
+        held = burst_bytes(queue.rate, timer_hz=hz, frame_bytes=frame) // frame
+        by_trace = queue.trace is not None
         return cls(
-            fits=cell.bottleneck.buffer_bytes // frame,
-            tokens=held // frame if cell.bottleneck.trace is None else 0,
-            frame_ns=cell.served_bytes * 8 * NANOSECONDS_PER_SECOND / rate.bps,
+            reached=reached,
+            fits=reached.fits_bytes // frame,
+            tokens=0 if by_trace else _spent_after(held, queue.rate, reached.paced_by),
+            served_bytes=cell.mtu_bytes if by_trace else frame,
         )
 
+    @property
+    def frame_ns(self) -> float:
+        return self.served_bytes * 8 * NANOSECONDS_PER_SECOND / self.reached.queue.rate.bps
 
-def burst_probe(cell: Cell, testbed: Testbed, queues: Sequence[Queue]) -> BurstProbe:
-    """What the :func:`burst` must measure, at the first bottleneck's queue."""
-    standing = _Standing.of(cell, testbed)
-    fills = _fills_buffer(cell, standing)
+    @property
+    def drops_at_tail(self) -> bool:
+        """Whether no AQM decides."""
+        return self.reached.queue.aqm == "taildrop"
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether the burst is larger than the buffer."""
+        fillable = self.drops_at_tail and self.reached.queue.trace is None and self.reached.paced_by is None
+        return fillable and self.fits <= _FILL_PACKETS
+
+
+def _spent_after(tokens: int, rate: Rate, paced_by: Rate | None) -> int:
+    """Frames that pass until a bucket of so many is empty: it fills at ``rate`` meanwhile."""
+    return tokens if paced_by is None else ceil(tokens * paced_by.bps / (paced_by.bps - rate.bps))
+
+
+def burst_probe(cell: Cell, testbed: Testbed, cabling: Cabling, queues: Sequence[Queue]) -> BurstProbe:
+    """What the :func:`burst` must measure."""
+    return _expected(_Probed.of(cell, testbed, reached_there(cell, cabling)), queues)
+
+
+def burst_back_probe(
+    cell: Cell, testbed: Testbed, cabling: Cabling, queues: Sequence[Queue]
+) -> BurstProbe | None:
+    """What the :func:`burst_back` must measure; None without one."""
+    reached = reached_back(cell, cabling)
+    return None if reached is None else _expected(_Probed.of(cell, testbed, reached), queues)
+
+
+def _expected(probed: _Probed, queues: Sequence[Queue]) -> BurstProbe:
+    reached = probed.reached
     return BurstProbe(
-        queue=next(queue for queue in queues if queue.link == cell.trunk.name and not queue.reverse),
-        frame_bytes=cell.served_bytes,
-        tokens=standing.tokens,
-        fills_buffer=fills,
-        departs_whole=cell.bottleneck.aqm == "taildrop" and not fills,
+        queue=next(queue for queue in queues if queue.interface == reached.interface),
+        frame_bytes=probed.served_bytes,
+        tokens=probed.tokens,
+        fills_buffer=probed.is_filled,
+        departs_whole=probed.drops_at_tail and not probed.is_filled and reached.paced_by is None,
+        held_s=reached.held_ns / NANOSECONDS_PER_SECOND,
     )
-
-
-def _fills_buffer(cell: Cell, standing: _Standing) -> bool:
-    held_by_tc = cell.bottleneck.aqm == "taildrop" and cell.bottleneck.trace is None
-    return held_by_tc and standing.fits <= _FILL_PACKETS
 
 
 def burst(cell: Cell, testbed: Testbed, cabling: Cabling) -> Burst:
@@ -116,56 +153,51 @@ def burst(cell: Cell, testbed: Testbed, cabling: Cabling) -> Burst:
     A refill is as many packets as have left since the last one, so that none of them is dropped and sequence
     numbers behind the bottleneck count departures.
     """
-    queue = _Standing.of(cell, testbed)
-    sender, receiver = _forward_pair(cell)
-    ahead_ns = _delay_ahead_ns(cell, sender)
-    packets = _first_packets(cell, queue)
-    refill = max(queue.fits // 2, 1)
-    refillable = cell.bottleneck.aqm == "taildrop" and queue.fits >= 2
-    refills = ceil(max(_MEASURED_PACKETS - queue.fits, 0) / refill) if refillable else 0
+    return _burst(cell, cabling, _Probed.of(cell, testbed, reached_there(cell, cabling)))
+
+
+def burst_back(cell: Cell, testbed: Testbed, cabling: Cabling) -> Burst | None:
+    """The same through a way back with a rate of its own; None where there is none that can be measured."""
+    reached = reached_back(cell, cabling)
+    return None if reached is None else _burst(cell, cabling, _Probed.of(cell, testbed, reached))
+
+
+def _burst(cell: Cell, cabling: Cabling, probed: _Probed) -> Burst:
+    reached, packets = probed.reached, _first_packets(probed)
+    refill = max(probed.fits // 2, 1)
+    refillable = probed.drops_at_tail and probed.fits >= 2
+    refills = ceil(max(_MEASURED_PACKETS - probed.fits, 0) / refill) if refillable else 0
+    drain_ns = round(packets * probed.frame_ns) + 2 * cell.flows[0].rtt.ns + NANOSECONDS_PER_SECOND // 10
     return Burst(
-        sender=sender,
-        receiver=receiver,
-        receiver_address=cabling.address(receiver),
+        sender=reached.sender,
+        receiver=reached.receiver,
+        receiver_address=cabling.address(reached.receiver),
         packets=packets,
         refills=refills,
         refill_packets=refill,
-        refill_every_ns=round(refill * queue.frame_ns),
-        spare_ns=round(max(queue.fits - refill, 0) * queue.frame_ns),
+        refill_every_ns=round(refill * probed.frame_ns),
+        spare_ns=round(max(probed.fits - refill, 0) * probed.frame_ns),
         payload_bytes=cell.mtu_bytes - _IP_UDP_HEADER_BYTES,
         source_port=_SOURCE_PORT,
         port=_PORT,
-        watch_node=cell.trunk.a,
-        watch_ns=ahead_ns + (_AFTER_ARRIVAL_NS if ahead_ns else 0),
-        drain_ns=round(packets * queue.frame_ns) + 2 * cell.flows[0].rtt.ns + NANOSECONDS_PER_SECOND // 10,
+        watch_node=reached.interface.node,
+        watch_ns=reached.ahead_ns + (_AFTER_ARRIVAL_NS if reached.ahead_ns else 0),
+        drain_ns=drain_ns + reached.held_ns,
     )
 
 
-def _first_packets(cell: Cell, queue: _Standing) -> int:
-    if _fills_buffer(cell, queue):
-        return queue.fits + 2 * queue.tokens + 20
-    packets = queue.tokens + min(_MEASURED_PACKETS, queue.fits)
-    if cell.bottleneck.aqm == "taildrop":
-        return packets
+def _first_packets(probed: _Probed) -> int:
+    if probed.is_filled:
+        return probed.fits + 2 * probed.tokens + 20
+    packets = probed.tokens + min(_MEASURED_PACKETS, probed.fits)
+    if probed.drops_at_tail:
+        # What comes out of another queue has to fit into that.
+        return packets if probed.reached.paced_by is None else min(packets, probed.fits)
     # An AQM must not start to drop: keep the standing time of the burst below CoDel's interval.
-    standing = int(_AQM_DRAIN_S * NANOSECONDS_PER_SECOND / queue.frame_ns)
-    if cell.bottleneck.aqm == "red":
+    standing = int(_AQM_DRAIN_S * NANOSECONDS_PER_SECOND / probed.frame_ns)
+    if probed.reached.queue.aqm == "red":
         # And RED's mean below its lower threshold: it forgets slowly, and would drop
         # the first packets of the flows.
-        standing = min(standing, queue.fits // _RED_LIMIT_PER_THRESHOLD)
+        standing = min(standing, probed.fits // _RED_LIMIT_PER_THRESHOLD)
     standing = max(standing, _FEWEST_STANDING)
-    return min(packets, queue.tokens + standing)
-
-
-def _forward_pair(cell: Cell) -> tuple[str, str]:
-    """Sender and receiver of the first flow in the data direction; a reverse flow read backwards will do."""
-    first_hosts = {link.a for link in cell.links}
-    for flow in cell.flows:
-        if flow.sender in first_hosts:
-            return flow.sender, flow.receiver
-    return cell.flows[0].receiver, cell.flows[0].sender
-
-
-def _delay_ahead_ns(cell: Cell, sender: str) -> int:
-    """One-way delay from ``sender`` to the bottleneck's queue."""
-    return sum(link.delay.ns for link in cell.links if link.a == sender and link.delay is not None)
+    return min(packets, probed.tokens + standing)

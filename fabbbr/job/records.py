@@ -206,6 +206,8 @@ class Job(Record):
     readback: tuple[Capture, ...]
     pings: tuple[Capture, ...]
     burst: Burst | None
+    burst_back: Burst | None = None
+    """Through a way back with a rate of its own."""
     settle_ns: int
     flows_at_ns: int | None = None
     """Instant of the machine's monotonic clock from which on nothing depends on what was before: the flows'

@@ -7,7 +7,7 @@ generator of its own. Waiting costs nothing on a virtual clock.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from fabbbr.job.records import Burst
 from fabbbr.model import Cell
@@ -21,7 +21,9 @@ _PING_S = 1.0
 """Of three, 0.2 s apart, besides their way."""
 
 
-def flows_at_ns(cell: Cell, testbed: Testbed, burst: Burst, *, pairs: int, settle_ns: int) -> int | None:
+def flows_at_ns(
+    cell: Cell, testbed: Testbed, bursts: Sequence[Burst], *, pairs: int, settle_ns: int
+) -> int | None:
     """Nanoseconds on the machine's monotonic clock; None where it is real: flows begin once all is ready.
 
     Also where there are several machines: their clocks share no zero. ``pairs`` of hosts ping before it.
@@ -30,8 +32,8 @@ def flows_at_ns(cell: Cell, testbed: Testbed, burst: Burst, *, pairs: int, settl
         return None
     longest_ns = max(one.rtt.ns for one in cell.traffic) + sum(_held_ns(cell))
     ping_ns = round(_PING_S * NANOSECONDS_PER_SECOND) + 3 * longest_ns
-    burst_ns = burst.watch_ns + burst.refills * burst.refill_every_ns + burst.drain_ns
-    planned_ns = pairs * ping_ns + burst_ns + settle_ns
+    bursts_ns = sum(each.watch_ns + each.refills * each.refill_every_ns + each.drain_ns for each in bursts)
+    planned_ns = pairs * ping_ns + bursts_ns + settle_ns
     step_ns = _ROUND_S * NANOSECONDS_PER_SECOND
     return (planned_ns + _ALLOWANCE_S * NANOSECONDS_PER_SECOND) // step_ns * step_ns + step_ns
 

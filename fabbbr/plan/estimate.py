@@ -6,7 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fabbbr.model import Cell, Flow
-from fabbbr.physics import RateOverTime, burst_bytes, cubic_window_segments, end_of, stationary_loss
+from fabbbr.physics import (
+    RateOverTime,
+    burst_bytes,
+    cubic_window_segments,
+    end_of,
+    first_queue,
+    stationary_loss,
+)
 from fabbbr.testbed import Pace, Testbed
 from fabbbr.units import LARGEST_SUPER_PACKET_BYTES, TCP_IPV4_HEADER_BYTES, Duration, Rate
 
@@ -53,11 +60,15 @@ def offered_loads(cell: Cell) -> dict[str, float]:
     loads: dict[str, float] = {}
     for flow in cell.flows:
         if flow.udp is not None:
-            loads[flow.group] = loads.get(flow.group, 0.0) + flow.udp.rate.bps / cell.bottleneck.rate.bps
+            loads[flow.group] = (
+                loads.get(flow.group, 0.0) + flow.udp.rate.bps / first_queue(cell, flow).rate.bps
+            )
     for process in cell.arrivals:
-        sizes = [flow.size.bytes for flow in cell.flows if flow.group == process.group and flow.size]
+        flows = [flow for flow in cell.flows if flow.group == process.group]
+        sizes = [flow.size.bytes for flow in flows if flow.size]
         framed = sum(size + -(-size // payload) * (cell.frame_bytes - payload) for size in sizes)
-        loads[process.group] = 8 * framed / process.duration.seconds / cell.bottleneck.rate.bps
+        rate = first_queue(cell, flows[0]).rate if flows else cell.bottleneck.rate
+        loads[process.group] = 8 * framed / process.duration.seconds / rate.bps
     return loads
 
 

@@ -11,7 +11,7 @@ from fabbbr.plan.assign import Assigned
 from fabbbr.plan.misfits import MisfitError
 from fabbbr.sources import Sources
 from fabbbr.spec.document import Loc
-from fabbbr.spec.experiment import Setup
+from fabbbr.spec.experiment import ReverseSetup, Setup
 from fabbbr.topology import Link, Topology
 from fabbbr.units import ETHERNET_HEADER_BYTES, Duration
 
@@ -97,9 +97,19 @@ def half(rtt: Duration) -> Duration:
     return Duration(rtt.ns // 2)  # even: the spec refuses odd round trips
 
 
+def reverse_of(ground: Ground, link: str) -> tuple[ReverseSetup, Loc] | None:
+    """What the way back of ``link`` was given, and where; None where it is as the way there."""
+    own = ground.setup.links.get(link)
+    if own is not None and own.reverse is not None:
+        return own.reverse, ("links", link, "reverse")
+    shared = ground.setup.path.reverse
+    return (shared, ("path", "reverse")) if shared is not None and link in ground.bottlenecks else None
+
+
 def delivers(ground: Ground, link: str) -> bool:
     """Whether a trace of ``link`` is followed by single opportunities: no queue of tc is asked for."""
     path, own, trunk = ground.setup.path, ground.setup.links.get(link), ground.topology.trunk
     aqm = own.aqm if own is not None and own.aqm is not None else path.aqm
     resized = any(step.buffer is not None and (step.link or trunk) == link for step in ground.setup.steps)
-    return path.trace is not None and aqm == "taildrop" and not resized and link not in ground.backwards
+    both_ways_alike = link in ground.backwards and reverse_of(ground, link) is None
+    return path.trace is not None and aqm == "taildrop" and not resized and not both_ways_alike

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fabbbr import limits
-from fabbbr.foreign import shown
-from fabbbr.model import AckAggregation, Bottleneck, CellLink, LinkTrace, Loss
+from fabbbr.foreign import listed, shown
+from fabbbr.model import AckAggregation, Bottleneck, CellLink, LinkTrace, Loss, WayBack
 from fabbbr.physics import stationary_loss
-from fabbbr.plan.ground import Ground, delivers
+from fabbbr.plan.ground import Ground, delivers, reverse_of
 from fabbbr.plan.link_traces import Trace
 from fabbbr.plan.misfits import Complaints, MisfitError
 from fabbbr.spec.document import Loc
@@ -127,10 +127,7 @@ def _bottleneck(
     ground: Ground, link: str, delays: dict[str, Duration], rate: Rate, trace: Trace | None
 ) -> Bottleneck:
     path, own = ground.setup.path, ground.setup.links.get(link)
-    buffer = path.buffer
-    loc: Loc = ("path", "buffer")
-    if own is not None and own.buffer is not None:
-        buffer, loc = own.buffer, ("links", link, "buffer")
+    buffer, loc = _buffer_asked(ground, link)
     aqm = own.aqm if own is not None and own.aqm is not None else path.aqm
     rtt = ground.longest_rtt(link, delays)
     return Bottleneck(
@@ -142,8 +139,51 @@ def _bottleneck(
         ecn=path.ecn and aqm != "taildrop",
         ce_threshold=_ce_threshold(ground) if aqm == "fq_codel" else None,
         both_directions=link in ground.backwards,
+        reverse=_way_back(ground, link, rtt),
         trace=_followed(ground, link, trace),
     )
+
+
+def _buffer_asked(ground: Ground, link: str) -> tuple[QueueSize, Loc]:
+    """Of the way there, and where it is said."""
+    own = ground.setup.links.get(link)
+    if own is not None and own.buffer is not None:
+        return own.buffer, ("links", link, "buffer")
+    return ground.setup.path.buffer, ("path", "buffer")
+
+
+def _way_back(ground: Ground, link: str, rtt: Duration) -> WayBack | None:
+    asked = reverse_of(ground, link)
+    if asked is None:
+        return None
+    reverse, loc = asked
+    _check_one_queue(ground, link, loc)
+    buffer, place = _buffer_asked(ground, link)
+    if reverse.buffer is not None:
+        buffer, place = reverse.buffer, (*loc, "buffer")
+    of = f"way back of link {link}: "
+    return WayBack(
+        rate=reverse.rate,
+        buffer_bytes=buffer_bytes(ground, place, buffer, reverse.rate, rtt, of=of),
+        buffer_asked=str(buffer),
+        bdp_bytes=int(bdp_bytes(reverse.rate, rtt)),
+    )
+
+
+def _check_one_queue(ground: Ground, name: str, loc: Loc) -> None:
+    """A host does not shape what it sends: the switch does, at its other port, which must be the only one."""
+    links = ground.topology.links
+    link = next(each for each in links if each.name == name)
+    if link.b in {switch.name for switch in ground.topology.switches}:
+        return
+    others = [each.name for each in links if each.name != name and link.a in (each.a, each.b)]
+    if len(others) > 1:
+        message = (
+            f"{link.b} at the far end of link {name} is a host, and what it sends leaves {link.a} over "
+            f"{listed(others)}, so there is no one queue for its way back; use a slice with a switch at both "
+            "ends of that link, such as dumbbell"
+        )
+        raise MisfitError.of((loc, message))
 
 
 def _followed(ground: Ground, link: str, trace: Trace | None) -> LinkTrace | None:

@@ -82,6 +82,7 @@ def _wired(
 ) -> Wiring:
     for check in (
         _check_crossings(ground, rates),
+        _check_ways_back(ground, rates),
         _check_round_trips(ground, delays),
         _check_maxrates(ground),
         _check_queue_delay(ground, trace),
@@ -123,6 +124,14 @@ def _check_crossings(ground: Ground, rates: dict[str, Rate]) -> Iterator[Mistake
                 f"it; choose other hosts (bottlenecks: {listed(rates)})"
             )
             yield ("flows", flow.position), message
+
+
+def _check_ways_back(ground: Ground, rates: dict[str, Rate]) -> Iterator[Mistake]:
+    known = {link.name for link in ground.topology.links}
+    for name, link in ground.setup.links.items():
+        if link.reverse is not None and name in known - rates.keys():
+            message = f"link {name} is no bottleneck; give it a rate too (bottlenecks: {listed(rates)})"
+            yield ("links", name, "reverse"), message
 
 
 def _check_round_trips(ground: Ground, delays: dict[str, Duration]) -> Iterator[Mistake]:

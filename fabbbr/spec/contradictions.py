@@ -22,6 +22,7 @@ from fabbbr.spec.experiment import (
     LinkSetup,
     ModuleChoice,
     PathSetup,
+    ReverseSetup,
     Setup,
     SizeDistribution,
     StepSetup,
@@ -124,6 +125,7 @@ def _path(path: PathSetup, links: dict[str, LinkSetup]) -> Iterator[Mistake]:
     else:
         yield from _rtt(("path", "rtt"), path.rtt)
     yield from _buffer(("path", "buffer"), path.buffer, path.mtu)
+    yield from _reverse(("path", "reverse"), path.reverse, path.mtu)
     yield from _loss(("path", "loss"), path.loss)
     yield from _aggregation(("path", "ack_aggregation"), path.ack_aggregation)
     if (
@@ -148,11 +150,12 @@ def _ce_threshold(path: PathSetup, links: dict[str, LinkSetup]) -> Iterator[Mist
 
 def _link(loc: Loc, link: LinkSetup, mtu: int) -> Iterator[Mistake]:
     if link == LinkSetup():
-        yield loc, "changes nothing; give rate, rtt, buffer, loss or aqm, or remove it"
+        yield loc, "changes nothing; give rate, rtt, buffer, reverse, loss or aqm, or remove it"
     yield from _rate((*loc, "rate"), link.rate)
     if link.rtt != Duration(0):
         yield from _rtt((*loc, "rtt"), link.rtt)
     yield from _buffer((*loc, "buffer"), link.buffer, mtu)
+    yield from _reverse((*loc, "reverse"), link.reverse, mtu)
     yield from _loss((*loc, "loss"), link.loss)
 
 
@@ -178,6 +181,12 @@ def _buffer(loc: Loc, buffer: QueueSize | None, mtu: int) -> Iterator[Mistake]:
     if buffer is not None and buffer.size is not None and buffer.size.bytes < mtu + ETHERNET_HEADER_BYTES:
         packet = mtu + ETHERNET_HEADER_BYTES
         yield loc, f"{buffer} does not hold one packet of {packet} bytes; give at least {packet} B"
+
+
+def _reverse(loc: Loc, reverse: ReverseSetup | None, mtu: int) -> Iterator[Mistake]:
+    if reverse is not None:
+        yield from _rate((*loc, "rate"), reverse.rate)
+        yield from _buffer((*loc, "buffer"), reverse.buffer, mtu)
 
 
 def _loss(loc: Loc, loss: Loss | None) -> Iterator[Mistake]:

@@ -157,6 +157,18 @@ CapturedLink = Annotated[LinkCapture, BeforeValidator(_link_alone)]
 HeldAcks = Annotated[AckAggregation, BeforeValidator(_duration_alone)]
 
 
+class ReverseSetup(FileRecord):
+    """The way back of a bottleneck: what goes from its far end to its near one, whatever that is."""
+
+    rate: BitRate = Field(examples=["5 Mbit/s"])
+    """In bit/s: 8 kbit/s to 1 Tbit/s."""
+    buffer: Buffer | None = Field(None, examples=["100 packets"])
+    """In bytes, packets or BDP (of this rate). Default: as the link's ``buffer`` says."""
+
+
+SlowerBack = Annotated[ReverseSetup, BeforeValidator(_rate_alone)]
+
+
 class SliceChoice(FileRecord):
     """A slice definition by name (or ``./file.py``) and the values of its parameters, as written."""
 
@@ -176,6 +188,9 @@ class PathSetup(FileRecord):
     """Propagation round trip, in s, ms or µs: one for all flows, or one for each sender."""
     buffer: Buffer = Field(QueueSize.parse("1 BDP"), examples=["1 BDP"])
     """Of every bottleneck, in bytes, packets (MTU + 14 bytes) or BDP."""
+    reverse: SlowerBack | None = Field(None, examples=["5 Mbit/s"])
+    """The way back of every bottleneck: a rate, or a mapping of rate and buffer. Default: data goes as
+    the way there, and acknowledgements alone without a limit."""
     loss: InjectedLoss | None = Field(None, examples=["0.1 %"])
     """Injected on the data direction alone: a probability, or a mapping. Default: none."""
     ack_aggregation: HeldAcks | None = Field(None, examples=["1 ms"])
@@ -206,6 +221,8 @@ class LinkSetup(FileRecord):
     """Propagation round trip of this link, in s, ms or µs; ``0 s``: none. Default: its part of ``path``'s."""
     buffer: Buffer | None = None
     """In bytes, packets or BDP. Default: as in ``path``."""
+    reverse: SlowerBack | None = None
+    """Its way back: a rate, or a mapping of rate and buffer. Default: as in ``path``."""
     loss: InjectedLoss | None = None
     """Injected on the data direction alone: a probability, or a mapping. Default: as ``path`` places it."""
     aqm: Aqm | None = None

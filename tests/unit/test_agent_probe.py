@@ -99,6 +99,7 @@ def test_refills_before_which_the_queue_ran_dry_are_told(monkeypatch, late, by_s
             "watch_ns": 0, "drain_ns": 0,
         },
         clock,
+        ("burst", "drain"),
     )  # fmt: skip
     assert [number for number, _ in told["arrivals"]] == list(range(told["sent"]))
     assert told.get("late", []) == [[10 + 5 * one, 15 + 5 * one] for one in dry]

@@ -132,7 +132,7 @@ def test_a_rate_that_could_not_be_measured_passes_only_where_a_queue_must_run_dr
     )
     told = Preflight(pings={}, burst=BurstTold(sent=40, arrivals=(), queues_at_peak=(queue,)))
     probe = prepare(cell, GUEST).expected.burst
-    rate = next(check for check in _burst(probe, told, VIRTUAL_TIME) if check.name == "rate")
+    rate = next(check for check in _burst(probe, told.burst, VIRTUAL_TIME, of="") if check.name == "rate")
     assert rate.passed is passed
 
 
@@ -194,7 +194,7 @@ def test_refills_that_came_too_late_do_not_make_a_rate_look_lower(small, data, s
         assert late
     seen = BurstTold(sent=1, arrivals=tuple(arrivals), late=late, queues_at_peak=())
     told = Preflight(pings={}, burst=seen)
-    rate = next(check for check in _burst(probe, told, VIRTUAL_TIME) if check.name == "rate")
+    rate = next(check for check in _burst(probe, told.burst, VIRTUAL_TIME, of="") if check.name == "rate")
     if rate.measured == "not measurable":
         assert len(late) > job.refills // 2
     else:
@@ -231,7 +231,7 @@ def test_the_rate_of_a_link_with_opportunities_is_measured_although_packets_shar
         at_ns = int(number * traced.job.gates[0].every_ns / share)
         arrivals += [(int.from_bytes(one[24:26], "big"), at_ns) for one in queue.opportunity()]
     told = Preflight(pings={}, burst=BurstTold(sent=1000, arrivals=tuple(arrivals), queues_at_peak=()))
-    (rate,) = _burst(traced.expected.burst, told, VIRTUAL_TIME)
+    (rate,) = _burst(traced.expected.burst, told.burst, VIRTUAL_TIME, of="")
     assert rate.passed is passed, rate
 
 

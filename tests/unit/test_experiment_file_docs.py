@@ -20,6 +20,7 @@ from fabbbr.spec.experiment import (
     Header,
     LinkSetup,
     PathSetup,
+    ReverseSetup,
     Setup,
     SizeDistribution,
     StepSetup,
@@ -49,6 +50,7 @@ def test_the_first_example_counts_as_the_text_says():
     [
         ("## Top level", [Header, Setup]),
         ("## `path`", [PathSetup]),
+        ("**`reverse`**", [ReverseSetup]),
         ("**`loss`**", [Loss]),
         ("**`ack_aggregation`**", [AckAggregation]),
         ("## `flows`", [FlowGroup]),

@@ -1,5 +1,6 @@
 """Who coordinates: one instant for all clocks, one failure for all parts, and nothing of it left."""
 
+import dataclasses
 import threading
 import time
 
@@ -17,13 +18,15 @@ from fabbbr.job.build import prepare
 from fabbbr.testbed import ClockOffset
 
 STAGES = ("configure", "pings", "burst", "drain", "flows", "over", "collect")
+STAGES_WITH_A_WAY_BACK = (*STAGES[:4], "burst_back", "drain_back", *STAGES[4:])
 
 
 class Double(Machine):
     """A machine whose agent is ready for each stage as soon as it was told to go on with the last."""
 
-    def __init__(self, name, ahead_s=0.0, said=()):
+    def __init__(self, name, ahead_s=0.0, said=(), stages=STAGES):
         self.name = name
+        self.stages = stages
         self.clock_s = None
         self.ahead_s = ahead_s
         self.files = {"ready.configure": "1"} | dict(said)
@@ -46,8 +49,8 @@ class Double(Machine):
         if name == self.fails_at:
             self.files["fails"] = "1"
         if name.startswith("go."):
-            reached = STAGES.index(name[3:]) + 1
-            self.files["ready." + STAGES[reached] if reached < len(STAGES) else "outcome.json"] = "1"
+            following = self.stages[self.stages.index(name[3:]) + 1 :]
+            self.files[f"ready.{following[0]}" if following else "outcome.json"] = "1"
 
     def told(self, *names):
         if "fails" in self.files:
@@ -114,6 +117,19 @@ def test_burst_and_flows_begin_at_one_instant_which_each_machine_is_told_on_its_
     assert clocks["a"].measured.keys() == {"burst", "flows", "after"}
     assert {clock.offset_s for clock in clocks["b"].measured.values()} == {-50.0}
     assert clocks["b"].flows_s == other.goes()["flows"]
+
+
+def test_a_burst_through_a_way_back_begins_at_one_instant_of_its_own(task):
+    both = task.job.model_copy(update={"burst_back": task.job.burst})
+    doubles = [
+        Double(name, ahead_s=ahead_s, stages=STAGES_WITH_A_WAY_BACK)
+        for name, ahead_s in (("a", 1000.0), ("b", 0.0))
+    ]
+    clocks = coordinator(dataclasses.replace(task, job=both), *doubles).hold()
+    one, other = (double.goes() for double in doubles)
+    assert tuple(one) == STAGES_WITH_A_WAY_BACK
+    assert one["burst_back"] - 1000.0 == pytest.approx(other["burst_back"], abs=1e-8)
+    assert clocks["a"].measured.keys() == {"burst", "burst_back", "flows", "after"}
 
 
 def test_an_instant_lies_ahead_when_the_last_machine_is_told(task):
