@@ -16,6 +16,7 @@ from fabbbr.physics import end_of
 from fabbbr.plan.opening import open_plan
 from fabbbr.spec.read import describe
 from fabbbr.store import RunFolder
+from fabbbr_analysis.contests import contests
 from fabbbr_analysis.figures.measures import MEASURES
 from fabbbr_analysis.phases import phases_of
 from fabbbr_analysis.runset import RunSet
@@ -115,7 +116,7 @@ def _add(rows, cell, stored, numbers, random):
         own = {"flow": flow.index, "group": flow.group, "cca": flow.cca, "start_s": flow.start.seconds}
         ends = {"sender": flow.sender, "receiver": flow.receiver, "outcome": "completed", "streams": 1}
         rows["flows"].append(_filled(FLOWS, numbers, own | ends | {"cell_id": cell.id}))
-    groups = dict.fromkeys(flow.group for flow in cell.flows)
+    groups = contests(cell)
     for phase in phases_of(cell, end_s):
         for group in groups:
             flows = [flow for flow in cell.flows if flow.group == group]
@@ -123,6 +124,7 @@ def _add(rows, cell, stored, numbers, random):
                 "cell_id": cell.id, "phase": phase.number, "phase_name": phase.name, "group": group,
                 "phase_start_s": phase.start_s, "phase_end_s": phase.end_s, "begins_with": phase.begins_with,
                 "cca": flows[0].cca, "n_flows": len(flows), "implementation": None, "profile": None,
+                "competes_in": groups[group],
                 "sized": any(flow.size is not None for flow in flows),
                 "self_limited": any(not flow.elastic for flow in flows),
                 "active_s": phase.end_s - phase.start_s,

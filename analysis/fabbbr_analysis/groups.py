@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fabbbr.model import Cell, CellLink, Flow
+from fabbbr.model import Bottleneck, Cell, Flow
 from fabbbr.physics import RateOverTime, crossed, payload_share
 from fabbbr.units import TCP_IPV4_HEADER_BYTES, goodput_ceiling
 from fabbbr_analysis.arrivals import Arrival, arrivals, deliveries, known, union_s, within
+from fabbbr_analysis.contests import contests
 from fabbbr_analysis.fairness import WINDOW_S, first_lasting
-from fabbbr_analysis.metrics import CellTables, answer_delays_s, queue_of
+from fabbbr_analysis.metrics import CellTables, answer_delays_s, queue_back_of, queue_of
 from fabbbr_analysis.phases import WHOLE_RUN, Phase, phases_of
 
 Array: TypeAlias = NDArray[np.float64]
@@ -45,10 +47,16 @@ class _Ground:
     """As ``arrived``, but when it passed the bottleneck, and in order or not; of flows of TCP."""
     transfers: Mapping[int, tuple[float, float]]
     """Flow → its start and its completion time [s], NaN where it did not complete."""
-    rate_of: Mapping[str, RateOverTime]
-    """Bottleneck → its rate."""
+    rate_of: Mapping[tuple[str, bool], RateOverTime]
+    """Bottleneck, and whether data crosses it from ``a`` to ``b`` → its rate."""
     ways: Mapping[int, Mapping[str, bool]]
     """Flow → the links that it crosses, as ``physics.crossed`` has them."""
+    contests: Mapping[str, str]
+    """Group → where it competes."""
+
+    @cached_property
+    def bottlenecks(self) -> Mapping[str, Bottleneck]:
+        return self.cell.bottlenecks
 
     def flows_of(self, group: str) -> list[Flow]:
         return [flow for flow in self.cell.flows if flow.group == group]
@@ -59,11 +67,10 @@ class _Ground:
 
     def rates(self, flow: Flow) -> list[RateOverTime]:
         """Of the bottlenecks that it crosses; none where one delivers by a trace."""
-        ways = self.ways[flow.index]
-        links = [link for link in self.cell.links if link.name in ways and link.bottleneck is not None]
-        if any(link.bottleneck is not None and link.bottleneck.trace is not None for link in links):
+        met = [(name, forward) for name, forward in self.ways[flow.index].items() if name in self.bottlenecks]
+        if any(forward and self.bottlenecks[name].trace is not None for name, forward in met):
             return []
-        return [self.rate_of[link.name] for link in links]
+        return [self.rate_of[each] for each in met]
 
     def came(self, phase: Phase, flow: Flow) -> tuple[float, float]:
         """When the bytes come to the receiver that left the bottleneck in the phase [s].
@@ -102,11 +109,15 @@ class _Ground:
         seen = arrived.seen_between(start_s, end_s)
         return seen if seen is not None or not ran else (arrived.between(start_s, end_s), ran[0])
 
-    def queue(self, flows: Sequence[Flow]) -> CellLink | None:
-        """The first bottleneck that data of these flows crosses from ``a`` to ``b``."""
+    def queue(self, flows: Sequence[Flow]) -> pd.DataFrame | None:
+        """Samples of the first bottleneck queue of these flows, one from ``a`` to ``b`` first."""
         ways = [self.ways[flow.index] for flow in flows]
-        links = (link for link in self.cell.links if link.bottleneck is not None)
-        return next((link for link in links if any(way.get(link.name) for way in ways)), None)
+        links = [link for link in self.cell.links if link.name in self.bottlenecks]
+        there = next((link for link in links if any(way.get(link.name) for way in ways)), None)
+        if there is not None:
+            return queue_of(self.tables.queues, there)
+        back = next((link for link in links if any(link.name in way for way in ways)), None)
+        return None if back is None else queue_back_of(self.tables.queues, back)
 
 
 def of_groups(tables: CellTables, cell: Cell) -> list[Row]:
@@ -128,23 +139,34 @@ def of_groups(tables: CellTables, cell: Cell) -> list[Row]:
         arrived=arrived,
         passed=passed,
         transfers=transfers,
-        rate_of={name: RateOverTime.of(cell, name) for name in cell.bottlenecks},
+        rate_of={
+            (name, forward): RateOverTime.of(cell, name, reverse=not forward)
+            for name in cell.bottlenecks
+            for forward in (True, False)
+        },
         ways={flow.index: crossed(cell.links, flow.sender, flow.receiver) for flow in cell.flows},
+        contests=contests(cell),
     )
     return [row for phase in phases_of(cell, max(ends)) for row in _of_phase(ground, phase)]
 
 
 def _of_phase(ground: _Ground, phase: Phase) -> list[Row]:
     groups = dict.fromkeys(flow.group for flow in ground.cell.flows)
-    together = {**_recovery(ground, phase), "convergence_s": _convergence_s(ground, phase)}
+    together = _recovery(ground, phase)
     rows = [_of_group(ground, phase, group) | together for group in groups]
+    for contest in dict.fromkeys(ground.contests.values()):
+        _share_out([row for row in rows if row["competes_in"] == contest])
+    return rows
+
+
+def _share_out(rows: Sequence[Row]) -> None:
+    """Add the shares to the rows of rivals, in one phase."""
     total = _sum([row["received_bytes"] for row in rows])
     running = sum(row["n_flows"] for row in rows)
     for row in rows:
         alone = len(rows) == 1 or not total or row["received_bytes"] is None
         row["share"] = None if alone else row["received_bytes"] / total
         row["fair_share"] = None if alone or not running else row["n_flows"] / running
-    return rows
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
@@ -166,6 +188,7 @@ def _of_group(ground: _Ground, phase: Phase, group: str) -> Row:
         "cca": first.cca,
         "implementation": first.implementation,
         "profile": first.profile,
+        "competes_in": ground.contests[group],
         "n_flows": len(running),
         "sized": all(flow.size is not None for flow in flows),
         "self_limited": any(flow.pacing or not flow.elastic for flow in flows),
@@ -175,6 +198,7 @@ def _of_group(ground: _Ground, phase: Phase, group: str) -> Row:
         **_queue(ground, phase, flows),
         **_sent(ground, phase, flows),
         **_completion(ground, phase, flows),
+        "convergence_s": _convergence_s(ground, phase, ground.contests[group]),
     }
 
 
@@ -250,10 +274,9 @@ def _senders(ground: _Ground, flows: Sequence[Flow]) -> pd.DataFrame:
 
 
 def _queue(ground: _Ground, phase: Phase, flows: Sequence[Flow]) -> Row:
-    link = ground.queue(flows)
-    if link is None:
+    queue = ground.queue(flows)
+    if queue is None:
         return dict.fromkeys(("queue_median_bytes", "queue_p95_bytes", "queue_drops", "queue_marks"))
-    queue = queue_of(ground.tables.queues, link)
     inside = queue[queue["t_s"].between(phase.start_s, phase.end_s)]
     backlog = inside["backlog_bytes"].dropna().to_numpy(dtype=np.float64)
     return {
@@ -381,7 +404,7 @@ def _filled_after_s(ground: _Ground, phase: Phase, starts: Array) -> float | Non
     if own is None:
         return None
     shares = [payload_share(flow, ground.cell.mtu_bytes) for flow in through]
-    ceiling_bps = ground.rate_of[link.name].at(phase.start_s) * min(shares)
+    ceiling_bps = ground.rate_of[link.name, True].at(phase.start_s) * min(shares)
     begins = starts + behind_s
     came = np.array([sum(each.between(begin, begin + WINDOW_S) for each in own) for begin in begins])
     return _first(8 * came / WINDOW_S >= FILLED * ceiling_bps, starts, phase)
@@ -411,9 +434,11 @@ def _first(holds: NDArray[np.bool_], starts: Array, phase: Phase) -> float | Non
     return round(float(starts[int(np.argmax(holds))] - phase.start_s), 6) if holds.any() else None
 
 
-def _convergence_s(ground: _Ground, phase: Phase) -> float | None:
+def _convergence_s(ground: _Ground, phase: Phase, contest: str) -> float | None:
     """As ``fairness.convergence_s``, of rivals that run until the phase ends, from when all of them run."""
-    rivals = {flow.index for flow in ground.cell.flows if flow.elastic}
+    rivals = {
+        flow.index for flow in ground.cell.flows if flow.elastic and ground.contests[flow.group] == contest
+    }
     spans = {index: each.span for index, each in ground.arrived.items() if each is not None}
     reach = phase.end_s - WINDOW_S
     running = [index for index, (start, end) in spans.items() if index in rivals and start < reach <= end]

@@ -16,10 +16,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fabbbr.model import Cell, CellLink, Flow
+from fabbbr.model import Bottleneck, Cell, CellLink, Flow
 from fabbbr.physics import crossed, going_back
 from fabbbr.units import TCP_IPV4_HEADER_BYTES, goodput_ceiling
 from fabbbr_analysis.arrivals import Arrival, arrivals, deliveries, union_s, zeros_s
+from fabbbr_analysis.contests import one_contest
 from fabbbr_analysis.fairness import convergence_s, jain_of_flows, jain_of_groups
 
 Array: TypeAlias = NDArray[np.float64]
@@ -48,7 +49,9 @@ def of_cell(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
     steady = _steady_curves(tables, cell)
     bottleneck = while_flows_run(queue_of(tables.queues, cell.trunk), flows)
     sized = flows[flows["flow"].isin([flow.index for flow in cell.flows if flow.size is not None])]
-    rivals = flows[flows["flow"].isin([flow.index for flow in cell.flows if flow.elastic])]
+    elastic = [flow for flow in cell.flows if flow.elastic]
+    compete = one_contest(cell, elastic)
+    rivals = flows[flows["flow"].isin([flow.index for flow in elastic if compete])]
     return {
         "goodput_bps": together_bps(flows, "received_bytes", "receiver_s"),
         "goodput_steady_bps": steady_goodput_bps(steady, warm_up_s=cell.warm_up.seconds),
@@ -100,20 +103,24 @@ def utilisation(flows: pd.DataFrame, cell: Cell) -> float | None:
     """
     if cell.bottleneck.both_directions:
         return None
-    return _share_of_rate(flows, cell, [flow for flow in cell.flows if crosses(cell, flow, cell.trunk)])
+    some = [flow for flow in cell.flows if crosses(cell, flow, cell.trunk)]
+    return _share_of_rate(flows, cell, some, cell.bottleneck)
 
 
-def _share_of_rate(flows: pd.DataFrame, cell: Cell, some: Sequence[Flow]) -> float | None:
-    """Goodput of some flows over what TCP payload can fill of the first bottleneck."""
-    if cell.bottleneck.trace is not None or any(flow.udp is not None for flow in some):
+def _share_of_rate(
+    flows: pd.DataFrame, cell: Cell, some: Sequence[Flow], queue: Bottleneck | None
+) -> float | None:
+    """Goodput of some flows over what TCP payload can fill of ``queue``, the first bottleneck one way."""
+    if queue is None or queue.trace is not None or any(flow.udp is not None for flow in some):
         return None
-    if any(step.rate is not None for step in cell.steps):
+    keeps_its_rate = queue != cell.bottleneck and cell.bottleneck.reverse is not None
+    if not keeps_its_rate and any(step.rate is not None for step in cell.steps):
         return None
     there = flows[flows["flow"].isin([flow.index for flow in some])]
     goodput_bps = together_bps(there, "received_bytes", "receiver_s")
     if goodput_bps is None:
         return None
-    return goodput_bps / (cell.bottleneck.rate.bps * goodput_ceiling(cell.mtu_bytes))
+    return goodput_bps / (queue.rate.bps * goodput_ceiling(cell.mtu_bytes))
 
 
 def crosses(cell: Cell, flow: Flow, link: CellLink) -> bool:
@@ -130,16 +137,16 @@ def _by_direction(tables: CellTables, cell: Cell) -> dict[str, float | int | Non
     found: dict[str, float | int | None] = {}
     back = going_back(cell)
     both = 0 < len(back) < len(cell.flows)
-    for name in ("forward", "reverse"):
+    for name, way in (("forward", cell.bottleneck), ("reverse", cell.bottleneck.way_back)):
         sent = [flow for flow in cell.flows if (flow.index in back) == (name == "reverse")]
         flows = tables.flows[tables.flows["flow"].isin([flow.index for flow in sent])]
         together = together_bps(flows, "received_bytes", "receiver_s") if both else None
         found[f"goodput_{name}_bps"] = together
-        found[f"utilisation_{name}"] = _share_of_rate(flows, cell, sent) if both else None
-    queues = tables.queues
-    queue = queues[(queues["role"] == "bottleneck_reverse") & (queues["link"] == cell.trunk.name)]
-    standing = queue if queue["interface"].nunique() == 1 else queue.iloc[:0]
-    backlog = _numbers(while_flows_run(standing, tables.flows), "backlog_bytes")
+        found[f"utilisation_{name}"] = _share_of_rate(flows, cell, sent, way) if both else None
+    queue = _queues_back_of(tables.queues, cell.trunk)
+    backlog = _numbers(
+        while_flows_run(queue_back_of(tables.queues, cell.trunk), tables.flows), "backlog_bytes"
+    )
     return {
         **found,
         "queue_reverse_median_bytes": _quantile(backlog, 0.5),
@@ -315,6 +322,17 @@ def data_through(packets: pd.DataFrame, link: str) -> pd.DataFrame:
 def queue_of(queues: pd.DataFrame, link: CellLink) -> pd.DataFrame:
     """Pick the samples of the bottleneck queue of ``link``, in the direction a → b, by time."""
     rows = (queues["role"] == "bottleneck") & (queues["link"] == link.name) & (queues["node"] == link.a)
+    return queues[rows].sort_values("t_s", kind="stable")
+
+
+def queue_back_of(queues: pd.DataFrame, link: CellLink) -> pd.DataFrame:
+    """Pick the samples of the queue of ``link`` in the direction b → a; none where interfaces share it."""
+    rows = _queues_back_of(queues, link)
+    return rows if rows["interface"].nunique() == 1 else rows.iloc[:0]
+
+
+def _queues_back_of(queues: pd.DataFrame, link: CellLink) -> pd.DataFrame:
+    rows = (queues["role"] == "bottleneck_reverse") & (queues["link"] == link.name)
     return queues[rows].sort_values("t_s", kind="stable")
 
 

@@ -40,6 +40,7 @@ VALUES = {
     "count": ["1", "2", "3"],
     "instant": ["2 s", "3 s"],
     "fall": ["1 Mbit/s", "2 Mbit/s"],
+    "up": ["1 Mbit/s", "5 Mbit/s", "40 Mbit/s"],
 }
 """Axis → values that it may have."""
 PATH = {
@@ -49,6 +50,7 @@ PATH = {
     "aqm": "aqm",
     "mtu": "mtu",
     "ack_aggregation": "held",
+    "reverse": "up",
 }
 """Key → the axis that may give it its value."""
 FLOW = {"cca": "cca", "duration": "duration", "count": "count"}
@@ -59,6 +61,7 @@ OTHERS = [
     {"video": {"bitrate": "1 Mbit/s"}, "cca": "cubic", "duration": "6 s", "label": "film"},
     {"cca": "bbr1", "duration": "4 s", "start": "3 s", "label": "late"},
     {"cca": "reno", "duration": "5 s", "label": "beside"},
+    {"cca": "cubic", "duration": "6 s", "direction": "reverse", "label": "upload"},
 ]
 
 

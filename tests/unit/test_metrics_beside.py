@@ -82,10 +82,13 @@ def test_videos_say_how_soon_they_played_and_how_long_they_stood_still():
     assert (found["video_startup_s"], found["video_stalled_s"]) == (1.5, 3.5)
 
 
-def both_ways():
+def both_ways(**more):
     there, back = cell(flows=2).flows
     back = back.model_copy(update={"sender": "h2", "receiver": "h1"})
-    return cell(flows=2).model_copy(update={"flows": (there, back)})
+    access, trunk = cell().links
+    queue = trunk.bottleneck.model_copy(update={"both_directions": True} | more)
+    links = (access, trunk.model_copy(update={"bottleneck": queue}))
+    return cell(flows=2).model_copy(update={"flows": (there, back), "links": links})
 
 
 def test_each_direction_has_its_goodput_and_its_queue():
@@ -97,6 +100,15 @@ def test_each_direction_has_its_goodput_and_its_queue():
     )
     assert found["utilisation_reverse"] == pytest.approx(1e6 / (8e6 * 1448 / 1514))
     assert found["queue_reverse_median_bytes"] == 4000
+
+
+def test_a_way_back_of_its_own_is_used_by_its_own_rate():
+    slow = model.WayBack(
+        rate=Rate.parse("2 Mbit/s"), buffer_bytes=20_000, buffer_asked="2 BDP", bdp_bytes=10_000
+    )
+    found = of(flow_rows(3e6, 1e6), of_cell=both_ways(reverse=slow))
+    assert found["utilisation_forward"] == pytest.approx(3e6 / (8e6 * 1448 / 1514))
+    assert found["utilisation_reverse"] == pytest.approx(1e6 / (2e6 * 1448 / 1514))
 
 
 def test_flows_one_way_have_no_direction_of_their_own():

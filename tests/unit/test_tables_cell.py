@@ -64,6 +64,19 @@ def test_a_lossy_link_is_told_apart_from_the_bottleneck(tables_of):
     assert row["ack_aggregation_s"] == 0
 
 
+def test_a_way_back_of_its_own_has_columns_and_one_without_has_none(tables_of, tables):
+    queue = recorded_run.cell().links[1].model_dump()["bottleneck"]
+    back = {"rate": "2 Mbit/s", "buffer_bytes": 9000, "buffer_asked": "9 kB", "bdp_bytes": 250}
+    links = [
+        link.model_dump() | ({"bottleneck": queue | {"reverse": back}} if link.bottleneck else {})
+        for link in recorded_run.cell().links
+    ]
+    (row,) = tables_of(recorded_run.cell(links=links)).cells.to_dict("records")
+    assert (row["rate_reverse_bps"], row["buffer_reverse_bytes"]) == (2_000_000, 9000)
+    (row,) = tables.cells.to_dict("records")
+    assert pd.isna(row["rate_reverse_bps"])
+
+
 def test_the_longest_wait_for_an_aggregate_is_a_column(tables_of):
     cell = recorded_run.cell()
     held = {"ack_aggregation": {"least": "0.2 ms", "most": "3 ms"}}

@@ -40,7 +40,7 @@ def answer(run_set: RunSet) -> Answer:
     present = {column for row in rows for column in row.values}
     return Answer(
         headline=(
-            *told_of_choices(rows, leads, axes),
+            *told_of_choices(rows, axes),
             *headline(rows, leads, axes),
             *told_of_convergence(rows, axes),
             *told_of_places(rows, leads, axes),

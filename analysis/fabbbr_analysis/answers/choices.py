@@ -36,9 +36,9 @@ class _Contest:
     """Of each row: the best over the next, the others over the best."""
 
 
-def told_of_choices(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[Axis]) -> list[str]:
+def told_of_choices(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> list[str]:
     """Say of each group whose congestion control varies beside flows of its kind which serves it best."""
-    beside = [rows[index] for index, lead in leads.items() if lead.paired]
+    beside = _accompanied(rows)
     contests = list(_contests(beside, rows))
     phased = len({row.phase for row in beside if not row.sized}) > 1
     told: list[str] = []
@@ -49,6 +49,15 @@ def told_of_choices(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: 
         else:
             told += [_said(each, axes, phased=phased) for each in own]
     return [tie(sentence) for sentence in told]
+
+
+def _accompanied(rows: Sequence[AnswerRow]) -> list[AnswerRow]:
+    """Those beside which others of their kind ran, whether in the same queues or not."""
+    cells: dict[tuple[object, ...], list[AnswerRow]] = {}
+    for row in rows:
+        if not row.self_limited and row.mean(decides(row)) is not None:
+            cells.setdefault((row.condition, row.phase, row.sized), []).append(row)
+    return [row for together in cells.values() if len(together) > 1 for row in together]
 
 
 def _contests(beside: Sequence[AnswerRow], every: Sequence[AnswerRow]) -> Iterator[_Contest]:

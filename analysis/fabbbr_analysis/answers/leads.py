@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from fabbbr_analysis import stats
 from fabbbr_analysis.answers.records import AnswerRow, Lead
 from fabbbr_analysis.answers.rows import COMPLETION, GOODPUT, RTT
+from fabbbr_analysis.wording import distinct
 
 _T = TypeVar("_T")
+_Others: TypeAlias = frozenset[tuple[int, str]]
+"""Position and congestion control of the groups that ran elsewhere in the same cells."""
 _LESS_IS_BETTER = frozenset({COMPLETION, RTT})
 
 
 def leads_of(rows: Sequence[AnswerRow]) -> dict[int, Lead]:
     """Place in ``rows`` → its lead; a row that has no rival has none.
 
-    Groups of one kind (with a duration, or with a size) that run in the same cells are rivals. A group that
-    is the only one of its kind in its cells is compared with those at the same place that have another
-    congestion control. What limits itself has no rivals.
+    Groups of one kind (with a duration, or with a size) that compete in the same cells are rivals. A group
+    that is the only one of its kind there is compared with those at the same place that have another
+    congestion control, unless it ran beside groups in other queues that stay as they are: that is a choice
+    (:mod:`fabbbr_analysis.answers.choices`). What limits itself has no rivals.
     """
     found: dict[int, Lead] = {}
     for rivals in _rivals(rows):
@@ -51,19 +55,31 @@ def decides(row: AnswerRow) -> str:
 
 
 def _rivals(rows: Sequence[AnswerRow]) -> Iterator[list[int]]:
-    together: dict[tuple[object, ...], list[int]] = {}
+    cells: dict[tuple[object, ...], list[int]] = {}
     for index, row in enumerate(rows):
-        if row.self_limited:
-            continue
-        together.setdefault((row.condition, row.phase, row.sized), []).append(index)
-    alone: dict[tuple[object, ...], list[int]] = {}
-    for group in together.values():
-        if len(group) > 1:
-            yield group
-            continue
-        row = rows[group[0]]
-        alone.setdefault((row.place, row.phase, row.sized), []).append(group[0])
-    yield from (group for group in alone.values() if len(group) > 1)
+        if not row.self_limited:
+            cells.setdefault((row.condition, row.phase, row.sized), []).append(index)
+    alone: dict[tuple[object, ...], list[tuple[int, _Others]]] = {}
+    for together in cells.values():
+        for contest in distinct(rows[index].contest for index in together):
+            group = [index for index in together if rows[index].contest == contest]
+            if len(group) > 1:
+                yield group
+                continue
+            row = rows[group[0]]
+            beside = frozenset(
+                (rows[index].position, rows[index].cca) for index in together if index != group[0]
+            )
+            alone.setdefault((row.place, row.phase, row.sized, contest), []).append((group[0], beside))
+    for found in alone.values():
+        if len(found) > 1 and _compares(rows, found):
+            yield [index for index, _ in found]
+
+
+def _compares(rows: Sequence[AnswerRow], found: Sequence[tuple[int, _Others]]) -> bool:
+    """Whether rows without a rival in their cells are told apart by what they run themselves."""
+    own, beside = {rows[index].cca for index, _ in found}, {others for _, others in found}
+    return not any(beside) or (len(own) > 1 and len(beside) > 1)
 
 
 def once(runs: Sequence[_T]) -> Sequence[_T]:

@@ -70,6 +70,8 @@ class AnswerRow:
     group: str
     cca: str
     """Empty for UDP."""
+    contest: str
+    """Queues in which it competes; rivals have the same."""
     n_flows: int
     sized: bool
     self_limited: bool

@@ -113,6 +113,7 @@ def _row(rows: pd.DataFrame, facts: Mapping[str, Any]) -> AnswerRow:
         position=int(first["position"]),
         group=str(first["group"]),
         cca="" if pd.isna(first["cca"]) else str(first["cca"]),
+        contest=str(first["competes_in"]),
         n_flows=int(rows["n_flows"].max()),
         sized=bool(first["sized"]),
         self_limited=bool(first["self_limited"]),

@@ -37,7 +37,7 @@ def standings(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], *, phased: b
     """
     contests: dict[tuple[object, ...], list[int]] = {}
     for index in leads:
-        contests.setdefault((rows[index].place, rows[index].phase), []).append(index)
+        contests.setdefault((rows[index].place, rows[index].phase, rows[index].contest), []).append(index)
     most = max(map(len, contests.values()), default=0)
     if most <= 2:
         return None

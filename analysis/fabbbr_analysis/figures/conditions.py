@@ -225,6 +225,8 @@ _PARSERS: Mapping[str, Callable[[str], float | None]] = {
     "ack_aggregation_s": lambda text: Duration.parse(text).seconds,
     "duration_s": lambda text: Duration.parse(text).seconds,
     "rate_bps": lambda text: float(Rate.parse(text).bps),
+    "rate_reverse_bps": lambda text: float(Rate.parse(text).bps),
+    "buffer_reverse_bytes": _bytes,
     "buffer_bdp": _bdp,
     "buffer_bytes": _bytes,
 }

@@ -227,6 +227,22 @@ CONDITIONS: tuple[ConditionColumn, ...] = (
     ConditionColumn(
         column="rate_bps", slug="rate", title="Bottleneck rate", unit="Mbit/s", factor=1e-6, log=True
     ),
+    ConditionColumn(
+        column="rate_reverse_bps",
+        slug="back",
+        title="Rate of the way back",
+        unit="Mbit/s",
+        factor=1e-6,
+        log=True,
+    ),
+    ConditionColumn(
+        column="buffer_reverse_bytes",
+        slug="back_buffer",
+        title="Buffer of the way back",
+        unit="kB",
+        factor=1e-3,
+        log=True,
+    ),
     ConditionColumn(column="n_flows", slug="flows", title="Flows", unit="", factor=1, log=False),
     ConditionColumn(column="mtu_bytes", slug="mtu", title="MTU", unit="bytes", factor=1, log=False),
     ConditionColumn(column="duration_s", slug="duration", title="Duration", unit="s", factor=1, log=False),

@@ -161,6 +161,9 @@ def _labels(name: str, cells: Sequence[Cell]) -> list[str]:
         labels.append(spread([str(rate) for rate in rates]))
     if sizes := buffers(queues):
         labels.append(f"buffer {spread(sizes)}")
+    if backs := [back for queue in queues if queue.reverse is not None and (back := queue.way_back)]:
+        rates = sorted({back.rate for back in backs})
+        labels.append(f"back {spread([str(rate) for rate in rates])}, buffer {spread(buffers(backs))}")
     if delays := sorted({link.delay for link in links if link.delay is not None}):
         labels.append(f"{spread([str(delay) for delay in delays])} each way")
     if losses := losses_in_words(link.loss for link in links):

@@ -68,6 +68,11 @@ def conditions(manifest: RunManifest, other: OtherWarmUp | None = None) -> tuple
         Fact(name="Repetitions", value=str(max(cell.repetition for cell in cells))),
         Fact(name="Cells", value=str(len(cells))),
     ]
+    if backs := [
+        back for queue in _bottlenecks(cells) if queue.reverse is not None and (back := queue.way_back)
+    ]:
+        rates = [str(rate) for rate in sorted({back.rate for back in backs})]
+        rows.append(Fact(name="Way back", value=f"{spread(rates)}, buffer {spread(buffers(backs))}"))
     if limits := _limits(cells):
         rows.append(Fact(name="Limit of a connection", value=listing(limits)))
     if traces := distinct(queue.trace.name for queue in _bottlenecks(cells) if queue.trace is not None):

@@ -129,11 +129,14 @@ def _bottleneck_columns(cell: Cell) -> Row:
     queue = next(iter(cell.bottlenecks.values()), None)
     if queue is None:
         return {}
+    back = queue.reverse
     return {
         "rate_bps": queue.rate.bps,
         "buffer_bytes": queue.buffer_bytes,
         "bdp_bytes": queue.bdp_bytes,
         "buffer_bdp": queue.buffer_bytes / queue.bdp_bytes if queue.bdp_bytes else None,
+        "rate_reverse_bps": None if back is None else back.rate.bps,
+        "buffer_reverse_bytes": None if back is None else back.buffer_bytes,
         "aqm": queue.aqm,
     }
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from fabbbr_analysis.parse import iperf3
 
-TABLES_VERSION = 13
+TABLES_VERSION = 14
 """Raised when the same raw files give other tables: a parser was mended, a column changed, or they lie
 elsewhere: from 5 on a cell has its own files of samples, from 6 on completion is of the flows with a size,
 from 7 on a table says whether offloads were on, from 8 on there are packets, pings, groups and phases,
@@ -35,6 +35,8 @@ CELLS = pa.schema(
         ("buffer_bytes", pa.int64()),
         ("bdp_bytes", pa.int64()),
         ("buffer_bdp", pa.float64()),
+        ("rate_reverse_bps", pa.int64()),
+        ("buffer_reverse_bytes", pa.int64()),
         ("loss_ratio", pa.float64()),
         ("loss_burst_packets", pa.float64()),
         ("loss_position", pa.string()),
@@ -109,6 +111,7 @@ GROUPS = pa.schema(
         ("cca", pa.string()),
         ("implementation", pa.string()),
         ("profile", pa.string()),
+        ("competes_in", pa.string()),
         ("n_flows", pa.int64()),
         ("sized", pa.bool_()),
         ("self_limited", pa.bool_()),
