@@ -384,6 +384,7 @@ def _samples(
         {
             "cell_id": cell.id,
             "node": "s1",
+            "interface": "s1-eth1",
             "role": "bottleneck",
             "link": "trunk",
             "t_s": t,

@@ -1,12 +1,16 @@
 """Who wins, by how much, how sure: records and sentences from tables whose answer is plain."""
 
+from types import SimpleNamespace
+
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from measured import cell as a_cell
 from plain_answers import Told, group, said
 
 from fabbbr_analysis.answers import as_frame
+from fabbbr_analysis.answers.warned import _what_tells
 
 
 def test_of_two_groups_in_a_cell_the_headline_says_who_wins_by_how_much_and_how_sure():
@@ -392,3 +396,13 @@ def test_an_answer_as_a_table_has_each_mean_and_the_difference_where_it_decides(
     assert (first["mean"], first["n"], first["over"], first["verdict"]) == (2e6, 3, "bbr3", "behind")
     assert first["difference"] == pytest.approx(-6e6)
     assert pd.isna(table.loc[("cubic", "share"), "difference"])
+
+
+@pytest.mark.parametrize(("both", "remedy"), [(False, "ack_aggregation"), (True, "start: $start")])
+def test_what_makes_equal_repetitions_differ_is_something_that_the_path_takes(both, remedy):
+    """Acknowledgements cannot be held where data goes the same way."""
+    access, trunk = a_cell().links
+    queue = trunk.bottleneck.model_copy(update={"both_directions": both})
+    links = (access, trunk.model_copy(update={"bottleneck": queue}))
+    planned = SimpleNamespace(plan={"c": a_cell().model_copy(update={"links": links})})
+    assert remedy in _what_tells(planned, ["c"])

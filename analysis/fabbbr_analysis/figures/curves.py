@@ -19,6 +19,7 @@ _MOST_FLOWS_NAMED = 10
 """With more flows than these the legend names groups of flows: it would be longer than the figure."""
 _MANY_OPACITY = 0.7
 _QUEUE_COLOUR = "#8A8F98"
+_BACK_COLOUR = "#4B5563"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +37,8 @@ class Curves:
 
     flows: Mapping[tuple[str, int], Curve]
     """Cell and number of the flow → its curve."""
-    queues: Mapping[str, Curve]
-    """Cell → the curve of its queue."""
+    queues: Mapping[tuple[str, bool], Curve]
+    """Cell, and whether it is of the way back → the curve of its queue."""
 
 
 def series_of(flows: pd.DataFrame) -> pd.Series[str]:
@@ -116,12 +117,14 @@ def _numbered(flows: pd.DataFrame) -> set[str]:
 
 def _queues(
     flows: Mapping[tuple[str, int], Curve], cell_ids: Sequence[str], where: Mapping[str, str]
-) -> dict[str, Curve]:
-    """The queue of a cell whose flows have one name is drawn as they are; others have their own."""
-    found: dict[str, Curve] = {}
+) -> dict[tuple[str, bool], Curve]:
+    """The queue of a cell whose flows have one name is drawn as they are; others have their own looks."""
+    found: dict[tuple[str, bool], Curve] = {}
     for place, cell_id in enumerate(sorted(cell_ids)):
         own = {curve.name: curve for (cell, _), curve in flows.items() if cell == cell_id}
         alone = Look(colour=_QUEUE_COLOUR, symbol="circle", dash=flow_dash(place))
         queue = Curve(name=f"queue {where.get(cell_id, '')}".strip(), look=alone)
-        found[cell_id] = next(iter(own.values())) if len(own) == 1 else queue
+        found[cell_id, False] = next(iter(own.values())) if len(own) == 1 else queue
+        back = Look(colour=_BACK_COLOUR, symbol="circle", dash=flow_dash(place))
+        found[cell_id, True] = Curve(name=f"queue, way back {where.get(cell_id, '')}".strip(), look=back)
     return found

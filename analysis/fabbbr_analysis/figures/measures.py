@@ -156,6 +156,14 @@ MEASURES: tuple[Measure, ...] = (
         unit="BDP",
         explanation="Backlog in multiples of the bandwidth-delay product.",
     ),
+    Measure(
+        column="queue_reverse_median_bytes",
+        slug="queue_back",
+        title="Median queue of the way back",
+        unit="kB",
+        factor=1e-3,
+        explanation="Backlog of what goes against the direction of the data, at the first bottleneck.",
+    ),
     _percent(
         "queue_median_fill", "queue_fill", "Median fill of the buffer", "Backlog over the size of the buffer."
     ),

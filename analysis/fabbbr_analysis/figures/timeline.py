@@ -83,8 +83,8 @@ def over_time(
             if not own.empty:
                 _add(figure, panel, own, curve, legend=curve.name not in shown, limit=limit)
                 shown.add(curve.name)
-    for cell_id, samples in _queues(run_set, cell_ids):
-        curve = looks.queues[cell_id]
+    for cell_id, back, samples in _queues(run_set, cell_ids):
+        curve = looks.queues[cell_id, back]
         _add(figure, _QUEUE, samples, curve, legend=curve.name not in shown, limit=limit)
         shown.add(curve.name)
     for panel in (_GOODPUT, _RTT, _QUEUE):
@@ -132,14 +132,14 @@ def _rtt(run_set: RunSet, cell_ids: Sequence[str]) -> pd.DataFrame:
     return mean.assign(y=mean["rtt_s"] * 1e3)
 
 
-def _queues(run_set: RunSet, cell_ids: Sequence[str]) -> Iterator[tuple[str, pd.DataFrame]]:
-    """The backlog of each bottleneck queue of each cell."""
-    columns = ["cell_id", "role", "link", "node", "t_s", "backlog_bytes"]
+def _queues(run_set: RunSet, cell_ids: Sequence[str]) -> Iterator[tuple[str, bool, pd.DataFrame]]:
+    """The backlog of each bottleneck queue of each cell, and whether it is one of the way back."""
+    columns = ["cell_id", "role", "link", "interface", "t_s", "backlog_bytes"]
     queues = run_set.queues(columns=columns, cell_ids=list(cell_ids))
-    queues = queues[queues["role"] == "bottleneck"]
+    queues = queues[queues["role"].isin(["bottleneck", "bottleneck_reverse"])]
     queues = queues.assign(y=queues["backlog_bytes"] * 1e-3)
-    for (cell_id, _, _), samples in queues.groupby(["cell_id", "link", "node"], sort=True):
-        yield str(cell_id), samples
+    for (cell_id, role, _, _), samples in queues.groupby(["cell_id", "role", "link", "interface"], sort=True):
+        yield str(cell_id), role == "bottleneck_reverse", samples
 
 
 def _add(

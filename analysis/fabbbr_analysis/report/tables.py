@@ -36,6 +36,7 @@ _COLUMNS = (
     "video_startup_s",
     "video_stalled_s",
     "queue_median_bdp",
+    "queue_reverse_median_bytes",
     "jain_flows",
     "jain_groups",
     "convergence_s",

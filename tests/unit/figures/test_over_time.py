@@ -10,7 +10,7 @@ from drawn import draw, traces
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabbbr.model import Step
+from fabbbr.model import Step, WayBack
 from fabbbr.units import Duration, Rate
 from fabbbr_analysis import figures
 from fabbbr_analysis.figures import catalogue, events, timeline
@@ -233,3 +233,34 @@ def test_where_the_rate_steps_the_estimate_is_drawn_over_time_against_the_rate_t
     assert all((np.diff(curve.x) >= 0).all() for curve in traces(figure, "bbr1"))
     (reference,) = traces(figures.figure(f10, "bandwidth_estimate[loss=0.1%]"), "rate of the bottleneck")
     assert list(reference.x) == [100.0, 100.0]
+
+
+def test_the_queue_of_the_way_back_has_a_curve_of_its_own(f10):
+    queues = f10.queues()
+    back = queues.assign(role="bottleneck_reverse", interface="s1-eth0", backlog_bytes=7000.0)
+    figure = figures.figure(synthetic.changed(f10, queues=pd.concat([queues, back])), "over_time[loss=15%]")
+    (curve, *_) = traces(figure, "queue, way back [cca=bbr1]")
+    assert set(curve.y) == {7.0}
+    assert curve.yaxis == traces(figure, "bbr1")[-1].yaxis
+
+
+def going_back(cell, rate):
+    """The cell with all of its data on a way back of this rate."""
+    back = WayBack(rate=rate, buffer_bytes=9000, buffer_asked="9 kB", bdp_bytes=9000)
+    links = tuple(
+        link
+        if link.bottleneck is None
+        else link.model_copy(update={"bottleneck": link.bottleneck.model_copy(update={"reverse": back})})
+        for link in cell.links
+    )
+    flows = tuple(
+        flow.model_copy(update={"sender": flow.receiver, "receiver": flow.sender}) for flow in cell.flows
+    )
+    return cell.model_copy(update={"links": links, "flows": flows})
+
+
+def test_what_a_sender_believes_of_a_way_back_is_drawn_against_the_rate_of_that(f10):
+    cells = tuple(going_back(cell, SLOW) for cell in f10.manifest.cells)
+    turned = synthetic.changed(f10, manifest=f10.manifest.model_copy(update={"cells": cells}))
+    (reference,) = traces(figures.figure(turned, "bandwidth_estimate[loss=0.1%]"), "rate of the bottleneck")
+    assert list(reference.x) == [10.0, 10.0]
