@@ -236,9 +236,9 @@ def test_ended_while_it_measures_the_machines_are_as_they_were_and_the_same_comm
 
 EXPERIMENT = """\
 id: lab
-title: A bottleneck that nothing is emulated on but its rate and buffer
+title: A bottleneck that nothing is emulated on but its rates and buffers
 slice: two_site
-path: {rate: 20 Mbit/s, rtt: 1 ms, buffer: 30 packets}
+path: {rate: 20 Mbit/s, rtt: 1 ms, buffer: 30 packets, reverse: 5 Mbit/s}
 flows: [{cca: cubic, duration: 2 s}]
 repeat: 1
 """
@@ -260,7 +260,9 @@ def test_an_experiment_runs_on_hosts_that_are_reached_by_ssh(lab):
         assert (place["backend"], place["placement"]) == ("ssh", {"h1": "left", "s1": "mid", "h2": "right"})
         assert place["network_rtt_s"]["trunk"] < 1e-3
         assert set(manifest["provenance"]["options"]["clocks"]) == set(MACHINES)
-        assert all(check["passed"] for check in manifest["certificate"]["checks"])
+        checks = {check["name"]: check for check in manifest["certificate"]["checks"]}
+        assert all(check["passed"] for check in checks.values())
+        assert checks["rate of the way back"]["asked"] == "5 Mbit/s"
     assert (out / "report.html").exists()
     assert {machine: lab.links(machine) for machine in MACHINES} == before
     assert lab.left("mid") == [
