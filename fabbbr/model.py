@@ -102,6 +102,10 @@ class WayBack(Record):
     """As in the experiment file."""
     bdp_bytes: int
     """Of its rate and the longest round trip of the flows that cross the link."""
+    aqm: Aqm = "taildrop"
+    ecn: bool = False
+    ce_threshold: Span | None = None
+    """As of a bottleneck."""
 
 
 class Bottleneck(Record):

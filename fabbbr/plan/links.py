@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from fabbbr import limits
 from fabbbr.foreign import listed, shown
-from fabbbr.model import AckAggregation, Bottleneck, CellLink, LinkTrace, Loss, WayBack
+from fabbbr.model import AckAggregation, Aqm, Bottleneck, CellLink, LinkTrace, Loss, WayBack
 from fabbbr.physics import stationary_loss
 from fabbbr.plan.ground import Ground, delivers, reverse_of
 from fabbbr.plan.link_traces import Trace
@@ -118,9 +118,11 @@ def _check_backwards(
         raise MisfitError.of((("path", "ack_aggregation"), message))
 
 
-def _ce_threshold(ground: Ground) -> Duration | None:
-    asked = ground.setup.path.ce_threshold
-    return asked if asked is not None and asked.ns else None
+def _marks(ground: Ground, aqm: Aqm) -> tuple[bool, Duration | None]:
+    """Whether such a queue marks, and after which wait whatever else it decides."""
+    path = ground.setup.path
+    threshold = path.ce_threshold if path.ce_threshold is not None and path.ce_threshold.ns else None
+    return path.ecn and aqm != "taildrop", threshold if aqm == "fq_codel" else None
 
 
 def _bottleneck(
@@ -129,6 +131,7 @@ def _bottleneck(
     path, own = ground.setup.path, ground.setup.links.get(link)
     buffer, loc = _buffer_asked(ground, link)
     aqm = own.aqm if own is not None and own.aqm is not None else path.aqm
+    ecn, marks_after = _marks(ground, aqm)
     rtt = ground.longest_rtt(link, delays)
     return Bottleneck(
         rate=rate,
@@ -136,10 +139,10 @@ def _bottleneck(
         buffer_asked=str(buffer),
         bdp_bytes=int(bdp_bytes(rate, rtt)),
         aqm=aqm,
-        ecn=path.ecn and aqm != "taildrop",
-        ce_threshold=_ce_threshold(ground) if aqm == "fq_codel" else None,
+        ecn=ecn,
+        ce_threshold=marks_after,
         both_directions=link in ground.backwards,
-        reverse=_way_back(ground, link, rtt),
+        reverse=_way_back(ground, link, rtt, aqm),
         trace=_followed(ground, link, trace),
     )
 
@@ -152,7 +155,7 @@ def _buffer_asked(ground: Ground, link: str) -> tuple[QueueSize, Loc]:
     return ground.setup.path.buffer, ("path", "buffer")
 
 
-def _way_back(ground: Ground, link: str, rtt: Duration) -> WayBack | None:
+def _way_back(ground: Ground, link: str, rtt: Duration, aqm: Aqm) -> WayBack | None:
     asked = reverse_of(ground, link)
     if asked is None:
         return None
@@ -161,12 +164,16 @@ def _way_back(ground: Ground, link: str, rtt: Duration) -> WayBack | None:
     buffer, place = _buffer_asked(ground, link)
     if reverse.buffer is not None:
         buffer, place = reverse.buffer, (*loc, "buffer")
-    of = f"way back of link {link}: "
+    of, own_aqm = f"way back of link {link}: ", reverse.aqm or aqm
+    ecn, marks_after = _marks(ground, own_aqm)
     return WayBack(
         rate=reverse.rate,
         buffer_bytes=buffer_bytes(ground, place, buffer, reverse.rate, rtt, of=of),
         buffer_asked=str(buffer),
         bdp_bytes=int(bdp_bytes(reverse.rate, rtt)),
+        aqm=own_aqm,
+        ecn=ecn,
+        ce_threshold=marks_after,
     )
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TypeVar
 
-from fabbbr.model import DATA_PORT, PORTS_PER_FLOW, AckAggregation, Loss, Video
+from fabbbr.model import DATA_PORT, PORTS_PER_FLOW, AckAggregation, Aqm, Loss, Video
 from fabbbr.spec.document import Loc
 from fabbbr.spec.experiment import (
     BBR_PROFILES,
@@ -128,13 +128,17 @@ def _path(path: PathSetup, links: dict[str, LinkSetup]) -> Iterator[Mistake]:
     yield from _reverse(("path", "reverse"), path.reverse, path.mtu)
     yield from _loss(("path", "loss"), path.loss)
     yield from _aggregation(("path", "ack_aggregation"), path.ack_aggregation)
-    if (
-        path.ecn
-        and path.aqm == "taildrop"
-        and not any(link.aqm not in (None, "taildrop") for link in links.values())
-    ):
+    if path.ecn and set(_aqms(path, links)) == {"taildrop"}:
         yield ("path", "ecn"), "tail drop cannot mark; set aqm: fq_codel (or cake, red, pie) or remove ecn"
     yield from _ce_threshold(path, links)
+
+
+def _aqms(path: PathSetup, links: dict[str, LinkSetup]) -> Iterator[Aqm]:
+    """All that are asked for, both ways."""
+    yield path.aqm
+    for way in (*links.values(), path.reverse, *(link.reverse for link in links.values())):
+        if way is not None and way.aqm is not None:
+            yield way.aqm
 
 
 def _ce_threshold(path: PathSetup, links: dict[str, LinkSetup]) -> Iterator[Mistake]:
@@ -142,7 +146,7 @@ def _ce_threshold(path: PathSetup, links: dict[str, LinkSetup]) -> Iterator[Mist
     if threshold is None or threshold.ns == 0:
         return
     yield from _within(loc, threshold, SHORTEST_CE_THRESHOLD, LONGEST_RTT)
-    if "fq_codel" not in (path.aqm, *(link.aqm for link in links.values())):
+    if "fq_codel" not in _aqms(path, links):
         yield loc, f"is fq_codel's, and aqm is {path.aqm}; set aqm: fq_codel or remove ce_threshold"
     elif not path.ecn:
         yield loc, "marks nothing without ECN; add ecn: true or remove ce_threshold"

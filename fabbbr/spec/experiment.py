@@ -164,6 +164,8 @@ class ReverseSetup(FileRecord):
     """In bit/s: 8 kbit/s to 1 Tbit/s."""
     buffer: Buffer | None = Field(None, examples=["100 packets"])
     """In bytes, packets or BDP (of this rate). Default: as the link's ``buffer`` says."""
+    aqm: Aqm | None = None
+    """Queue discipline. Default: that of the way there."""
 
 
 SlowerBack = Annotated[ReverseSetup, BeforeValidator(_rate_alone)]

@@ -1,4 +1,4 @@
-"""The five questions of docs/gallery.md: what the page says is run as it stands, and answers what it says.
+"""The six questions of docs/gallery.md: what the page says is run as it stands, and answers what it says.
 
 Directions are checked beyond the intervals, and numbers against what physics allows; none is a copied output.
 """
@@ -48,7 +48,10 @@ def answered(tmp_path, monkeypatch):
         assert isinstance(last_value(draws, names), go.Figure)
         run = names["run"]
         assert list(run.runs["status"]) == ["certified"] * len(run.manifest.cells)
-        assert (run.runs["goodput_bps"] <= RATE_BPS * goodput_ceiling(1500)).all()
+        one_way = run.runs[run.runs["goodput_reverse_bps"].isna()]
+        assert (one_way["goodput_bps"] <= RATE_BPS * goodput_ceiling(1500)).all()
+        for way in ("forward", "reverse"):
+            assert (run.runs[f"utilisation_{way}"].dropna() <= 1).all()
         return run, table
 
     return answer
@@ -66,7 +69,7 @@ def shares(run, group):
 
 
 def test_every_question_has_a_file_an_answer_and_a_figure():
-    assert list(QUESTIONS) == ["shallow", "drop", "short", "near_far", "queues"]
+    assert list(QUESTIONS) == ["shallow", "drop", "short", "near_far", "queues", "uplink"]
     assert {tuple(kind for kind, _ in blocks) for blocks in QUESTIONS.values()} == {
         ("yaml", "python", "python figure")
     }
@@ -135,3 +138,24 @@ def test_queues_that_keep_flows_apart_make_shares_equal_but_not_losses(answered)
         assert share.loc[aqm, "high"].max() < 0.6
     lost = comparison.table[comparison.table["metric"] == "retransmit_ratio"].set_index("condition")
     assert (lost["ratio_low"] > 1).all()
+
+
+@pytest.mark.guest
+@pytest.mark.xdist_group("guest-1")
+def test_an_upload_takes_a_downloads_rate_until_its_queue_keeps_them_apart(answered):
+    run, table = answered("uplink")
+    assert len(table) == 12
+    rates = {
+        (row.place[0], row.variant): row.values["goodput_per_flow_bps"]
+        for row in run.answer.rows
+        if row.group == "download"
+    }
+    for cca in ("bbr1", "bbr3"):
+        assert rates["taildrop", cca].high < 0.5 * rates["fq_codel", cca].low
+    # In CUBIC's runs nothing is random: they count as one, which has no interval.
+    assert rates["taildrop", "cubic"].value < 0.5 * rates["fq_codel", "cubic"].value
+    # What waits longest stands behind 100 frames at 2 Mbit/s.
+    behind = run.certified.set_index("axis_aqm").loc["taildrop"]
+    full_s = RTT_S + 100 * 1514 * 8 / 2e6
+    assert (behind["rtt_median_s"] <= full_s * 1.01).all()
+    assert (behind["queue_reverse_median_bytes"] > 50 * 1514).all()

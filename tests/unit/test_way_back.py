@@ -72,6 +72,30 @@ def test_the_way_back_has_its_own_rate_and_the_buffer_of_the_way_there_unless_it
     assert queue.distinct == (queue, back)
 
 
+@pytest.mark.parametrize(
+    ("path", "there", "back"),
+    [
+        ("aqm: fq_codel, reverse: 5 Mbit/s", "fq_codel", "fq_codel"),
+        ("reverse: {rate: 5 Mbit/s, aqm: cake}", "taildrop", "cake"),
+        ("aqm: pie, reverse: {rate: 5 Mbit/s, aqm: taildrop}", "pie", "taildrop"),
+    ],
+)
+def test_the_way_back_has_the_aqm_of_the_way_there_unless_it_has_one(planned, path, there, back):
+    cell = planned(f"buffer: 100 packets, {path}")
+    assert (cell.bottleneck.aqm, cell.bottleneck.way_back.aqm) == (there, back)
+    queues = prepare(cell, GUEST).expected.queues
+    assert [(queue.aqm, queue.reverse) for queue in queues] == [(there, False), (back, True)]
+
+
+def test_a_queue_that_marks_on_the_way_back_alone_is_enough_for_ecn(planned):
+    asked = "buffer: 100 packets, ecn: true, ce_threshold: 1 ms, reverse: {rate: 5 Mbit/s, aqm: fq_codel}"
+    queue = planned(asked).bottleneck
+    assert (queue.ecn, queue.ce_threshold) == (False, None)
+    assert (queue.way_back.ecn, str(queue.way_back.ce_threshold)) == (True, "1 ms")
+    with pytest.raises(FabbbrError, match="tail drop cannot mark"):
+        planned("buffer: 100 packets, ecn: true, reverse: 5 Mbit/s")
+
+
 def test_a_link_may_have_a_way_back_of_its_own(planned):
     cell = planned(
         slice_="parking_lot", more="links: {hop2: {reverse: {rate: 1 Mbit/s, buffer: 10 packets}}}"

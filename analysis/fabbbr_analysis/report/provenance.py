@@ -72,7 +72,9 @@ def conditions(manifest: RunManifest, other: OtherWarmUp | None = None) -> tuple
         back for queue in _bottlenecks(cells) if queue.reverse is not None and (back := queue.way_back)
     ]:
         rates = [str(rate) for rate in sorted({back.rate for back in backs})]
-        rows.append(Fact(name="Way back", value=f"{spread(rates)}, buffer {spread(buffers(backs))}"))
+        disciplines = spread(distinct(back.aqm for back in backs))
+        value = f"{spread(rates)}, buffer {spread(buffers(backs))}, {disciplines}"
+        rows.append(Fact(name="Way back", value=value))
     if limits := _limits(cells):
         rows.append(Fact(name="Limit of a connection", value=listing(limits)))
     if traces := distinct(queue.trace.name for queue in _bottlenecks(cells) if queue.trace is not None):

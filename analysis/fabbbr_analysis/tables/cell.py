@@ -137,6 +137,7 @@ def _bottleneck_columns(cell: Cell) -> Row:
         "buffer_bdp": queue.buffer_bytes / queue.bdp_bytes if queue.bdp_bytes else None,
         "rate_reverse_bps": None if back is None else back.rate.bps,
         "buffer_reverse_bytes": None if back is None else back.buffer_bytes,
+        "aqm_reverse": None if back is None else back.aqm,
         "aqm": queue.aqm,
     }
 

@@ -37,6 +37,7 @@ CELLS = pa.schema(
         ("buffer_bdp", pa.float64()),
         ("rate_reverse_bps", pa.int64()),
         ("buffer_reverse_bytes", pa.int64()),
+        ("aqm_reverse", pa.string()),
         ("loss_ratio", pa.float64()),
         ("loss_burst_packets", pa.float64()),
         ("loss_position", pa.string()),
