@@ -134,3 +134,21 @@ def test_where_both_ways_run_the_same_each_way_is_compared_by_itself():
     found = opposite({"a": DOWN, "b": [5e6, 5.1e6, 4.9e6]}, ups=None).answer()
     assert {found.rows[index].group for index in found.leads} == {"down", "up"}
     assert all(found.rows[index].contest == lead.over.contest for index, lead in found.leads.items())
+
+
+def test_what_is_left_is_told_of_rivals_and_of_those_elsewhere_apart():
+    told = Told()
+    for cca, ours, theirs in (("a", DOWN, UP), ("b", [5e6, 5.1e6, 4.9e6], [5e6, 4.9e6, 5.1e6])):
+        told.condition(
+            f"cca={cca}",
+            group("ours", ours, cca=cca, competes_in="trunk back"),
+            group("down", [40e6, 41e6, 42e6], cca="cubic", competes_in="trunk"),
+            group("theirs", theirs, cca="cubic", competes_in="trunk back"),
+            ccas=f"{cca},cubic",
+            axes={"cca": cca},
+        )
+    (choice, *_) = map(said, told.answer().headline)
+    assert choice.endswith(
+        " theirs (cubic) has 1.00 [0.75, 1.25] Mbit/s beside a and 5.00 [4.75, 5.25] beside b. "
+        "down (cubic) has 41.0 [38.5, 43.5] Mbit/s beside a and 41.0 [38.5, 43.5] beside b."
+    )

@@ -129,9 +129,16 @@ def _amounts(contest: _Contest) -> str:
 
 
 def _cost(contest: _Contest) -> str:
-    """What is left to the others of its kind: a flow, or of several groups together."""
+    """What is left to the others of its kind, to those in the same queues first."""
+    own = contest.rows[0].contest
+    places = distinct(other.contest for other in contest.beside[0])
+    return "".join(_left(contest, place) for place in sorted(places, key=lambda place: place != own))
+
+
+def _left(contest: _Contest, place: str) -> str:
+    """What is left to the others of its kind in some queues: a flow, or of several groups together."""
     left = [
-        [other for other in beside if _is_rival(other, row)]
+        [other for other in beside if other.contest == place and _is_rival(other, row)]
         for row, beside in zip(contest.rows, contest.beside, strict=True)
     ]
     if contest.rows[0].sized or not all(left):
