@@ -118,7 +118,9 @@ def row_of(cell: Cell) -> dict[str, str]:
     loads = offered_loads(cell)
     texts = {
         "cell": cell.id,
-        "bottleneck": str(queue.rate) + (f" by {queue.trace.name}" if queue.trace is not None else ""),
+        "bottleneck": str(queue.rate)
+        + (f" by {queue.trace.name}" if queue.trace is not None else "")
+        + (f", back {queue.reverse.rate}" if queue.reverse is not None else ""),
         "RTT": ", ".join(dict.fromkeys(str(flow.rtt) for flow in cell.flows)),
         "buffer": f"{queue.buffer_asked} = {queue.buffer_bytes} B",
         "loss": loss_in_words(loss) if loss else "none",

@@ -16,19 +16,21 @@ from hypothesis import strategies as st
 from plotly.offline import get_plotlyjs_version
 
 from fabbbr.errors import AnalysisError, StoreError
-from fabbbr.model import CellManifest, Certificate, Check, CongestionControl, LinkTrace, Step
+from fabbbr.model import CellManifest, Certificate, Check, CongestionControl, LinkTrace, Step, WayBack
 from fabbbr.store import RunFolder
 from fabbbr.units import Duration, Rate, Size
 from fabbbr_analysis.claims import RULES_VERSION
 from fabbbr_analysis.figures.catalogue import palette_of
+from fabbbr_analysis.press.caption import of_table
 from fabbbr_analysis.report import render, write_comparison, write_report
 from fabbbr_analysis.report.arrangement import arranged, in_pairs, ordered
 from fabbbr_analysis.report.bands import drawing
 from fabbbr_analysis.report.certificates import collect
 from fabbbr_analysis.report.diagram import buffers, in_words, spread
 from fabbbr_analysis.report.diagram import drawing as path_drawing
-from fabbbr_analysis.report.provenance import conditions, facts, rerun_command
+from fabbbr_analysis.report.provenance import conditions, facts, gist, rerun_command
 from fabbbr_analysis.report.slots import Slot, embed, overview_slots
+from fabbbr_analysis.summary import summarise
 
 BROKEN = "cca=cubic,loss=0.1%,r2"
 F10 = dataclasses.replace(
@@ -464,19 +466,33 @@ def test_an_experiment_of_ones_own_has_no_word_of_claims(runs, tmp_path):
 def test_a_link_trace_reaches_the_reader_of_the_conditions(runs):
     manifest = runs[0].manifest
     trace = LinkTrace(name="lte.up", opportunities=1, length_ms=9, most_at_once=111, gaps_ms="9")
-    cells = tuple(
-        cell.model_copy(update={"links": tuple(_following(link, trace) for link in cell.links)})
-        for cell in manifest.cells
-    )
-    told = {fact.name: fact.value for fact in conditions(manifest.model_copy(update={"cells": cells}))}
+    followed = _with_bottlenecks(manifest, trace=trace)
+    told = {fact.name: fact.value for fact in conditions(followed)}
     assert told["Link trace"] == "lte.up, packet by packet; the rate is its mean"
     assert "Link trace" not in {fact.name for fact in conditions(manifest)}
 
 
-def _following(link, trace):
-    queue = link.bottleneck
-    followed = None if queue is None else queue.model_copy(update={"trace": trace})
-    return link.model_copy(update={"bottleneck": followed})
+def test_a_way_back_of_its_own_reaches_the_reader_of_the_conditions_and_of_a_caption(runs):
+    back = WayBack(
+        rate=Rate.parse("2 Mbit/s"), buffer_bytes=9000, buffer_asked="9 kB", bdp_bytes=9000, aqm="cake"
+    )
+    slower = _with_bottlenecks(runs[0].manifest, reverse=back)
+    told = {fact.name: fact.value for fact in conditions(slower)}
+    assert told["Way back"] == "2 Mbit/s, buffer 9 kB, cake"
+    assert "100 Mbit/s, back 2 Mbit/s, RTT" in gist(slower).replace("\u00a0", " ")
+    assert "Way back" not in {fact.name for fact in conditions(runs[0].manifest)}
+    assert "way back 2 Mbit/s, buffer 9 kB, cake; " in of_table(
+        synthetic.changed(runs[0], manifest=slower), "A table", summarise(runs[0].runs, ["goodput_bps"])
+    ).replace("\u00a0", " ")
+
+
+def _with_bottlenecks(manifest, **changes):
+    def changed(link):
+        queue = None if link.bottleneck is None else link.bottleneck.model_copy(update=changes)
+        return link.model_copy(update={"bottleneck": queue})
+
+    cells = (cell.model_copy(update={"links": tuple(map(changed, cell.links))}) for cell in manifest.cells)
+    return manifest.model_copy(update={"cells": tuple(cells)})
 
 
 # plotly.js in the page

@@ -59,6 +59,7 @@ def conditions(manifest: RunManifest, other: OtherWarmUp | None = None) -> tuple
         Fact(name="Propagation RTT", value=spread(_rtts(cells))),
         Fact(name="Buffer", value=spread(buffers([cell.bottleneck for cell in cells]))),
         Fact(name="Queue discipline", value=spread([cell.bottleneck.aqm for cell in cells])),
+        *_ways_back(cells),
         Fact(name="ECN", value=spread(distinct(_ecn(cell) for cell in cells))),
         Fact(name="Injected loss", value=_losses(cells)),
         Fact(name="Duration", value=spread(distinct(_durations(cells)))),
@@ -68,13 +69,6 @@ def conditions(manifest: RunManifest, other: OtherWarmUp | None = None) -> tuple
         Fact(name="Repetitions", value=str(max(cell.repetition for cell in cells))),
         Fact(name="Cells", value=str(len(cells))),
     ]
-    if backs := [
-        back for queue in _bottlenecks(cells) if queue.reverse is not None and (back := queue.way_back)
-    ]:
-        rates = [str(rate) for rate in sorted({back.rate for back in backs})]
-        disciplines = spread(distinct(back.aqm for back in backs))
-        value = f"{spread(rates)}, buffer {spread(buffers(backs))}, {disciplines}"
-        rows.append(Fact(name="Way back", value=value))
     if limits := _limits(cells):
         rows.append(Fact(name="Limit of a connection", value=listing(limits)))
     if traces := distinct(queue.trace.name for queue in _bottlenecks(cells) if queue.trace is not None):
@@ -99,7 +93,11 @@ def conditions(manifest: RunManifest, other: OtherWarmUp | None = None) -> tuple
 def gist(manifest: RunManifest) -> str:
     """Say in one line what was run."""
     said = {fact.name: fact.value for fact in conditions(manifest)}
-    path = f"{said['Bottleneck']}, RTT {said['Propagation RTT']}, loss {said['Injected loss'].split(';')[0]}"
+    back = f", back {said['Way back'].split(', buffer')[0]}" if "Way back" in said else ""
+    path = (
+        f"{said['Bottleneck']}{back}, RTT {said['Propagation RTT']}, "
+        f"loss {said['Injected loss'].split(';')[0]}"
+    )
     return tie(f"{said['Congestion control']} over {path}; {counted(int(said['Repetitions']), 'repetition')}")
 
 
@@ -128,6 +126,15 @@ def _rtts(cells: Sequence[Cell]) -> list[str]:
 
 def _bottlenecks(cells: Sequence[Cell]) -> Iterator[Bottleneck]:
     return (queue for cell in cells for queue in cell.bottlenecks.values())
+
+
+def _ways_back(cells: Sequence[Cell]) -> Iterator[Fact]:
+    """Those of their own."""
+    backs = [back for queue in _bottlenecks(cells) if queue.reverse is not None and (back := queue.way_back)]
+    if backs:
+        rates = spread([str(rate) for rate in sorted({back.rate for back in backs})])
+        disciplines = spread(distinct(back.aqm for back in backs))
+        yield Fact(name="Way back", value=f"{rates}, buffer {spread(buffers(backs))}, {disciplines}")
 
 
 def _losses(cells: Sequence[Cell]) -> str:
