@@ -23,7 +23,7 @@ from fabbbr.job.records import Capture, Command, Interface
 from fabbbr.model import Cell
 from fabbbr.physics import burst_bytes
 from fabbbr.testbed import Testbed
-from fabbbr.units import ETHERNET_HEADER_BYTES, LARGEST_SUPER_PACKET_BYTES, TCP_IPV4_HEADER_BYTES
+from fabbbr.units import ETHERNET_HEADER_BYTES, LARGEST_SUPER_PACKET_BYTES, TCP_IPV4_HEADER_BYTES, Rate
 
 _CLASSES_UP_TO = (1, 3, 7, 15, 31)
 """Segments; the last class has those with more."""
@@ -68,7 +68,7 @@ def counting_captures(counted: SuperPackets | None) -> Iterator[Capture]:
 
 
 def _sizes(cell: Cell, testbed: Testbed, queue: Queue) -> Sizes:
-    rates = [queue.rate, *(step.rate for step in cell.steps if step.link == queue.link and step.rate)]
+    rates = _rates(cell, queue)
     hz = testbed.kernel_of(queue.interface.node).timer_hz
     bursts = [burst_bytes(rate, timer_hz=hz, frame_bytes=cell.frame_bytes) for rate in rates]
     whole = _largest_whole_bytes(cell, min(bursts)), _largest_whole_bytes(cell, max(bursts))
@@ -88,6 +88,13 @@ def _sizes(cell: Cell, testbed: Testbed, queue: Queue) -> Sizes:
         if queue.aqm == "cake"
         else _segments(cell, min(whole[1], LARGEST_SUPER_PACKET_BYTES)),
     )
+
+
+def _rates(cell: Cell, queue: Queue) -> list[Rate]:
+    """All that the queue has while flows run; steps leave a way back of its own as it is."""
+    if queue.reverse and cell.bottlenecks[queue.link].reverse is not None:
+        return [queue.rate]
+    return [queue.rate, *(step.rate for step in cell.steps if step.link == queue.link and step.rate)]
 
 
 def _size_class(cell: Cell, chain: int, span: tuple[int, int], whole: tuple[int, int]) -> SizeClass:

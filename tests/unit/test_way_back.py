@@ -160,6 +160,15 @@ def test_steps_change_a_way_back_only_where_it_is_as_the_way_there(planned, path
     assert RateOverTime.of(cell, "trunk").at(5.0) == 20_000_000
 
 
+def test_super_packets_of_a_way_back_are_cut_by_its_own_rate_alone(planned):
+    """A burst of 1514 bytes cuts all super-packets; one of the steps would let smaller ones pass."""
+    steps = "steps: [{at: 4 s, rate: 1 Gbit/s}]"
+    cell = planned("offloads: true, reverse: 5 Mbit/s", f"{THERE}, {BACK}", more=steps)
+    there, back = prepare(cell, GUEST).expected.super_packets.sizes
+    assert any(each.may_be_cut and not each.is_cut for each in there.classes)
+    assert all(each.is_cut for each in back.classes if each.may_be_cut)
+
+
 def test_a_trace_is_followed_there_while_data_goes_back_at_its_own_rate(tmp_path):
     (tmp_path / "made.up").write_text("".join(f"{ms}\n" for ms in range(1, 200, 2)), encoding="utf-8")
     file = tmp_path / "made.yaml"
