@@ -19,6 +19,7 @@ PATHS = {
     "loss": "rate: 20 Mbit/s, rtt: 40 ms, buffer: 2 BDP, loss: {rate: 0.5 %, position: after_bottleneck}",
     "cake": "rate: 20 Mbit/s, rtt: 40 ms, buffer: 2 BDP, aqm: cake",
     "pie": "rate: 20 Mbit/s, rtt: 40 ms, buffer: 2 BDP, aqm: pie",
+    "way back": "rate: 20 Mbit/s, rtt: 40 ms, reverse: {rate: 200 kbit/s, buffer: 20 packets, aqm: fq_codel}",
     "aggregation": "rate: 20 Mbit/s, rtt: 40 ms, ack_aggregation: {least: 1 ms, most: 4 ms}",
 }
 CONNECT = """
