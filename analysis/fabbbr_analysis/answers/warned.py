@@ -22,7 +22,13 @@ _SOON_S = 1.0
 
 def warnings_of(run_set: RunSet) -> list[str]:
     """Return the warnings, a sentence or two each."""
-    return [*_deaf_to_marks(run_set), *_repeated(run_set), *_short(run_set), *_late(run_set)]
+    return [
+        *_deaf_to_marks(run_set),
+        *_held_up_by_acknowledgements(run_set),
+        *_repeated(run_set),
+        *_short(run_set),
+        *_late(run_set),
+    ]
 
 
 def _deaf_to_marks(run_set: RunSet) -> Iterator[str]:
@@ -49,11 +55,34 @@ def _repeated(run_set: RunSet) -> Iterator[str]:
     certified = run_set.runs[run_set.runs["status"] == "certified"]
     same = [str(name) for name, cells in certified.groupby("condition", sort=False) if are_one(cells)]
     if same:
-        more = f" and {len(same) - _NAMED} more conditions" if len(same) > _NAMED else ""
         yield (
-            f"The repetitions of {', '.join(same[:_NAMED])}{more} are the same in every number: nothing in "
+            f"The repetitions of {_named(same)} are the same in every number: nothing in "
             "them is random, so their values have no interval. What ran alone is compared as it is; which of "
             f"several flows gets more hangs on their phases, and {_what_tells(run_set, same)}."
+        )
+
+
+def _named(conditions: Sequence[str]) -> str:
+    more = f" and {len(conditions) - _NAMED} more conditions" if len(conditions) > _NAMED else ""
+    return f"{', '.join(conditions[:_NAMED])}{more}"
+
+
+def _held_up_by_acknowledgements(run_set: RunSet) -> Iterator[str]:
+    """Where they alone go back, and stand there most of the time, they decide what the flows get."""
+    alone = {
+        cell_id
+        for cell_id, cell in run_set.plan.items()
+        if any(queue.reverse is not None and not queue.both_directions for queue in cell.bottlenecks.values())
+    }
+    if not alone:
+        return
+    runs = run_set.runs[(run_set.runs["status"] == "certified") & run_set.runs["cell_id"].isin(alone)]
+    stood = runs.groupby("condition", sort=False)["queue_reverse_median_bytes"].median()
+    full = [str(condition) for condition, backlog in stood.items() if backlog > 0]
+    if full:
+        yield (
+            f"In {_named(full)} acknowledgements alone keep the way back busy, so goodput is what they allow "
+            "and not what the way there carries."
         )
 
 
