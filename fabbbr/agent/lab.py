@@ -83,7 +83,8 @@ def _run(
         _require(namespaces, wanted)
     stage[0] = "configure"
     barrier.wait("configure")
-    _configure(namespaces, job)
+    _set(namespaces, job["configure"])
+    _await_carrier(job, namespaces)
     with contextlib.ExitStack() as stack:
         gates = gate.opened(namespaces, job)
         for each in gates:
@@ -100,8 +101,6 @@ def _measure(
     gates: List[gate.Gate],
 ) -> None:
     raw = os.path.join(results, "raw")
-    stage[0] = "read back"
-    _write(os.path.join(raw, "readback.json"), _captures(namespaces, job["readback"]))
     stage[0] = "probe"
     barrier.wait("pings")
     probes: Dict[str, Any] = {"pings": _captures(namespaces, job["pings"])}
@@ -109,6 +108,10 @@ def _measure(
         if job.get(burst) is not None:
             probes[burst] = probe.burst(namespaces, job[burst], barrier, (burst, drain))
     _write(os.path.join(raw, "preflight.json"), probes)
+    stage[0] = "configure"
+    _set(namespaces, job.get("aqms", []))
+    stage[0] = "read back"
+    _write(os.path.join(raw, "readback.json"), _captures(namespaces, job["readback"]))
     time.sleep(job["settle_ns"] * 1e-9)
     stage[0] = "flows"
 
@@ -157,12 +160,11 @@ def _require(namespaces: Namespaces, wanted: Dict[str, Any]) -> None:
         raise StageError("%s has %s %s; %s" % (node, name, told, remedy))
 
 
-def _configure(namespaces: Namespaces, job: Dict[str, Any]) -> None:
-    for command in job["configure"]:
+def _set(namespaces: Namespaces, commands: List[Dict[str, Any]]) -> None:
+    for command in commands:
         answer = namespaces.run(command)
         if answer["exit"] != 0 and not command["may_fail"]:
             raise StageError(_complaint(command, answer))
-    _await_carrier(job, namespaces)
 
 
 def _module_version(congestion_control: str) -> str:

@@ -6,6 +6,7 @@ from fabbbr.job.cabling import Cabling, lay_cables
 from fabbbr.job.captures import capture_tasks
 from fabbbr.job.configure import (
     anew_commands,
+    aqm_commands,
     configure_commands,
     expected_host_settings,
     expected_offloads,
@@ -70,6 +71,7 @@ def _job(cell: Cell, testbed: Testbed, cabling: Cabling, expected: Expected) -> 
             *counting_commands(expected.super_packets, cabling),
             *(() if zero_ns is None else seeding_commands(cell, cabling)),
         ),
+        aqms=tuple(aqm_commands(cell, cabling)),
         readback=readback_captures(cell, cabling),
         pings=probes,
         burst=there,

@@ -3,7 +3,8 @@
 Rules, each with its reason:
 
 * TBF holds the bottleneck queue; ``limit`` is the buffer in bytes. With an AQM the TBF only paces and the AQM
-  below it holds the queue, because TBF ignores its own limit once it has a child.
+  below it holds the queue, because TBF ignores its own limit once it has a child. The AQM comes when the rate
+  is measured: on a slow link it would drop what measures.
 * Switches route, and do not bridge. A veth passes a frame on, sending socket and all, where a network card
   would have freed it; through a bridge it stays charged to the sender even in the bottleneck, and TCP small
   queues keep the queue at a few packets. IP forwarding lets go of the socket.
@@ -32,7 +33,7 @@ from fabbbr.job.expected import HostPacing, HostSettings, Offloads, Queue, Wire,
 from fabbbr.job.headroom import Extremes, window_bytes
 from fabbbr.job.qdiscs import aqm_lines, netem_lines, netem_seed, tbf_burst_bytes, tbf_line
 from fabbbr.job.records import Cable, Capture, Command, GateTask, Interface, Node
-from fabbbr.model import Cell, CellLink, Step
+from fabbbr.model import Bottleneck, Cell, CellLink, Step
 from fabbbr.physics import opportunity_s
 from fabbbr.testbed import Testbed
 from fabbbr.units import NANOSECONDS_PER_SECOND, Duration, Rate
@@ -60,6 +61,17 @@ def configure_commands(
     )
 
 
+def aqm_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
+    """Every AQM below its rate limit."""
+    for interface, queue in _queues(cabling):
+        if queue.aqm != "taildrop":
+            yield _tc(interface.node, *aqm_lines(cell, interface, queue))
+
+
+def _queues(cabling: Cabling) -> Iterator[tuple[Interface, Bottleneck]]:
+    return (each for ends in cabling.ends for each in ends.queues)
+
+
 def seeding_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
     """Every netem as it is, but with a seed that depends on the cell's and on the place of the qdisc.
 
@@ -73,13 +85,12 @@ def seeding_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
 
 
 def anew_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
-    """Every netem seeded once more, and every AQM put in anew: it remembers the burst that probed it."""
+    """Every netem seeded once more, and every AQM put in anew: it drew its randomness when it was made."""
     yield from seeding_commands(cell, cabling)
-    for ends in cabling.ends:
-        for interface, queue in ends.queues:
-            if queue.aqm != "taildrop":
-                gone = f"qdisc del dev {interface.name} parent 1:1 handle 2:"
-                yield _tc(interface.node, gone, *aqm_lines(cell, interface, queue))
+    for interface, queue in _queues(cabling):
+        if queue.aqm != "taildrop":
+            gone = f"qdisc del dev {interface.name} parent 1:1 handle 2:"
+            yield _tc(interface.node, gone, *aqm_lines(cell, interface, queue))
 
 
 def step_commands(cell: Cell, testbed: Testbed, cabling: Cabling) -> Iterator[tuple[Command, ...]]:
@@ -286,11 +297,7 @@ def _queue_commands(cell: Cell, testbed: Testbed, cabling: Cabling) -> Iterator[
     for ends in cabling.ends:
         for interface, queue in ends.queues:
             if queue.trace is None:
-                yield _tc(
-                    interface.node,
-                    tbf_line("add", interface, cell, testbed, queue),
-                    *aqm_lines(cell, interface, queue),
-                )
+                yield _tc(interface.node, tbf_line("add", interface, cell, testbed, queue))
         if ends.wire_forward is not None:
             yield _tc(ends.wire_forward.node, *netem_lines("add", most, ends, ends.link))
 

@@ -41,6 +41,7 @@ def _part(job: Job, here: AbstractSet[str]) -> Job:
             "cables": tuple(cable for cable in job.cables if {cable.a.node, cable.b.node} & here),
             "requires": tuple(wanted for wanted in job.requires if wanted.node in here),
             "configure": _commands(job.configure, here),
+            "aqms": _commands(job.aqms, here),
             "readback": _captures(job.readback, here),
             "anew": _commands(job.anew, here),
             "counted": _captures(job.counted, here),
@@ -81,7 +82,7 @@ def _steps(steps: Iterable[StepTask], here: AbstractSet[str]) -> Iterable[StepTa
 def _require_nodes(job: Job) -> None:
     captured = (capture.command for capture in (*job.readback, *job.pings, *job.counted))
     stepped = (command for step in job.steps for command in step.commands)
-    for command in (*job.configure, *job.anew, *captured, *stepped):
+    for command in (*job.configure, *job.aqms, *job.anew, *captured, *stepped):
         if command.node is None:
             said = " ".join(command.argv)
             message = f"the command {said} is for no node, and there are several machines: name the node"

@@ -27,10 +27,6 @@ _SOURCE_PORT = 32_767
 """Its top bit is not set: the burst goes beside the injected loss, which hits data."""
 _FILL_PACKETS = 20_000
 _MEASURED_PACKETS = 1_000
-_AQM_DRAIN_S = 0.05
-_FEWEST_STANDING = 8
-_RED_LIMIT_PER_THRESHOLD = 12
-"""tc's default: the upper threshold is a quarter of the limit, the lower one a third of that."""
 _AFTER_ARRIVAL_NS = 2_000
 """A look at the very instant of the arrival could come just before it."""
 
@@ -72,7 +68,11 @@ def round_trips(cell: Cell, cabling: Cabling) -> Iterator[RoundTrip]:
 def _waits_s(link: CellLink) -> Iterator[Slots]:
     """How long a lone packet is held, at least and at most: for its aggregate, for an opportunity."""
     if link.ack_aggregation is not None:
-        yield slots_s(link.ack_aggregation)
+        least_s, most_s = slots_s(link.ack_aggregation)
+        # netem draws a slot as a packet comes; one that opens while the packet is still delayed counts no
+        # more, and one that opens later has waited for both at once.
+        overlaps = link.delay is not None and 0 < link.delay.ns < link.ack_aggregation.most.ns
+        yield 0.0 if overlaps else least_s, most_s
     if link.bottleneck is not None and link.bottleneck.trace is not None:
         yield 0.0, opportunity_s(link.bottleneck.rate)
 
@@ -106,14 +106,10 @@ class _Probed:
         return self.served_bytes * 8 * NANOSECONDS_PER_SECOND / self.reached.queue.rate.bps
 
     @property
-    def drops_at_tail(self) -> bool:
-        """Whether no AQM decides."""
-        return self.reached.queue.aqm == "taildrop"
-
-    @property
     def is_filled(self) -> bool:
-        """Whether the burst is larger than the buffer."""
-        fillable = self.drops_at_tail and self.reached.queue.trace is None and self.reached.paced_by is None
+        """Whether the burst is larger than the buffer, and that is the queue's."""
+        queue = self.reached.queue
+        fillable = queue.aqm == "taildrop" and queue.trace is None and self.reached.paced_by is None
         return fillable and self.fits <= _FILL_PACKETS
 
 
@@ -142,13 +138,15 @@ def _expected(probed: _Probed, queues: Sequence[Queue]) -> BurstProbe:
         frame_bytes=probed.served_bytes,
         tokens=probed.tokens,
         fills_buffer=probed.is_filled,
-        departs_whole=probed.drops_at_tail and not probed.is_filled and reached.paced_by is None,
+        departs_whole=not probed.is_filled and reached.paced_by is None,
         held_s=reached.held_ns / NANOSECONDS_PER_SECOND,
     )
 
 
 def burst(cell: Cell, testbed: Testbed, cabling: Cabling) -> Burst:
     """Packets that reach the bottleneck at one instant, and refills that keep a small queue from running dry.
+
+    An AQM is not there yet: the queue is the rate limit's own, which drops at its tail.
 
     A refill is as many packets as have left since the last one, so that none of them is dropped and sequence
     numbers behind the bottleneck count departures.
@@ -165,8 +163,7 @@ def burst_back(cell: Cell, testbed: Testbed, cabling: Cabling) -> Burst | None:
 def _burst(cell: Cell, cabling: Cabling, probed: _Probed) -> Burst:
     reached, packets = probed.reached, _first_packets(probed)
     refill = max(probed.fits // 2, 1)
-    refillable = probed.drops_at_tail and probed.fits >= 2
-    refills = ceil(max(_MEASURED_PACKETS - probed.fits, 0) / refill) if refillable else 0
+    refills = ceil(max(_MEASURED_PACKETS - probed.fits, 0) / refill) if probed.fits >= 2 else 0
     drain_ns = round(packets * probed.frame_ns) + 2 * cell.flows[0].rtt.ns + NANOSECONDS_PER_SECOND // 10
     return Burst(
         sender=reached.sender,
@@ -190,14 +187,5 @@ def _first_packets(probed: _Probed) -> int:
     if probed.is_filled:
         return probed.fits + 2 * probed.tokens + 20
     packets = probed.tokens + min(_MEASURED_PACKETS, probed.fits)
-    if probed.drops_at_tail:
-        # What comes out of another queue has to fit into that.
-        return packets if probed.reached.paced_by is None else min(packets, probed.fits)
-    # An AQM must not start to drop: keep the standing time of the burst below CoDel's interval.
-    standing = int(_AQM_DRAIN_S * NANOSECONDS_PER_SECOND / probed.frame_ns)
-    if probed.reached.queue.aqm == "red":
-        # And RED's mean below its lower threshold: it forgets slowly, and would drop
-        # the first packets of the flows.
-        standing = min(standing, probed.fits // _RED_LIMIT_PER_THRESHOLD)
-    standing = max(standing, _FEWEST_STANDING)
-    return min(packets, probed.tokens + standing)
+    # What comes out of another queue has to fit into that.
+    return packets if probed.reached.paced_by is None else min(packets, probed.fits)

@@ -12,6 +12,11 @@ from fabbbr.physics import burst_bytes, chain_of
 from fabbbr.testbed import Testbed
 from fabbbr.units import Duration, Rate
 
+_RED_PACKET_BYTES = 1000
+"""On average, as in tc's own examples."""
+_LEAST_THRESHOLD = 1.2
+"""Packets in the lower threshold from which on a burst that is rounded down is large enough."""
+
 
 def tbf_burst_bytes(interface: Interface, cell: Cell, testbed: Testbed, rate: Rate) -> int:
     """Of a TBF at ``interface``: it must hold what it sends between two ticks of its kernel."""
@@ -41,12 +46,23 @@ def aqm_lines(cell: Cell, interface: Interface, queue: Bottleneck) -> list[str]:
         "fq_codel": f"fq_codel limit {packets} memory_limit {4 * queue.buffer_bytes + (1 << 20)} {ecn}",
         "pie": f"pie limit {packets} {ecn}",
         "red": (
-            f"red limit {queue.buffer_bytes} avpkt 1000 bandwidth {queue.rate.bps}bit adaptive"
-            + (" ecn" if queue.ecn else "")
+            f"red limit {queue.buffer_bytes} avpkt {_red_packet_bytes(queue.buffer_bytes)} "
+            f"bandwidth {queue.rate.bps}bit adaptive" + (" ecn" if queue.ecn else "")
         ),
         "cake": f"cake unlimited besteffort memlimit {queue.buffer_bytes}",
     }[queue.aqm]
     return [f"qdisc add dev {interface.name} parent 1:1 handle 2: {options}"]
+
+
+def _red_packet_bytes(limit_bytes: int) -> int:
+    """The packet that RED's average is made of, in bytes; in a small queue as large as its lower threshold.
+
+    tc takes a quarter of the limit and a third of that for thresholds, (2 min + max) / 3 packets for a burst,
+    and refuses where no weight lets such a burst pass: it needs one packet in the lower threshold, and
+    burst + 1 - min / packet >= 1.
+    """
+    lower = limit_bytes // 4 // 3
+    return lower if lower < _LEAST_THRESHOLD * _RED_PACKET_BYTES else _RED_PACKET_BYTES
 
 
 def netem_lines(verb: str, most: Extremes, ends: LinkEnds, link: CellLink) -> list[str]:

@@ -203,7 +203,10 @@ class Job(Record):
     """What iperf3 keeps in memory until it prints its reports, both ends of all flows."""
     requires: tuple[Requirement, ...] = ()
     configure: tuple[Command, ...]
+    aqms: tuple[Command, ...] = ()
+    """Queueing disciplines that are put in when the bursts have measured the rates."""
     readback: tuple[Capture, ...]
+    """Asked after that."""
     pings: tuple[Capture, ...]
     burst: Burst | None
     burst_back: Burst | None = None

@@ -174,6 +174,36 @@ def test_an_aqm_keeps_less_standing_than_tail_drop(aqms, aqm):
     assert mean(aqm) < 0.7 * mean("taildrop")
 
 
+SLOW_AQM = """vary:
+  aqm: [fq_codel, cake, red, pie]
+  rate: [200 kbit/s, 2 Mbit/s]
+  buffer: [4 packets, 60 packets]
+"""
+
+
+def test_an_aqm_is_certified_on_slow_links_and_in_small_buffers(tmp_path):
+    """CoDel drops after 100 ms, which are eight packets at 1 Mbit/s: fewer than it takes to measure."""
+    text = experiment(
+        "slow",
+        path="rate: $rate, rtt: 40 ms, buffer: $buffer, aqm: $aqm",
+        flows="{cca: cubic, duration: 2 s}",
+        more=SLOW_AQM,
+    )
+    ran = run(tmp_path, text)
+    assert ran.wrong() == {}
+    assert len(ran.summary.certified) == 16
+
+
+def test_acknowledgements_that_wait_longer_than_their_link_delays_are_certified(tmp_path):
+    text = experiment(
+        "held",
+        path="rate: 60 Mbit/s, rtt: 1 ms, buffer: 20 packets, ack_aggregation: {least: 0.2 ms, most: 3 ms}",
+        flows="{cca: bbr1, duration: 2 s}",
+        more="repeat: 6",
+    ).replace("repeat: 1\n", "")
+    assert run(tmp_path, text).wrong() == {}
+
+
 def test_five_hops_of_20_ms_make_a_round_trip_of_100_ms(tmp_path):
     text = experiment(
         "lot",

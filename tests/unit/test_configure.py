@@ -19,6 +19,7 @@ from fabbbr.job.configure import (
     step_commands,
 )
 from fabbbr.job.headroom import Extremes, window_bytes
+from fabbbr.job.qdiscs import _red_packet_bytes
 from fabbbr.model import Loss
 from fabbbr.physics import chain_of, mean_burst, stationary_loss
 from fabbbr.plan.opening import open_plan
@@ -366,8 +367,50 @@ def test_fq_limits_the_data_of_the_hosts_that_have_a_maxrate_and_nothing_else(pl
     assert "qdisc.h2" not in asked
 
 
+def aqms(cell):
+    """(node, line) of every AQM, which comes when the rate is measured."""
+    return [
+        (command.node, line)
+        for command in prepare(cell, GUEST).job.aqms
+        for line in command.stdin.splitlines()
+    ]
+
+
 def test_fq_codel_is_given_its_threshold(planned):
     path = "rate: 9 Mbit/s, rtt: 20 ms, aqm: fq_codel, ecn: true, ce_threshold: 242 us"
-    assert any(
-        "fq_codel" in line and "ecn ce_threshold 242us" in line for _, line in lines(planned(path), "tc")
-    )
+    ((node, line),) = aqms(planned(path))
+    assert (node, "fq_codel" in line, "ecn ce_threshold 242us" in line) == ("s1", True, True)
+
+
+@pytest.mark.parametrize("aqm", ["taildrop", "fq_codel", "cake", "red", "pie"])
+def test_an_aqm_is_not_there_yet_when_the_rate_is_measured(planned, aqm):
+    cell = planned(f"rate: 300 kbit/s, rtt: 40 ms, buffer: 4 packets, aqm: {aqm}")
+    assert not [line for _, line in lines(cell, "tc") if f" {aqm} " in line]
+    assert len(aqms(cell)) == (aqm != "taildrop")
+    probe, asked = prepare(cell, GUEST).job.burst, prepare(cell, GUEST).expected.burst
+    departures = probe.packets + probe.refills * probe.refill_packets
+    assert departures > 1000 - asked.tokens
+    assert asked.fills_buffer is (aqm == "taildrop")
+
+
+@given(st.integers(1514, 200_000))
+def test_red_is_given_a_packet_that_tc_finds_a_weight_for(limit_bytes):
+    """As tc computes it: RED's authors want a weight with which a burst passes (Floyd and Jacobson 1993)."""
+    packet = _red_packet_bytes(limit_bytes)
+    most = limit_bytes // 4
+    least = most // 3
+    burst = (2 * least + most) // (3 * packet)
+    needed = burst + 1 - least / packet
+    assert needed >= 1
+    assert any(needed <= (1 - (1 - 0.5**log) ** burst) / 0.5**log for log in range(1, 32))
+    assert packet == 1000 or limit_bytes < 14_400
+
+
+@pytest.mark.parametrize(
+    ("rtt", "least_s"), [("20 ms", 0.0002), ("6 ms", 0.0002), ("4 ms", 0.0), ("{h1: 20 ms}", 0.0002)]
+)
+def test_what_is_held_while_it_is_delayed_waits_for_both_at_once(planned, rtt, least_s):
+    """Half of the round trip is on the way back, where slots are drawn as packets come."""
+    cell = planned(f"rate: 10 Mbit/s, rtt: {rtt}, ack_aggregation: {{least: 0.2 ms, most: 3 ms}}")
+    (trip,) = prepare(cell, GUEST).expected.round_trips
+    assert trip.held_s == (least_s, 0.003)
