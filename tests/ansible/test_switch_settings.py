@@ -115,18 +115,19 @@ MARKS = [(aqm, ecn) for ecn in (False, True) for aqm in ("fq_codel", "pie", "red
 
 
 @pytest.mark.parametrize(("aqm", "ecn"), [("taildrop", False), ("cake", False), *MARKS])
-def test_the_lines_are_those_of_fabbbrs_own_jobs(queues, tmp_path, aqm, ecn):
+@pytest.mark.parametrize("buffer_bytes", [500_000, 13_000, 6_000])
+def test_the_lines_are_those_of_fabbbrs_own_jobs(queues, tmp_path, aqm, ecn, buffer_bytes):
     more = f", aqm: {aqm}" + (", ecn: true" if ecn else "")
     file = tmp_path / "experiment.yaml"
     file.write_text(
         "id: lines\ntitle: t\nslice: two_site\n"
-        f"path: {{rate: 100 Mbit/s, rtt: 20 ms, buffer: 500 kB{more}}}\n"
+        f"path: {{rate: 100 Mbit/s, rtt: 20 ms, buffer: {buffer_bytes} B{more}}}\n"
         "flows: [{cca: cubic, duration: 1 s}]\nrepeat: 1\n",
         encoding="utf-8",
     )
     job = prepare(open_plan(str(file), seed=1).cells[0], GUEST).job
-    (batch,) = (c.stdin for c in job.configure if c.node == "s1" and c.argv[0] == "tc")
-    lines = batch.splitlines()
+    batches = (c.stdin for c in (*job.configure, *job.aqms) if c.node == "s1" and c.argv[0] == "tc")
+    lines = [line for batch in batches for line in batch.splitlines()]
     device = lines[0].split()[3]
-    settings = {**BOTTLENECK, "burst_bytes": 12_500, "aqm": aqm, "ecn": ecn}
+    settings = {**BOTTLENECK, "burst_bytes": 12_500, "aqm": aqm, "ecn": ecn, "buffer_bytes": buffer_bytes}
     assert queues.lines_of(device, queues.port_of(device, settings).leaving) == lines

@@ -56,7 +56,7 @@ class Port(NamedTuple):
 AQM_OPTIONS = {
     "fq_codel": "fq_codel limit {packets} memory_limit {memory} {ecn}",
     "pie": "pie limit {packets} {ecn}",
-    "red": "red limit {buffer} avpkt 1000 bandwidth {rate}bit adaptive {mark}",
+    "red": "red limit {buffer} avpkt {average} bandwidth {rate}bit adaptive {mark}",
     "cake": "cake unlimited besteffort memlimit {buffer}",
 }
 _ECN_AQMS = ("fq_codel", "pie", "red")
@@ -163,11 +163,18 @@ def lines_of(device: str, at: Union[Queue, Line, None]) -> List[str]:
         packets=_packets(at),
         memory=_memory_bytes(at),
         buffer=at.buffer_bytes,
+        average=_red_packet_bytes(at.buffer_bytes),
         rate=at.rate_bps,
         ecn="ecn" if at.ecn else "noecn",
         mark="ecn" if at.ecn else "",
     )
     return [tbf, f"qdisc add dev {device} parent 1:1 handle 2: {options}".rstrip()]
+
+
+def _red_packet_bytes(limit_bytes: int) -> int:
+    """The average packet of RED: tc finds no weight where its lower threshold holds 1.2 of them or fewer."""
+    lower = limit_bytes // 4 // 3
+    return lower if lower < 1200 else 1000
 
 
 def arriving_lines(port: str) -> List[str]:

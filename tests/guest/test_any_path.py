@@ -1,0 +1,119 @@
+"""Whatever path a user describes: it is refused before it runs, or certified.
+
+``FABBBR_EXAMPLES=200 pytest -n0 tests/guest/test_any_path.py`` looks further; by itself it has the same few.
+Nothing is lost at random here: of cells with loss one run in a hundred may be refused by chance.
+"""
+
+import os
+
+import pytest
+import yaml
+from guest.cells import run
+from hypothesis import HealthCheck, Phase, given, reject, settings
+from hypothesis import strategies as st
+
+from fabbbr.errors import FabbbrError
+from fabbbr.plan.opening import open_plan
+
+pytestmark = [pytest.mark.guest, pytest.mark.xdist_group("guest-1")]
+
+EXAMPLES = int(os.environ.get("FABBBR_EXAMPLES", "0"))
+RATES = ["300 kbit/s", "2 Mbit/s", "10 Mbit/s", "25 Mbit/s", "60 Mbit/s"]
+BUFFERS = ["0.5 BDP", "1 BDP", "3 BDP", "4 packets", "20 packets", "200 packets", "64 kB"]
+AQMS = ["taildrop", "fq_codel", "cake", "red", "pie"]
+HELD = ["1 ms", {"least": "0.2 ms", "most": "3 ms"}]
+CCAS = ["cubic", "reno", "bbr1", "bbr2", "bbr3", "vegas"]
+FLOWS = [{"duration": "3 s"}, {"duration": "2 s", "streams": 3}, {"size": "60 kB"}, {"size": "1 MB"}]
+OTHERS = [{"udp": "200 kbit/s", "duration": "2 s"}, {"ping": "50 ms"},
+          {"video": {"bitrate": "1 Mbit/s", "chunk": "1 s"}, "cca": "cubic", "duration": "3 s"}]  # fmt: skip
+STEPS = [{"rate": "5 Mbit/s"}, {"rate": "50 Mbit/s"}, {"buffer": "50 packets"}, {"rtt": "30 ms"}]
+
+
+def sometimes(values):
+    """One of them, or mostly none."""
+    return st.one_of(st.none(), st.none(), values)
+
+
+ways_back = st.one_of(
+    st.sampled_from(RATES),
+    st.fixed_dictionaries(
+        {"rate": st.sampled_from(RATES)},
+        optional={"buffer": st.sampled_from(BUFFERS), "aqm": st.sampled_from(AQMS)},
+    ),
+)
+hops = st.fixed_dictionaries(
+    {},
+    optional={
+        "rate": st.sampled_from(RATES), "rtt": st.sampled_from(["0 s", "7 ms", "50 ms"]),
+        "buffer": st.sampled_from(BUFFERS),
+        "aqm": st.sampled_from(AQMS), "reverse": ways_back,
+    },
+)  # fmt: skip
+
+
+@st.composite
+def paths(draw, name):
+    path = {"rate": draw(st.sampled_from(RATES)), "buffer": draw(st.sampled_from(BUFFERS))}
+    by_sender = {"h1": draw(st.sampled_from(["5 ms", "30 ms"])), "h2": "60 ms"}
+    path["rtt"] = (
+        by_sender if name == "rtt_pair" else draw(st.sampled_from(["1 ms", "10 ms", "40 ms", "120 ms"]))
+    )
+    asked = {
+        "aqm": draw(sometimes(st.sampled_from(AQMS))),
+        "ack_aggregation": draw(sometimes(st.sampled_from(HELD))),
+        "offloads": draw(sometimes(st.just(value=True))),
+        "mtu": draw(sometimes(st.sampled_from([576, 9000]))),
+        "reverse": draw(sometimes(ways_back)),
+    }
+    path |= {key: value for key, value in asked.items() if value is not None}
+    if path.get("aqm", "taildrop") != "taildrop":
+        path["ecn"] = draw(st.booleans())
+    return path
+
+
+@st.composite
+def groups(draw, number):
+    group = {"cca": draw(st.sampled_from(CCAS)), **draw(st.sampled_from(FLOWS)), "label": f"g{number}"}
+    asked = {
+        "direction": draw(sometimes(st.just("reverse"))),
+        "count": draw(sometimes(st.just(2))),
+        "start": draw(sometimes(st.sampled_from(["300 ms", "1 s"]))) if number else None,
+    }
+    return group | {key: value for key, value in asked.items() if value is not None}
+
+
+@st.composite
+def experiments(draw):
+    """The text of an experiment file; some are refused."""
+    name, several = draw(
+        st.sampled_from([("two_site", 0), ("dumbbell", 0), ("rtt_pair", 0), ("parking_lot", 3)])
+    )
+    flows = [draw(groups(number)) for number in range(draw(st.integers(1, 3)))]
+    asked = {
+        "id": "any", "title": "Any path", "slice": {"name": name, "hops": several} if several else name,
+        "path": draw(paths(name)), "flows": flows + draw(st.lists(st.sampled_from(OTHERS), max_size=1)),
+        "repeat": 1, "queue_delay": draw(st.sampled_from(["samples", "samples", "packets"])),
+    }  # fmt: skip
+    links = {f"hop{number}": draw(sometimes(hops)) for number in range(1, several + 1)}
+    asked["links"] = {link: changes for link, changes in links.items() if changes}
+    step = draw(sometimes(st.sampled_from(STEPS)))
+    asked["steps"] = [{"at": "1 s", **step}] if step else []
+    return yaml.safe_dump(asked, sort_keys=False)
+
+
+@settings(
+    max_examples=EXAMPLES or 12, derandomize=not EXAMPLES, phases=[Phase.generate], deadline=None,
+    suppress_health_check=list(HealthCheck), database=None,
+)  # fmt: skip
+@given(text=experiments())
+def test_every_path_is_refused_or_certified(tmp_path_factory, text):
+    folder = tmp_path_factory.mktemp("any")
+    file = folder / "any.yaml"
+    file.write_text(text, encoding="utf-8")
+    try:
+        open_plan(str(file), seed=1)
+    except FabbbrError:
+        reject()
+    ran = run(folder, text)
+    assert ran.wrong() == {}
+    assert ran.summary.failed == {}
