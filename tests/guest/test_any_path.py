@@ -18,7 +18,7 @@ from fabbbr.plan.opening import open_plan
 pytestmark = [pytest.mark.guest, pytest.mark.xdist_group("guest-1")]
 
 EXAMPLES = int(os.environ.get("FABBBR_EXAMPLES", "0"))
-RATES = ["300 kbit/s", "2 Mbit/s", "10 Mbit/s", "25 Mbit/s", "60 Mbit/s"]
+RATES = ["2 Mbit/s", "10 Mbit/s", "25 Mbit/s", "60 Mbit/s"]
 BUFFERS = ["0.5 BDP", "1 BDP", "3 BDP", "4 packets", "20 packets", "200 packets", "64 kB"]
 AQMS = ["taildrop", "fq_codel", "cake", "red", "pie"]
 HELD = ["1 ms", {"least": "0.2 ms", "most": "3 ms"}]
