@@ -95,9 +95,10 @@ def _packets_over(cell: Cell, link: str) -> float:
     end = _end(cell)
     limiting = [link] if link in cell.bottlenecks else list(cell.bottlenecks)
     total = sum(
-        (RateOverTime.of(cell, name).bits(0.0, end.seconds) / 8 + cell.bottlenecks[name].buffer_bytes)
-        * (2 if cell.bottlenecks[name].both_directions else 1)
+        RateOverTime.of(cell, name, reverse=way is not queue).bits(0.0, end.seconds) / 8 + way.buffer_bytes
         for name in limiting
+        for queue in (cell.bottlenecks[name],)
+        for way in queue.of_data
     )
     return total / cell.frame_bytes
 

@@ -93,37 +93,27 @@ class LinkTrace(Record):
     """Milliseconds from one opportunity to the next, the first from 0: ``1 0x3 5`` is 1, 1, 1, 1 and 6 ms."""
 
 
-class WayBack(Record):
-    """How a bottleneck serves what goes from ``b`` to ``a`` of its link, at a rate of its own."""
-
-    rate: BitRate
-    buffer_bytes: int
-    buffer_asked: str
-    """As in the experiment file."""
-    bdp_bytes: int
-    """Of its rate and the longest round trip of the flows that cross the link."""
-    aqm: Aqm = "taildrop"
-    ecn: bool = False
-    ce_threshold: Span | None = None
-    """As of a bottleneck."""
-
-
-class Bottleneck(Record):
-    """The queue at the head of a link, held by the switch ``a`` of that link."""
+class OneWay(Record):
+    """How a bottleneck serves what goes one way."""
 
     rate: BitRate
     buffer_bytes: int
     buffer_asked: str
     """As in the experiment file, as in ``2 BDP``."""
     bdp_bytes: int
-    """Of its rate and the longest round trip of the flows that cross it."""
+    """Of its rate and the longest round trip of the flows that cross the link."""
     aqm: Aqm = "taildrop"
     ecn: bool = False
     ce_threshold: Span | None = None
     """Of ``fq_codel``: what has waited longer is marked as it leaves, whatever CoDel decides."""
+
+
+class Bottleneck(OneWay):
+    """The queue at the head of a link, held by the switch ``a`` of that link."""
+
     both_directions: bool = False
     """Shape b → a too: set when some flow sends that way."""
-    reverse: WayBack | None = None
+    reverse: OneWay | None = None
     """Of what goes b → a, whatever that is; None: as a → b, where some flow sends that way."""
     trace: LinkTrace | None = None
     """Delivers by these opportunities, and ``rate`` is their mean; None: at ``rate``."""
@@ -132,9 +122,14 @@ class Bottleneck(Record):
     def way_back(self) -> Bottleneck | None:
         """The queue of what goes b → a; None where nothing limits it."""
         if self.reverse is not None:
-            own = dict(self.reverse)
-            return self.model_copy(update=own | {"reverse": None, "trace": None})
+            return self.model_copy(update={**dict(self.reverse), "reverse": None, "trace": None})
         return self if self.both_directions else None
+
+    @property
+    def of_data(self) -> tuple[Bottleneck, ...]:
+        """The queue of each way that some flow's data goes."""
+        back = self.way_back if self.both_directions else None
+        return (self,) if back is None else (self, back)
 
     @property
     def distinct(self) -> tuple[Bottleneck, ...]:

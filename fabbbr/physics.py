@@ -152,7 +152,7 @@ def end_of(flows: Sequence[Flow], links: Sequence[CellLink]) -> Duration:
 
     In the order of their starts: it is idle while all that have started are over.
     """
-    rate = min(rate for link in links if link.bottleneck is not None for rate in _of_data(link.bottleneck))
+    rate = min(way.rate for link in links if link.bottleneck is not None for way in link.bottleneck.of_data)
     timed = [flow.start.ns + flow.duration.ns for flow in flows if flow.duration is not None]
     sized = sorted((flow.start.ns, flow.size.bytes) for flow in flows if flow.size is not None)
     busy_from = bits = end = 0
@@ -162,12 +162,6 @@ def end_of(flows: Sequence[Flow], links: Sequence[CellLink]) -> Duration:
         bits += 8 * size
         end = busy_from + bits * NANOSECONDS_PER_SECOND // rate.bps
     return Duration(max([*timed, end]))
-
-
-def _of_data(queue: Bottleneck) -> tuple[Rate, ...]:
-    """The rates that data meets."""
-    back = queue.reverse
-    return (queue.rate, back.rate) if queue.both_directions and back is not None else (queue.rate,)
 
 
 def crossed(links: Sequence[CellLink], sender: str, receiver: str) -> dict[str, bool]:

@@ -191,7 +191,7 @@ class PathSetup(FileRecord):
     buffer: Buffer = Field(QueueSize.parse("1 BDP"), examples=["1 BDP"])
     """Of every bottleneck, in bytes, packets (MTU + 14 bytes) or BDP."""
     reverse: SlowerBack | None = Field(None, examples=["5 Mbit/s"])
-    """The way back of every bottleneck: a rate, or a mapping of rate and buffer. Default: data goes as
+    """The way back of every bottleneck: a rate, or a mapping of rate, buffer and AQM. Default: data goes as
     the way there, and acknowledgements alone without a limit."""
     loss: InjectedLoss | None = Field(None, examples=["0.1 %"])
     """Injected on the data direction alone: a probability, or a mapping. Default: none."""
@@ -224,7 +224,7 @@ class LinkSetup(FileRecord):
     buffer: Buffer | None = None
     """In bytes, packets or BDP. Default: as in ``path``."""
     reverse: SlowerBack | None = None
-    """Its way back: a rate, or a mapping of rate and buffer. Default: as in ``path``."""
+    """Its way back: a rate, or a mapping of rate, buffer and AQM. Default: as in ``path``."""
     loss: InjectedLoss | None = None
     """Injected on the data direction alone: a probability, or a mapping. Default: as ``path`` places it."""
     aqm: Aqm | None = None

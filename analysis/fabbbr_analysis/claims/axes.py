@@ -24,8 +24,6 @@ class AxisWords:
 _AXES = {
     "loss_ratio": AxisWords(noun="loss", scale=100.0, unit="%"),
     "rate_bps": AxisWords(noun="rate", scale=1e-6, unit="Mbit/s"),
-    "rate_reverse_bps": AxisWords(noun="rate of the way back", scale=1e-6, unit="Mbit/s"),
-    "buffer_reverse_bytes": AxisWords(noun="buffer of the way back", scale=1e-3, unit="kB"),
     "rtt_s": AxisWords(noun="RTT", scale=1000.0, unit="ms", smallest="shortest", largest="longest"),
     "buffer_bdp": AxisWords(noun="buffer", unit="BDP"),
     "buffer_bytes": AxisWords(noun="buffer", scale=1e-3, unit="kB"),
