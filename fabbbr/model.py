@@ -93,7 +93,7 @@ class LinkTrace(Record):
     """Milliseconds from one opportunity to the next, the first from 0: ``1 0x3 5`` is 1, 1, 1, 1 and 6 ms."""
 
 
-class OneWay(Record):
+class LinkWay(Record):
     """How a bottleneck serves what goes one way."""
 
     rate: BitRate
@@ -108,12 +108,12 @@ class OneWay(Record):
     """Of ``fq_codel``: what has waited longer is marked as it leaves, whatever CoDel decides."""
 
 
-class Bottleneck(OneWay):
+class Bottleneck(LinkWay):
     """The queue at the head of a link, held by the switch ``a`` of that link."""
 
     both_directions: bool = False
     """Shape b → a too: set when some flow sends that way."""
-    reverse: OneWay | None = None
+    reverse: LinkWay | None = None
     """Of what goes b → a, whatever that is; None: as a → b, where some flow sends that way."""
     trace: LinkTrace | None = None
     """Delivers by these opportunities, and ``rate`` is their mean; None: at ``rate``."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from fabbbr import limits
 from fabbbr.foreign import listed, shown
-from fabbbr.model import AckAggregation, Aqm, Bottleneck, CellLink, LinkTrace, Loss, OneWay
+from fabbbr.model import AckAggregation, Aqm, Bottleneck, CellLink, LinkTrace, LinkWay, Loss
 from fabbbr.physics import stationary_loss
 from fabbbr.plan.ground import Ground, delivers, reverse_of
 from fabbbr.plan.link_traces import Trace
@@ -155,7 +155,7 @@ def _buffer_asked(ground: Ground, link: str) -> tuple[QueueSize, Loc]:
     return ground.setup.path.buffer, ("path", "buffer")
 
 
-def _way_back(ground: Ground, link: str, rtt: Duration, aqm: Aqm) -> OneWay | None:
+def _way_back(ground: Ground, link: str, rtt: Duration, aqm: Aqm) -> LinkWay | None:
     asked = reverse_of(ground, link)
     if asked is None:
         return None
@@ -166,7 +166,7 @@ def _way_back(ground: Ground, link: str, rtt: Duration, aqm: Aqm) -> OneWay | No
         buffer, place = reverse.buffer, (*loc, "buffer")
     of, own_aqm = f"way back of link {link}: ", reverse.aqm or aqm
     ecn, marks_after = _marks(ground, own_aqm)
-    return OneWay(
+    return LinkWay(
         rate=reverse.rate,
         buffer_bytes=buffer_bytes(ground, place, buffer, reverse.rate, rtt, of=of),
         buffer_asked=str(buffer),

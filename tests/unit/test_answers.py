@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from measured import cell as a_cell
 from plain_answers import Told, group, said
 
-from fabbbr.model import OneWay
+from fabbbr.model import LinkWay
 from fabbbr.units import Rate
 from fabbbr_analysis.answers import as_frame
 from fabbbr_analysis.answers.warned import _held_up_by_acknowledgements, _what_tells
@@ -414,7 +414,7 @@ def test_what_makes_equal_repetitions_differ_is_something_that_the_path_takes(bo
     ("both", "backlog", "warned"), [(False, 4000.0, True), (False, 0.0, False), (True, 4000.0, False)]
 )
 def test_acknowledgements_that_stand_in_a_way_back_of_their_own_are_warned_of(both, backlog, warned):
-    back = OneWay(rate=Rate.parse("100 kbit/s"), buffer_bytes=9000, buffer_asked="9 kB", bdp_bytes=500)
+    back = LinkWay(rate=Rate.parse("100 kbit/s"), buffer_bytes=9000, buffer_asked="9 kB", bdp_bytes=500)
     access, trunk = a_cell().links
     queue = trunk.bottleneck.model_copy(update={"both_directions": both, "reverse": back})
     links = (access, trunk.model_copy(update={"bottleneck": queue}))

@@ -103,7 +103,7 @@ def test_each_direction_has_its_goodput_and_its_queue():
 
 
 def test_a_way_back_of_its_own_is_used_by_its_own_rate():
-    slow = model.OneWay(
+    slow = model.LinkWay(
         rate=Rate.parse("2 Mbit/s"), buffer_bytes=20_000, buffer_asked="2 BDP", bdp_bytes=10_000
     )
     found = of(flow_rows(3e6, 1e6), of_cell=both_ways(reverse=slow))

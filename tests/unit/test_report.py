@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from plotly.offline import get_plotlyjs_version
 
 from fabbbr.errors import AnalysisError, StoreError
-from fabbbr.model import CellManifest, Certificate, Check, CongestionControl, LinkTrace, OneWay, Step
+from fabbbr.model import CellManifest, Certificate, Check, CongestionControl, LinkTrace, LinkWay, Step
 from fabbbr.store import RunFolder
 from fabbbr.units import Duration, Rate, Size
 from fabbbr_analysis.claims import RULES_VERSION
@@ -473,7 +473,7 @@ def test_a_link_trace_reaches_the_reader_of_the_conditions(runs):
 
 
 def test_a_way_back_of_its_own_reaches_the_reader_of_the_conditions_and_of_a_caption(runs):
-    back = OneWay(
+    back = LinkWay(
         rate=Rate.parse("2 Mbit/s"), buffer_bytes=9000, buffer_asked="9 kB", bdp_bytes=9000, aqm="cake"
     )
     slower = _with_bottlenecks(runs[0].manifest, reverse=back)

@@ -10,7 +10,7 @@ from drawn import draw, traces
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabbbr.model import OneWay, Step
+from fabbbr.model import LinkWay, Step
 from fabbbr.units import Duration, Rate
 from fabbbr_analysis import figures
 from fabbbr_analysis.figures import catalogue, events, timeline
@@ -246,7 +246,7 @@ def test_the_queue_of_the_way_back_has_a_curve_of_its_own(f10):
 
 def going_back(cell, rate):
     """The cell with all of its data on a way back of this rate."""
-    back = OneWay(rate=rate, buffer_bytes=9000, buffer_asked="9 kB", bdp_bytes=9000)
+    back = LinkWay(rate=rate, buffer_bytes=9000, buffer_asked="9 kB", bdp_bytes=9000)
     links = tuple(
         link
         if link.bottleneck is None
