@@ -23,7 +23,7 @@ from fabbbr.testbed import VIRTUAL_TIME, Kernel, Machine, Testbed
 _GOLDEN = Path(__file__).parents[1] / "tests" / "golden" / "cell"
 _GROUND = {
     "errors", "files", "foreign", "limits", "model", "physics", "quantity", "record", "seal", "streams",
-    "suggest", "testbed", "topology", "units", "version",
+    "suggest", "testbed", "topology", "units", "version", "ways",
 }  # fmt: skip
 _PLACE = Testbed(
     backend="guest",
@@ -59,7 +59,7 @@ def main() -> int:
     sys.setprofile(walk.note)
     prepared = prepare(cell, _PLACE)
     evidence = Evidence.read(_GOLDEN / "raw")
-    certify(prepared, evidence, lossy_cells=1)
+    certify(prepared, evidence, lossy_links=1)
     identified(prepared, evidence.readback)
     sys.setprofile(None)
     for what, depth in (("folders", 2), ("modules", 3)):

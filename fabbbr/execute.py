@@ -97,7 +97,7 @@ def execute(
     missing = [cell for cell in cells if not folder.has(cell.id)]
     if not missing:
         return summary
-    lossy = sum(any(link.loss is not None for link in cell.links) for cell in folder.manifest.cells)
+    lossy = sum(link.loss is not None for cell in folder.manifest.cells for link in cell.links)
     run = _Run(folder, backend, lossy, listen)
     try:
         run.all(missing, jobs, summary)
@@ -113,12 +113,12 @@ class _Run:
         self,
         folder: RunFolder,
         backend: Backend,
-        lossy_cells: int,
+        lossy_links: int,
         listen: Callable[[Event], None],
     ) -> None:
         self._folder = folder
         self._backend = backend
-        self._lossy_cells = lossy_cells
+        self._lossy_links = lossy_links
         self._listen = listen
         self._cancelled = threading.Event()
         self._lost = threading.Event()
@@ -213,7 +213,7 @@ class _Run:
 
     def _manifest(self, prepared: Prepared, evidence: Evidence, report: Report) -> CellManifest:
         cell = prepared.cell
-        certificate = certify(prepared, evidence, lossy_cells=self._lossy_cells)
+        certificate = certify(prepared, evidence, lossy_links=self._lossy_links)
         status, reason = _status(certificate)
         return CellManifest(
             cell=cell,

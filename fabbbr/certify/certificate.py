@@ -34,11 +34,12 @@ _Ranges = Sequence[tuple[int, int]]
 """Each from its first number to the one after its last."""
 
 
-def certify(prepared: Prepared, evidence: Evidence, *, lossy_cells: int) -> Certificate:
+def certify(prepared: Prepared, evidence: Evidence, *, lossy_links: int) -> Certificate:
     """The certificate of one cell.
 
-    ``lossy_cells`` is how many cells of the run have injected loss: the binomial interval is widened so that
-    all of them together, and not each by itself, pass with 99 % when the emulator is right.
+    ``lossy_links`` is how many links the run has with injected loss, those of each cell counted: the binomial
+    interval is widened so that all of them together, and not each by itself, pass with 99 % when the
+    emulator is right.
     """
     cell, expected, allowed = prepared.cell, prepared.expected, prepared.testbed.tolerances
     ran = carried.ran(cell, evidence)
@@ -49,7 +50,7 @@ def certify(prepared: Prepared, evidence: Evidence, *, lossy_cells: int) -> Cert
             *(_rtt(one, evidence.preflight, allowed) for one in expected.round_trips),
             *_bursts(prepared, evidence.preflight),
             *gates.checks(expected.queues, evidence, allowed),
-            *_conserved_and_lost(prepared, evidence, lossy_cells),
+            *_conserved_and_lost(prepared, evidence, lossy_links),
             *ceiling.checks(prepared, evidence),
             *captured.checks(prepared, evidence),
             *unlimited(cell, evidence),
@@ -63,12 +64,12 @@ def certify(prepared: Prepared, evidence: Evidence, *, lossy_cells: int) -> Cert
     )
 
 
-def _conserved_and_lost(prepared: Prepared, evidence: Evidence, lossy_cells: int) -> Iterator[Check]:
+def _conserved_and_lost(prepared: Prepared, evidence: Evidence, lossy_links: int) -> Iterator[Check]:
     counted = prepared.expected.super_packets
     if counted is not None:
-        yield from superpackets.checks(prepared, counted, evidence, lossy_cells=lossy_cells)
+        yield from superpackets.checks(prepared, counted, evidence, lossy_links=lossy_links)
     else:
-        yield from packets.checks(prepared, evidence, lossy_cells=lossy_cells)
+        yield from packets.checks(prepared, evidence, lossy_links=lossy_links)
 
 
 # Probes

@@ -17,10 +17,10 @@ from fabbbr.testbed import Tolerances
 LOSS_CONFIDENCE = 0.99
 
 
-def checks(prepared: Prepared, evidence: Evidence, *, lossy_cells: int) -> Iterator[Check]:
+def checks(prepared: Prepared, evidence: Evidence, *, lossy_links: int) -> Iterator[Check]:
     """Conservation at every node and on every cable, drops of queues, and injected loss."""
     yield from _conservation(prepared, evidence)
-    yield from _loss(prepared, evidence, lossy_cells)
+    yield from _loss(prepared, evidence, lossy_links)
 
 
 class Grown(NamedTuple):
@@ -109,7 +109,7 @@ def _both_ways(evidence: Evidence, cable: Cable) -> Iterator[tuple[str, int, int
     yield f"{cable.b.name}→{cable.a.name}", other.left, one.entered
 
 
-def _loss(prepared: Prepared, evidence: Evidence, lossy_cells: int) -> Iterator[Check]:
+def _loss(prepared: Prepared, evidence: Evidence, lossy_links: int) -> Iterator[Check]:
     for queue in prepared.expected.queues:
         if not queue.reverse:
             yield Check(
@@ -125,7 +125,7 @@ def _loss(prepared: Prepared, evidence: Evidence, lossy_cells: int) -> Iterator[
         early, late = (counters.qdisc(node, device, "10:") for counters in (evidence.before, evidence.after))
         dropped = late.drops - early.drops
         offered = dropped + late.packets - early.packets + late.qlen - early.qlen
-        yield loss_check(wire.loss, wire.link, dropped, offered, lossy_cells)
+        yield loss_check(wire.loss, wire.link, dropped, offered, lossy_links)
 
 
 def _congestion_drops(queue: Queue, evidence: Evidence) -> int:
@@ -135,26 +135,26 @@ def _congestion_drops(queue: Queue, evidence: Evidence) -> int:
 
 
 def loss_check(
-    loss: Loss, link: str, dropped: int, offered: int, lossy_cells: int, *, unit: str = "packets"
+    loss: Loss, link: str, dropped: int, offered: int, lossy_links: int, *, unit: str = "packets"
 ) -> Check:
     """Compare what netem dropped of what it was offered with the binomial interval."""
     asked = stationary_loss(loss)
     offered = max(offered, 0)
-    low, high = binomial_interval(loss, offered, asked, lossy_cells)
+    low, high = binomial_interval(loss, offered, asked, lossy_links)
     return Check(
         name=f"injected loss on {link}",
         passed=offered > 0 and low <= dropped <= high,
         asked=f"{asked:.6%} of {offered} {unit}: {low} to {high}",
         measured=f"{dropped} ({dropped / offered:.6%})" if offered else f"no {unit}",
-        detail=f"binomial interval, {LOSS_CONFIDENCE:.0%} over the {lossy_cells} cells with loss",
+        detail=f"binomial interval, {LOSS_CONFIDENCE:.0%} over the {lossy_links} lossy links of the run",
     )
 
 
-def binomial_interval(loss: Loss, trials: int, probability: float, lossy_cells: int) -> tuple[int, int]:
+def binomial_interval(loss: Loss, trials: int, probability: float, lossy_links: int) -> tuple[int, int]:
     """The fewest and the most successes, where ``loss`` decides which packets are tried together."""
     from scipy.stats import binom
 
-    confidence = 1 - (1 - LOSS_CONFIDENCE) / max(lossy_cells, 1)
+    confidence = 1 - (1 - LOSS_CONFIDENCE) / max(lossy_links, 1)
     low, high = (int(bound) for bound in binom.interval(confidence, trials, probability))
     spread = correlated_spread(loss)
     if spread > 1:

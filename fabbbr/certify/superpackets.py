@@ -23,7 +23,7 @@ _LIMITED_IN_PACKETS = ("fq_codel", "pie")
 
 
 def checks(
-    prepared: Prepared, counted: SuperPackets, evidence: Evidence, *, lossy_cells: int
+    prepared: Prepared, counted: SuperPackets, evidence: Evidence, *, lossy_links: int
 ) -> Iterator[Check]:
     """Conservation at every node and on every cable, drops and sizes at queues, and injected loss."""
     ledger = _Ledger(prepared, counted, evidence)
@@ -39,7 +39,7 @@ def checks(
             yield _sorted(sizes, ledger)
     for wire in prepared.expected.wires:
         if wire.loss is not None:
-            yield _injected(wire, wire.loss, ledger, lossy_cells)
+            yield _injected(wire, wire.loss, ledger, lossy_links)
 
 
 @dataclass(frozen=True)
@@ -293,7 +293,7 @@ def _in_words(size: SizeClass) -> str:
 # Injected loss
 
 
-def _injected(wire: Wire, loss: Loss, ledger: _Ledger, lossy_cells: int) -> Check:
+def _injected(wire: Wire, loss: Loss, ledger: _Ledger, lossy_links: int) -> Check:
     """Of what came into the wire and has to pass the netem that drops; the rest passes another beside it."""
     (came_in,) = (at for at in ledger.interfaces(wire.interface.node) if at != wire.interface)
     lossy, beside = (ledger.leaf(wire.interface, handle) for handle in ("10:", "20:"))
@@ -307,9 +307,9 @@ def _injected(wire: Wire, loss: Loss, ledger: _Ledger, lossy_cells: int) -> Chec
         max(lossy.drops, 0),
         mean_segments=segments / max(offered, 1),
         most_segments=lost.most_segments,
-        lossy_cells=lossy_cells,
+        lossy_links=lossy_links,
     )
-    check = loss_check(loss, wire.link, lossy.drops, offered, lossy_cells, unit="super-packets")
+    check = loss_check(loss, wire.link, lossy.drops, offered, lossy_links, unit="super-packets")
     wrong = _unlike(wire.interface, came, lossy, beside, ledger)
     possible = lost.fewest <= gone <= lost.most and low <= gone <= high
     return check.model_copy(
@@ -338,7 +338,7 @@ def _unlike(
 
 
 def segments_interval(
-    loss: Loss, drops: int, *, mean_segments: float, most_segments: int, lossy_cells: int
+    loss: Loss, drops: int, *, mean_segments: float, most_segments: int, lossy_links: int
 ) -> tuple[int, int]:
     """The fewest and the most segments in so many super-packets that were drawn blindly.
 
@@ -346,5 +346,5 @@ def segments_interval(
     many of each as give the mean.
     """
     large = min(max((mean_segments - 1) / max(most_segments - 1, 1), 0.0), 1.0)
-    fewest, most = binomial_interval(loss, drops, large, lossy_cells)
+    fewest, most = binomial_interval(loss, drops, large, lossy_links)
     return drops + (most_segments - 1) * fewest, drops + (most_segments - 1) * most

@@ -35,7 +35,7 @@ def record(cell: Cell, raw: Path) -> None:
                 cancelled=threading.Event(), progress=lambda _: None,
             )
         )  # fmt: skip
-        certificate = certify(prepared, Evidence.read(work / "raw"), lossy_cells=1)
+        certificate = certify(prepared, Evidence.read(work / "raw"), lossy_links=1)
         wrong = [check for check in certificate.checks if not check.passed]
         assert not wrong, wrong
         shutil.rmtree(raw, ignore_errors=True)

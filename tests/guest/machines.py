@@ -122,7 +122,7 @@ class Scenario:
 
     def certified(self, report):
         evidence = Evidence.read(self.work / "raw")
-        checks = certify(self.prepared, evidence, lossy_cells=1).checks
+        checks = certify(self.prepared, evidence, lossy_links=1).checks
         return {
             "checks": [check.model_dump() for check in checks],
             "clocks": report.options["clocks"],

@@ -62,7 +62,7 @@ def carry_out(planned, seed, work):
 
 def failed(cell, evidence, testbed=GUEST):
     """The checks that a cell fails, by name; as one of a hundred: each kind of machine has its own draws."""
-    certificate = certify(prepare(cell, testbed), evidence, lossy_cells=100)
+    certificate = certify(prepare(cell, testbed), evidence, lossy_links=100)
     return {check.name for check in certificate.checks if not check.passed}
 
 

@@ -133,6 +133,28 @@ def test_a_cell_that_is_not_certified_is_kept_with_what_was_wrong(folder, monkey
     assert (stored.manifest.status, stored.manifest.reason) == ("uncertified", "rate: 9 (asked: 10)")
 
 
+LOSSY_LOT = """
+id: lot
+title: Loss on three hops of four
+slice: {name: parking_lot, hops: 4}
+path: {rate: 10 Mbit/s, rtt: 20 ms, buffer: 1 BDP, loss: 1 %}
+links: {hop3: {loss: 0 %}}
+flows: [{cca: cubic, duration: 2 s}]
+repeat: 2
+"""
+
+
+def test_an_injected_loss_is_judged_as_one_of_all_that_the_run_injects(folder, tmp_path, monkeypatch):
+    file = tmp_path / "lot.yaml"
+    file.write_text(LOSSY_LOT, encoding="utf-8")
+    cells = open_plan(str(file), seed=1).cells
+    lot = RunFolder.create(tmp_path / "lot", folder.manifest.model_copy(update={"cells": cells}), LOSSY_LOT)
+    passing, said = loop.certify(), []
+    monkeypatch.setattr(loop, "certify", lambda *_, **judged: said.append(judged) or passing)
+    run(lot, StandIn(), cells=cells)
+    assert said == [{"lossy_links": 6}] * 2
+
+
 def test_a_full_disk_stops_the_run_and_keeps_what_is_whole(folder):
     full = folder.manifest.cells[2]
 

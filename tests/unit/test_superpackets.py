@@ -137,7 +137,7 @@ def test_each_machine_counts_at_its_own_interfaces():
 @given(drops=st.integers(0, 10_000), segments=st.integers(1, 46), cells=st.integers(1, 100))
 def test_where_all_are_of_one_size_the_segments_lost_are_as_many_times_the_drops(drops, segments, cells):
     fewest, most = segments_interval(
-        Loss(rate=Ratio.parse("1 %")), drops, mean_segments=segments, most_segments=46, lossy_cells=cells
+        Loss(rate=Ratio.parse("1 %")), drops, mean_segments=segments, most_segments=46, lossy_links=cells
     )
     assert fewest <= drops * segments <= most
 
@@ -153,7 +153,7 @@ def test_what_is_drawn_blindly_is_within_the_interval(seed, small, large):
         int(lost.sum()),
         mean_segments=float(sizes.mean()),
         most_segments=46,
-        lossy_cells=100,
+        lossy_links=100,
     )
     assert fewest <= sizes[lost].sum() <= most
 
@@ -165,14 +165,14 @@ def test_drops_at_the_edge_of_what_is_allowed_are_believed_in_segments_too():
         67,
         mean_segments=4_479_444 / 104_089,
         most_segments=46,
-        lossy_cells=8,
+        lossy_links=8,
     )
     assert fewest <= 2844 <= most
 
 
 def told(raw):
     """The checks that fail; a BackendError where there is no certificate at all."""
-    certificate = certify(PREPARED, Evidence.read(raw), lossy_cells=1)
+    certificate = certify(PREPARED, Evidence.read(raw), lossy_links=1)
     return {check.name for check in certificate.checks if not check.passed}
 
 
@@ -182,7 +182,7 @@ def raw(tmp_path):
 
 
 def test_the_evidence_as_it_was_recorded_is_certified_in_super_packets_and_segments(raw):
-    certificate = certify(PREPARED, Evidence.read(raw), lossy_cells=1)
+    certificate = certify(PREPARED, Evidence.read(raw), lossy_links=1)
     assert certificate.passed
     said = {check.name: check.measured for check in certificate.checks}
     assert "super-packets" in said["injected loss on trunk, in super-packets"]
@@ -196,7 +196,7 @@ def test_the_evidence_as_it_was_recorded_is_certified_in_super_packets_and_segme
     ("aqm", "said"), [("taildrop", False), ("red", False), ("pie", True), ("fq_codel", True)]
 )
 def test_a_queue_that_counts_packets_may_hold_more_than_the_buffer_and_says_so(raw, aqm, said):
-    certificate = certify(prepare(with_trunk(aqm=aqm), GUEST), Evidence.read(raw), lossy_cells=1)
+    certificate = certify(prepare(with_trunk(aqm=aqm), GUEST), Evidence.read(raw), lossy_links=1)
     (drops,) = (check for check in certificate.checks if check.name.startswith("congestion drops"))
     assert ("may hold more than 64000 B" in drops.detail) is said
 
