@@ -18,10 +18,13 @@ LIMITED_ROUNDS = 10
 """A flow may be limited by its receive window or send buffer for 2 % of its busy time or for ten round trips,
 whichever is longer: in slow start the window that the receiver offers grows no faster than the sender's."""
 
+_ACKED_OF_HANDSHAKE = 1
+"""Byte that stands for the SYN in what ss calls acknowledged."""
 _SEEN_PERIODS = 3
 """A flow that sends for this many sample periods stands in a sample, busy."""
 _SHORT_OF_MEMORY = ("RcvPruned", "OfoPruned", "TCPRcvQDrop", "TCPBacklogDrop", "TCPMemoryPressures")
 _LIMITS = re.compile(r" busy:(\d+)ms(?: rwnd_limited:(\d+)ms)?(?:\([^)]*\))?(?: sndbuf_limited:(\d+)ms)?")
+_ACKED = re.compile(r" bytes_acked:(\d+)")
 
 
 def unlimited(cell: Cell, evidence: Evidence) -> Iterator[Check]:
@@ -33,10 +36,13 @@ def unlimited(cell: Cell, evidence: Evidence) -> Iterator[Check]:
         for host in dict.fromkeys(name for flow in cell.flows for name in (flow.sender, flow.receiver))
     }
     for host in dict.fromkeys(flow.sender for flow in cell.flows):
-        for local, match in seen[host].busy.items():
-            busy_s = int(match[1]) / 1e3
-            for name, group in (("receive window", 2), ("send buffer", 3)):
-                limited_s = int(match[group] or 0) / 1e3
+        for local, limits in seen[host].busy.items():
+            busy_s = limits.busy_ms / 1e3
+            for name, limited_ms in (
+                ("receive window", limits.receive_ms),
+                ("send buffer", limits.send_ms),
+            ):
+                limited_s = limited_ms / 1e3
                 beyond = limited_s / max(busy_s * LIMITED_SHARE, allowed_s)
                 worst[name] = max(worst[name], (beyond, f"{local}: {limited_s:g} of {busy_s:g} s"))
     unseen = [
@@ -51,11 +57,30 @@ def unlimited(cell: Cell, evidence: Evidence) -> Iterator[Check]:
         )
 
 
+class _Limits(NamedTuple):
+    """How long a connection had data to send, and how much of it its hosts did not let it."""
+
+    busy_ms: int
+    receive_ms: int
+    send_ms: int
+
+    @classmethod
+    def of(cls, line: str) -> _Limits | None:
+        """As ss says of one socket; None unless it was busy."""
+        match = _LIMITS.search(line)
+        return None if match is None else cls(*(int(number or 0) for number in match.groups()))
+
+
 class _Seen(NamedTuple):
     """What ss said of the sockets of one host."""
 
-    busy: dict[str, re.Match[str]]
-    """Address of each data connection that sent → what was said last of its limits."""
+    busy: dict[str, _Limits]
+    """Address of each data connection that sent → its limits, as they were said last.
+
+    Without the receive window of the handshake: it is 65 535 bytes at most (RFC 7323, 2.2), whatever the host
+    would give. Ten packets of 9000 bytes do not fit, and when all of the first are lost the flow waits for
+    their timeout with that window closed. It ends with the first acknowledgement of data.
+    """
     peers: set[int]
     """Ports at the other ends."""
 
@@ -64,7 +89,9 @@ class _Seen(NamedTuple):
         if host not in told:
             message = f"raw/sockets.{host}.txt, from ss: the file is missing; run the cell again"
             raise BackendError(message)
-        busy: dict[str, re.Match[str]] = {}
+        busy: dict[str, _Limits] = {}
+        handshake_ms: dict[str, int] = {}
+        unanswered: set[str] = set()
         peers: set[int] = set()
         for number, line in enumerate(told[host].splitlines(), start=1):
             state, _, _, local, peer, *_ = (*line.split(maxsplit=5), *[""] * 5)
@@ -79,9 +106,18 @@ class _Seen(NamedTuple):
                 )
                 raise BackendError(message)
             peers.add(int(peer_port))
-            limits = _LIMITS.search(line) if int(port) >= DATA_PORT and " busy:" in line else None
-            if limits is not None and int(limits[1]) > 0:
-                busy[local] = limits
+            limits = _Limits.of(line) if int(port) >= DATA_PORT else None
+            if limits is None or not limits.busy_ms:
+                continue
+            acked = _ACKED.search(line)
+            if acked is None or int(acked[1]) <= _ACKED_OF_HANDSHAKE:
+                unanswered.add(local)
+                handshake_ms[local] = limits.receive_ms
+            elif local in unanswered:
+                unanswered.remove(local)
+                handshake_ms[local] = limits.receive_ms
+            without = limits.receive_ms - handshake_ms.get(local, 0)
+            busy[local] = limits._replace(receive_ms=without)
         return cls(busy, peers)
 
 

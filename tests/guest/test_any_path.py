@@ -9,7 +9,7 @@ import os
 import pytest
 import yaml
 from guest.cells import run
-from hypothesis import HealthCheck, Phase, given, reject, settings
+from hypothesis import HealthCheck, Phase, example, given, reject, settings
 from hypothesis import strategies as st
 
 from fabbbr.errors import FabbbrError
@@ -27,6 +27,15 @@ FLOWS = [{"duration": "3 s"}, {"duration": "2 s", "streams": 3}, {"size": "60 kB
 OTHERS = [{"udp": "200 kbit/s", "duration": "2 s"}, {"ping": "50 ms"},
           {"video": {"bitrate": "1 Mbit/s", "chunk": "1 s"}, "cca": "cubic", "duration": "3 s"}]  # fmt: skip
 STEPS = [{"rate": "5 Mbit/s"}, {"rate": "50 Mbit/s"}, {"buffer": "50 packets"}, {"rtt": "30 ms"}]
+
+ALL_OF_THE_FIRST_LOST = """
+id: lost
+title: Ten packets, of which the window of the handshake lets seven go, into a buffer of two
+slice: two_site
+path: {rate: 2 Mbit/s, rtt: 10 ms, buffer: 2 packets, mtu: 9000}
+flows: [{cca: vegas, size: 1 MB, count: 2}, {cca: bbr2, size: 1 MB}]
+repeat: 1
+"""
 
 
 def sometimes(values):
@@ -102,10 +111,12 @@ def experiments(draw):
 
 
 @settings(
-    max_examples=EXAMPLES or 12, derandomize=not EXAMPLES, phases=[Phase.generate], deadline=None,
+    max_examples=EXAMPLES or 12, derandomize=not EXAMPLES,
+    phases=[Phase.explicit, Phase.generate], deadline=None,
     suppress_health_check=list(HealthCheck), database=None,
 )  # fmt: skip
 @given(text=experiments())
+@example(text=ALL_OF_THE_FIRST_LOST)
 def test_every_path_is_refused_or_certified(tmp_path_factory, text):
     folder = tmp_path_factory.mktemp("any")
     file = folder / "any.yaml"

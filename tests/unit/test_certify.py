@@ -24,7 +24,7 @@ from fabbbr.certify.hosts import _Seen, kept_by_receivers
 from fabbbr.certify.packets import carried_by_network, loss_check
 from fabbbr.job.build import prepare
 from fabbbr.job.records import Cable, Interface
-from fabbbr.model import Loss
+from fabbbr.model import DATA_PORT, Loss
 from fabbbr.physics import correlated_spread
 from fabbbr.plan.opening import open_plan
 from fabbbr.testbed import REAL_TIME, VIRTUAL_TIME, MachineClock
@@ -84,7 +84,7 @@ def test_loss_far_from_what_was_asked_is_not_believed(dropped, passed):
     assert loss_check(Loss(rate=Ratio.parse("1 %")), "trunk", dropped, 10_000, 1).passed is passed
 
 
-def test_the_more_cells_are_judged_the_more_a_single_one_may_stray():
+def test_the_more_links_are_judged_the_more_a_single_one_may_stray():
     loss = Loss(rate=Ratio.parse("1 %"))
     strays = [
         dropped
@@ -386,3 +386,31 @@ def test_a_socket_that_closed_while_the_kernel_was_asked_is_none_of_the_flows():
     seen = _Seen.read("h1", {"h1": closed})
     assert not seen.busy
     assert not seen.peers
+
+
+def sampled(*states):
+    """Of one sender, what ss says of (acknowledged bytes, busy, limited by the receive window) in turn."""
+    return "".join(
+        f"ESTAB 0 262144 10.77.0.1:{DATA_PORT} 10.77.0.2:5201 skmem:(r0) vegas cwnd:1 bytes_sent:80532"
+        f"{f' bytes_acked:{acked}' if acked is not None else ''} lastack:9 busy:{busy}ms"
+        f"{f' rwnd_limited:{limited}ms({100 * limited / busy:.1f}%)' if limited else ''} unacked:7\n"
+        for acked, busy, limited in states
+    )
+
+
+@pytest.mark.parametrize(
+    ("states", "limited_ms"),
+    [
+        # Seven packets of 9000 bytes lost together: their timeouts doubled until one was acknowledged.
+        ([(1, 90, 90), (1, 6590, 6590), (8949, 6790, 6697), (742_685, 9690, 6697)], 0),
+        ([(None, 90, 90), (8949, 190, 120), (80_532, 900, 620)], 500),
+        # Samples that do not show the handshake's window take nothing off.
+        ([(8949, 90, 70), (742_685, 990, 570)], 570),
+        ([(38, 90, 70), (742_685, 990, 570)], 570),
+        ([(1, 90, 0), (8949, 190, 0), (742_685, 990, 570)], 570),
+        ([(1, 90, 90), (1, 190, 190)], 0),
+    ],
+)
+def test_the_window_of_the_handshake_is_no_limit_of_the_host(states, limited_ms):
+    (limits,) = _Seen.read("h1", {"h1": sampled(*states)}).busy.values()
+    assert limits == (states[-1][1], limited_ms, 0)
