@@ -1,16 +1,15 @@
-"""What physics alone decides: bursts, losses, CUBIC's window, which links a flow crosses, what they carry."""
+"""What physics alone decides: bursts, losses, CUBIC's window, what a link carries when."""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from fabbbr.model import Bottleneck, Cell, CellLink, Flow, Loss
+from fabbbr.model import Cell, CellLink, Flow, Loss
 from fabbbr.units import (
     ETHERNET_HEADER_BYTES,
     NANOSECONDS_PER_SECOND,
@@ -134,19 +133,6 @@ def cubic_window_segments(*, rtt_s: float, loss: float) -> float:
     return max(window, math.sqrt(1.5 / loss))
 
 
-def going_back(cell: Cell) -> frozenset[int]:
-    """The flows whose data crosses some bottleneck from ``b`` to ``a``."""
-    ways = {pair: crossed(cell.links, *pair) for pair in cell.pairs}
-    back = {pair for pair, way in ways.items() if not all(way.get(name, True) for name in cell.bottlenecks)}
-    return frozenset(flow.index for flow in cell.flows if (flow.sender, flow.receiver) in back)
-
-
-def first_queue(cell: Cell, flow: Flow) -> Bottleneck:
-    """The first bottleneck as data of ``flow`` meets it, which may go its way back."""
-    forward = crossed(cell.links, flow.sender, flow.receiver).get(cell.trunk.name, True)
-    return cell.bottleneck if forward else cell.bottleneck.way_back or cell.bottleneck
-
-
 def end_of(flows: Sequence[Flow], links: Sequence[CellLink]) -> Duration:
     """When the last flow ends; flows with a size are taken to use the slowest bottleneck one by one.
 
@@ -162,30 +148,6 @@ def end_of(flows: Sequence[Flow], links: Sequence[CellLink]) -> Duration:
         bits += 8 * size
         end = busy_from + bits * NANOSECONDS_PER_SECOND // rate.bps
     return Duration(max([*timed, end]))
-
-
-def crossed(links: Sequence[CellLink], sender: str, receiver: str) -> dict[str, bool]:
-    """Name of each link between two hosts, in order → whether data crosses it from ``a`` to ``b``.
-
-    The links are a tree; nothing when they do not join the two.
-    """
-    beside: dict[str, list[tuple[str, str, bool]]] = defaultdict(list)
-    for link in links:
-        beside[link.a].append((link.b, link.name, True))
-        beside[link.b].append((link.a, link.name, False))
-    came_from: dict[str, tuple[str, str, bool]] = {}
-    waiting = [sender]
-    for here in waiting:
-        for there, name, forward in beside[here]:
-            if there != sender and there not in came_from:
-                came_from[there] = (here, name, forward)
-                waiting.append(there)
-    way: list[tuple[str, bool]] = []
-    here = receiver
-    while here in came_from:
-        here, name, forward = came_from[here]
-        way.append((name, forward))
-    return dict(reversed(way))
 
 
 def payload_share(flow: Flow, mtu_bytes: int) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fabbbr.model import Cell, Flow
-from fabbbr.physics import crossed
+from fabbbr.ways import Ways
 
 
 def contests(cell: Cell) -> dict[str, str]:
@@ -15,10 +15,13 @@ def contests(cell: Cell) -> dict[str, str]:
     from ``b`` to ``a`` of a link has a queue of its own there.
     """
     met: dict[str, set[str]] = {}
-    for flow in cell.flows:
-        met.setdefault(flow.group, set()).update(_queues_of(cell, flow))
+    ways, bottlenecks = Ways(cell.links), cell.bottlenecks
+    for group, *pair in dict.fromkeys((flow.group, flow.sender, flow.receiver) for flow in cell.flows):
+        way = ways.between(*pair).items()
+        queues = {name if forward else f"{name} back" for name, forward in way if name in bottlenecks}
+        met.setdefault(group, set()).update(queues)
     merged = _merged(met.values())
-    order = [f"{name}{way}" for way in ("", " back") for name in cell.bottlenecks]
+    order = [f"{name}{way}" for way in ("", " back") for name in bottlenecks]
     return {
         group: ", ".join(
             name for name in order if name in next((each for each in merged if each & queues), set())
@@ -31,11 +34,6 @@ def one_contest(cell: Cell, flows: Iterable[Flow]) -> bool:
     """Whether all of these flows compete with one another."""
     of = contests(cell)
     return len({of[flow.group] for flow in flows}) <= 1
-
-
-def _queues_of(cell: Cell, flow: Flow) -> set[str]:
-    way = crossed(cell.links, flow.sender, flow.receiver)
-    return {name if forward else f"{name} back" for name, forward in way.items() if name in cell.bottlenecks}
 
 
 def _merged(sets: Iterable[set[str]]) -> list[set[str]]:

@@ -16,8 +16,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fabbbr.model import Bottleneck, Cell, Flow
-from fabbbr.physics import RateOverTime, crossed, payload_share
+from fabbbr.physics import RateOverTime, payload_share
 from fabbbr.units import TCP_IPV4_HEADER_BYTES, goodput_ceiling
+from fabbbr.ways import Ways
 from fabbbr_analysis.arrivals import Arrival, arrivals, deliveries, known, union_s, within
 from fabbbr_analysis.contests import contests
 from fabbbr_analysis.fairness import WINDOW_S, first_lasting
@@ -129,7 +130,7 @@ def of_groups(tables: CellTables, cell: Cell) -> list[Row]:
     ends = [each.span[1] for each in arrived.values() if each is not None]
     if not ends:
         return []
-    flows = tables.flows
+    flows, ways = tables.flows, Ways(cell.links)
     times = zip(flows["start_s"].astype("float64"), flows["completion_s"].astype("float64"), strict=True)
     transfers = dict(zip(flows["flow"].astype("int64"), times, strict=True))
     passed = deliveries(tables.sockets, answer_delays_s(cell))
@@ -144,7 +145,7 @@ def of_groups(tables: CellTables, cell: Cell) -> list[Row]:
             for name in cell.bottlenecks
             for forward in (True, False)
         },
-        ways={flow.index: crossed(cell.links, flow.sender, flow.receiver) for flow in cell.flows},
+        ways={flow.index: ways.between(flow.sender, flow.receiver) for flow in cell.flows},
         contests=contests(cell),
     )
     return [row for phase in phases_of(cell, max(ends)) for row in _of_phase(ground, phase)]

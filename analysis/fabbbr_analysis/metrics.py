@@ -17,8 +17,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fabbbr.model import Bottleneck, Cell, CellLink, Flow
-from fabbbr.physics import crossed, going_back
 from fabbbr.units import TCP_IPV4_HEADER_BYTES, goodput_ceiling
+from fabbbr.ways import crossed, going_back
 from fabbbr_analysis.arrivals import Arrival, arrivals, deliveries, union_s, zeros_s
 from fabbbr_analysis.contests import one_contest
 from fabbbr_analysis.fairness import convergence_s, jain_of_flows, jain_of_groups

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from fabbbr.certify.evidence import Evidence
 from fabbbr.job.expected import Prepared, Queue
 from fabbbr.model import Cell, Check, Flow
-from fabbbr.physics import RateOverTime, crossed, payload_share
+from fabbbr.physics import RateOverTime, payload_share
+from fabbbr.ways import crossed
 
 _FIRST_WINDOW_FRAMES = 10
 """What a sender may have on its way before the receiver's program has begun to count."""

@@ -17,9 +17,9 @@ from fabbbr.job.congestion import kernel_name
 from fabbbr.job.headroom import longest_answer_ns
 from fabbbr.job.records import FlowTask
 from fabbbr.model import DATA_PORT, PORTS_PER_FLOW, SERVER_PORT, Cell, Datagrams, Flow, Video
-from fabbbr.physics import first_queue
 from fabbbr.testbed import Testbed
 from fabbbr.units import NANOSECONDS_PER_SECOND, TCP_IPV4_HEADER_BYTES
+from fabbbr.ways import first_queue
 
 _GRACE_S = 30
 _SLOWEST_SHARE = 100

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from fabbbr.job.cabling import Cabling, LinkEnds
 from fabbbr.job.records import Interface
 from fabbbr.model import Bottleneck, Cell
-from fabbbr.physics import crossed
 from fabbbr.units import Rate
+from fabbbr.ways import crossed
 
 
 @dataclass(frozen=True, kw_only=True)

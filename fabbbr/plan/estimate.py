@@ -6,16 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fabbbr.model import Cell, Flow
-from fabbbr.physics import (
-    RateOverTime,
-    burst_bytes,
-    cubic_window_segments,
-    end_of,
-    first_queue,
-    stationary_loss,
-)
+from fabbbr.physics import RateOverTime, burst_bytes, cubic_window_segments, end_of, stationary_loss
 from fabbbr.testbed import Pace, Testbed
 from fabbbr.units import LARGEST_SUPER_PACKET_BYTES, TCP_IPV4_HEADER_BYTES, Duration, Rate
+from fabbbr.ways import first_queue, going_back
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,9 +82,7 @@ def packets_per_s(cell: Cell, testbed: Testbed) -> float:
 def _of_cell(cell: Cell, testbed: Testbed) -> Estimate:
     end = end_of(cell.flows, cell.links)
     loss = max((stationary_loss(link.loss) for link in cell.links if link.loss is not None), default=0.0)
-    possible = sum(_most_bytes(flow, cell, end, loss) for flow in cell.flows)
-    carried = (RateOverTime.of(cell, link).bits(0.0, end.seconds) / 8 for link in cell.bottlenecks)
-    sent = sum(min(each, possible) for each in carried)
+    sent = _sent_bytes(cell, end, loss)
     packets = sent / cell.frame_bytes
     per_s = packets_per_s(cell, testbed)
     around_s = _set_up_s(cell, testbed.pace)
@@ -103,6 +95,20 @@ def _of_cell(cell: Cell, testbed: Testbed) -> Estimate:
         bottleneck_packets=packets,
         computing_s=around_s + computing_s,
         wall_s=around_s + lasts_s,
+    )
+
+
+def _sent_bytes(cell: Cell, end: Duration, loss: float) -> float:
+    """Of all bottlenecks, each way by itself: what it carries, or what the flows of that way can send."""
+    two_way = any(queue.both_directions for queue in cell.bottlenecks.values())
+    back = going_back(cell) if two_way else frozenset()
+    possible = {False: 0.0, True: 0.0}
+    for flow in cell.flows:
+        possible[flow.index in back] += _most_bytes(flow, cell, end, loss)
+    return sum(
+        min(RateOverTime.of(cell, name, reverse=reverse).bits(0.0, end.seconds) / 8, possible[reverse])
+        for name, queue in cell.bottlenecks.items()
+        for reverse in ((False, True) if queue.both_directions else (False,))
     )
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from measured import EMPTY, NAN, carrying
 
 from fabbbr import model
-from fabbbr.physics import RateOverTime, crossed
+from fabbbr.physics import RateOverTime
 from fabbbr.units import Duration, Rate, Size
 from fabbbr_analysis.arrivals import union_s
 from fabbbr_analysis.groups import of_groups
@@ -285,21 +285,6 @@ def test_convergence_is_of_flows_that_take_what_they_can_get():
 
 
 # Physics
-
-
-def test_a_flow_crosses_the_links_between_its_ends():
-    tree = [
-        model.CellLink(name=name, a=a, b=b)
-        for name, a, b in (
-            ("in", "h1", "s1"),
-            ("trunk", "s1", "s2"),
-            ("out", "s2", "r1"),
-            ("side", "h2", "s2"),
-        )
-    ]
-    assert crossed(tree, "h1", "r1") == {"in": True, "trunk": True, "out": True}
-    assert crossed(tree, "h2", "h1") == {"side": True, "trunk": False, "in": False}
-    assert crossed(tree, "h1", "elsewhere") == {}
 
 
 @given(

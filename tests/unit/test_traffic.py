@@ -16,7 +16,6 @@ from fabbbr.errors import PlanError, SpecError
 from fabbbr.job.build import prepare
 from fabbbr.job.parts import split
 from fabbbr.model import Datagrams
-from fabbbr.physics import going_back
 from fabbbr.plan import definitions, expand
 from fabbbr.plan.arrivals import arrivals, parse_sizes
 from fabbbr.plan.estimate import offered_loads
@@ -24,6 +23,7 @@ from fabbbr.plan.opening import open_plan
 from fabbbr.spec import read
 from fabbbr.spec.experiment import ArrivalProcess
 from fabbbr.units import Duration, Rate
+from fabbbr.ways import going_back
 
 BASE = """\
 id: small

@@ -10,10 +10,11 @@ from fabbbr.job.cabling import lay_cables
 from fabbbr.job.configure import configure_commands, step_commands
 from fabbbr.job.flows import block_bytes
 from fabbbr.job.headroom import longest_answer_ns, window_bytes
-from fabbbr.physics import RateOverTime, end_of, first_queue
-from fabbbr.plan.estimate import offered_loads
+from fabbbr.physics import RateOverTime, end_of
+from fabbbr.plan.estimate import estimate, offered_loads
 from fabbbr.plan.opening import open_plan
 from fabbbr.units import Duration
+from fabbbr.ways import first_queue
 
 TEXT = """id: made
 title: made for a test
@@ -231,3 +232,21 @@ def test_the_second_burst_has_its_time_before_the_flows(planned):
     quick = prepare(planned("buffer: 2 MB"), GUEST).job
     assert slow.burst_back.drain_ns > 2_000_000 * 8 / 100e3 * 1e9
     assert slow.flows_at_ns - quick.flows_at_ns >= slow.burst_back.drain_ns - 10_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("path", "flows", "megabits"),
+    [
+        ("", f"{THERE}, {BACK}", 2 * 50 * 10),
+        ("reverse: 5 Mbit/s", THERE, 50 * 10),
+        ("reverse: 5 Mbit/s", BACK, 5 * 10),
+        ("reverse: 5 Mbit/s", f"{THERE}, {BACK}", (50 + 5) * 10),
+        (
+            "reverse: 5 Mbit/s",
+            f"{THERE}, {BACK.replace('direction', 'pacing: 1 Mbit/s, direction')}",
+            (50 + 1) * 10,
+        ),
+    ],
+)
+def test_an_estimate_has_each_way_carry_what_its_own_flows_send(planned, path, flows, megabits):
+    assert estimate([planned(path, flows)], GUEST).bottleneck_bytes == megabits * 1e6 / 8

@@ -10,7 +10,8 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from fabbbr.model import Cell
-from fabbbr.physics import RateOverTime, crossed
+from fabbbr.physics import RateOverTime
+from fabbbr.ways import crossed
 from fabbbr_analysis.figures import canvas
 from fabbbr_analysis.figures.distribution import QUANTILES
 from fabbbr_analysis.figures.events import events

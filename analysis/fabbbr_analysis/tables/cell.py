@@ -10,9 +10,10 @@ import pandas as pd
 import pyarrow as pa
 
 from fabbbr.model import Cell
-from fabbbr.physics import going_back, mean_burst, stationary_loss
+from fabbbr.physics import mean_burst, stationary_loss
 from fabbbr.store import StoredCell
 from fabbbr.units import Duration
+from fabbbr.ways import going_back
 from fabbbr_analysis.arrivals import Arrival, arrivals
 from fabbbr_analysis.metrics import steady_goodput_bps
 from fabbbr_analysis.parse.iperf3 import Transferred
@@ -150,7 +151,8 @@ def _flows(cell: Cell, ends: list[FlowEnds], intervals: pa.Table, sockets: pa.Ta
     # The agent's own programs time a flow from its start at both ends.
     zeros_s = {end.flow.index: end.started_s for end in ends if not end.flow.of_iperf3}
     zeros_s = {**receiver_zeros_s(reported, seen), **zeros_s}
-    rows = [_flow_row(cell, end, zeros_s.get(end.flow.index)) for end in ends]
+    back = going_back(cell)
+    rows = [_flow_row(cell, end, zeros_s.get(end.flow.index), back=end.flow.index in back) for end in ends]
     rows = flow_rows_after(rows, reported, seen, warm_up=cell.warm_up)
     return pa.Table.from_pylist(rows, schema=FLOWS)
 
@@ -162,7 +164,7 @@ def _arrivals(
     return arrivals(pd.DataFrame(rows, columns=columns), intervals, sockets)
 
 
-def _flow_row(cell: Cell, ends: FlowEnds, zero_s: float | None) -> Row:
+def _flow_row(cell: Cell, ends: FlowEnds, zero_s: float | None, *, back: bool) -> Row:
     flow, client, sent, received = ends.flow, ends.client, ends.client.sent, ends.received
     start_s = flow.start.seconds if ends.started_s is None else ends.started_s
     return {
@@ -192,7 +194,7 @@ def _flow_row(cell: Cell, ends: FlowEnds, zero_s: float | None) -> Row:
         "rtt_max_s": client.rtt_max_s,
         "max_cwnd_bytes": client.max_cwnd_bytes,
         "completion_s": ends.completion_s,
-        "direction": "reverse" if flow.index in going_back(cell) else "forward",
+        "direction": "reverse" if back else "forward",
         **_datagram_columns(ends),
         **_video_columns(ends),
         "iperf3_version": client.version or ends.server.version,
