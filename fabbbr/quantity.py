@@ -65,5 +65,5 @@ Buffer = Annotated[
     InstanceOf[QueueSize],
     _reader(QueueSize),
     _AS_TEXT,
-    _json("1 BDP", r"^[\d.eE+]+ *(BDP|packets?|([kMGT]i?)?B)$"),
+    _json("1 BDP", r"^[\d.eE+]+ *(BDP|packets?|([kMGT]i?)?B|ns|us|µs|ms|s|min|h)$"),
 ]

@@ -238,15 +238,17 @@ class Ratio(_Quantity):
 
 @dataclass(frozen=True)
 class QueueSize:
-    """The size of a buffer, as asked: exactly one of bytes, packets or multiples of the BDP."""
+    """The size of a buffer, as asked: exactly one of bytes, packets, multiples of the BDP or a time."""
 
     size: Size | None = None
     packets: int | None = None
     bdp: Fraction | None = None
+    time: Duration | None = None
+    """That a full queue takes to drain at the rate of its link: the delay that it can add."""
 
     @classmethod
     def parse(cls, text: str) -> QueueSize:
-        """Read ``"250 kB"``, ``"100 packets"`` or ``"0.5 BDP"``."""
+        """Read ``"250 kB"``, ``"100 packets"``, ``"0.5 BDP"`` or ``"200 ms"``."""
         number, unit = _split(text, "buffer size")
         if number <= 0:
             message = f"{text!r}: a buffer must hold something"
@@ -260,18 +262,23 @@ class QueueSize:
             return cls(packets=int(number))
         if unit in Size.units or unit in Size.refused:
             return cls(size=Size.parse(text))
-        message = f"{text!r} is not a buffer size; write '250 kB', '100 packets' or '0.5 BDP'"
+        if unit in Duration.units:
+            return cls(time=Duration.parse(text))
+        message = f"{text!r} is not a buffer size; write '250 kB', '100 packets', '0.5 BDP' or '200 ms'"
         raise UnitError(message)
 
     def bytes(self, *, rate: Rate, rtt: Duration, mtu_bytes: int) -> int:
-        """Resolve to bytes: BDP is rate × rtt / 8, a packet is MTU + 14 bytes of Ethernet header.
+        """Resolve to bytes.
 
+        BDP is rate × rtt / 8, a packet is MTU + 14 bytes of Ethernet header, a time is rate × time / 8.
         Fractions of a byte are cut, never rounded up: a queue holds whole bytes.
         """
         if self.size is not None:
             return self.size.bytes
         if self.packets is not None:
             return self.packets * (mtu_bytes + ETHERNET_HEADER_BYTES)
+        if self.time is not None:
+            return int(bdp_bytes(rate, self.time))
         assert self.bdp is not None
         return int(self.bdp * bdp_bytes(rate, rtt))
 
@@ -281,6 +288,8 @@ class QueueSize:
             return str(self.size)
         if self.packets is not None:
             return f"{self.packets} packets"
+        if self.time is not None:
+            return str(self.time)
         assert self.bdp is not None
         decimal = _decimal(self.bdp)
         return f"{decimal if decimal is not None else float(self.bdp)} BDP"

@@ -122,7 +122,7 @@ def row_of(cell: Cell) -> dict[str, str]:
         + (f" by {queue.trace.name}" if queue.trace is not None else "")
         + (f", back {queue.reverse.rate}" if queue.reverse is not None else ""),
         "RTT": ", ".join(dict.fromkeys(str(flow.rtt) for flow in cell.flows)),
-        "buffer": f"{queue.buffer_asked} = {queue.buffer_bytes} B",
+        "buffer": ", back ".join(f"{way.buffer_asked} = {way.buffer_bytes} B" for way in queue.distinct),
         "loss": loss_in_words(loss) if loss else "none",
         "flows": _flows_in_words(cell),
         "load": ", ".join(f"{group} {load:.1%}" for group, load in loads.items()),

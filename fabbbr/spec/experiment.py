@@ -163,7 +163,7 @@ class ReverseSetup(FileRecord):
     rate: BitRate = Field(examples=["5 Mbit/s"])
     """In bit/s: 8 kbit/s to 1 Tbit/s."""
     buffer: Buffer | None = Field(None, examples=["100 packets"])
-    """In bytes, packets or BDP (of this rate). Default: as the link's ``buffer`` says."""
+    """In bytes, packets, BDP or time (of this rate). Default: as the link's ``buffer`` says."""
     aqm: Aqm | None = None
     """Queue discipline. Default: that of the way there."""
 
@@ -189,7 +189,7 @@ class PathSetup(FileRecord):
     rtt: RoundTrip = Field(examples=["100 ms"])
     """Propagation round trip, in s, ms or µs: one for all flows, or one for each sender."""
     buffer: Buffer = Field(QueueSize.parse("1 BDP"), examples=["1 BDP"])
-    """Of every bottleneck, in bytes, packets (MTU + 14 bytes) or BDP."""
+    """Of every bottleneck, in bytes, packets (MTU + 14 bytes), BDP or the time that it takes to drain."""
     reverse: SlowerBack | None = Field(None, examples=["5 Mbit/s"])
     """The way back of every bottleneck: a rate, or a mapping of rate, buffer and AQM. Default: data goes as
     the way there, and acknowledgements alone without a limit."""
@@ -222,7 +222,7 @@ class LinkSetup(FileRecord):
     rtt: Span | None = None
     """Propagation round trip of this link, in s, ms or µs; ``0 s``: none. Default: its part of ``path``'s."""
     buffer: Buffer | None = None
-    """In bytes, packets or BDP. Default: as in ``path``."""
+    """In bytes, packets, BDP or time. Default: as in ``path``."""
     reverse: SlowerBack | None = None
     """Its way back: a rate, or a mapping of rate, buffer and AQM. Default: as in ``path``."""
     loss: InjectedLoss | None = None
@@ -390,7 +390,7 @@ class StepSetup(FileRecord):
     rtt: Span | None = None
     """Propagation round trip from then on, in s, ms or µs. Default: unchanged."""
     buffer: Buffer | None = None
-    """From then on, in bytes, packets or BDP (of the rate and RTT from then on). Default: unchanged."""
+    """From then on, in bytes, packets, BDP or time (of the rate and RTT from then on). Default: unchanged."""
 
 
 class Setup(FileRecord):

@@ -1,4 +1,4 @@
-"""How soon flows share evenly once another group has come, and when nothing can be said of that."""
+"""How soon Jain's index stays high once another group has come, and when nothing can be said of that."""
 
 import any_results
 import pytest
@@ -6,9 +6,11 @@ from plain_answers import Told, group, said
 
 from fabbbr_analysis.answers import answer
 
+REACHED = "Jain's index over flows reaches 0.9 and stays there for 5 s"
+
 
 def came(told, cca, place, after_s):
-    """Two groups, of which one came: when they share evenly, by run; None where they do not."""
+    """Two groups, of which one came: when they have converged, by run; None where they do not."""
     axes = {"cca": cca, "buffer": place}
     groups = [
         group(name, [4e7, 4.1e7, 4.2e7], cca=cca, begins_with="flows", convergence_s=after_s)
@@ -26,16 +28,16 @@ def test_each_place_says_how_soon_with_which_congestion_control_the_soonest_firs
     headline = list(map(said, told.answer().headline))
     for place in ("1 BDP", "2 BDP"):
         assert (
-            f"At a buffer of {place}, in the phase “from 10 s”, flows share evenly after 1.00 [0.75, 1.25] s "
+            f"At a buffer of {place}, in the phase “from 10 s”, {REACHED} after 1.00 [0.75, 1.25] s "
             "with bbr1, after 10.0 [7.5, 12.5] s with cubic and in some run not at all with bbr2."
         ) in headline
 
 
-def test_where_nobody_ever_shares_evenly_nothing_is_said():
+def test_where_nobody_ever_converges_nothing_is_said():
     told = Told()
     came(told, "cubic", "1 BDP", [None, None, None])
     came(told, "bbr1", "1 BDP", [None, None, None])
-    assert not any("evenly" in each for each in told.answer().headline)
+    assert not any("Jain" in each for each in told.answer().headline)
 
 
 def test_of_one_congestion_control_it_is_not_named():
@@ -45,7 +47,7 @@ def test_of_one_congestion_control_it_is_not_named():
         for name in ("first", "late")
     ]
     told.condition("x", *groups, ccas="cubic", phase="from 10 s")
-    assert "In the phase “from 10 s”, flows share evenly after 2.00 " in said(told.answer().headline[-1])
+    assert f"In the phase “from 10 s”, {REACHED} after 2.00 " in said(told.answer().headline[-1])
 
 
 def test_a_call_beside_them_does_not_converge():

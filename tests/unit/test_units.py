@@ -83,6 +83,9 @@ def test_the_bdp_is_rate_times_rtt_over_eight(rate, rtt):
         ("1 packet", 1514),
         ("1 BDP", 2_500_000),
         ("0.25 BDP", 625_000),
+        ("5 ms", 625_000),
+        ("1.5 s", 187_500_000),
+        ("3 ns", 0),
     ],
 )
 def test_a_buffer_in_any_unit_comes_to_its_bytes(text, bytes_):
@@ -98,7 +101,16 @@ def test_a_fraction_of_a_byte_of_a_buffer_is_cut(share, rate, rtt):
     assert 0 <= exact - asked.bytes(rate=Rate(rate), rtt=Duration(rtt), mtu_bytes=1500) < 1
 
 
-@pytest.mark.parametrize("text", ["0 BDP", "-1 kB", "1.5 packets", "5", "1 KB", "1 bdps", "BDP"])
+@given(time=st.integers(1, 10**11), rate=st.integers(1, 10**10))
+def test_a_buffer_of_a_time_drains_within_a_byte_of_it(time, rate):
+    full = QueueSize(time=Duration(time)).bytes(rate=Rate(rate), rtt=Duration(7), mtu_bytes=1500)
+    byte_ns = Fraction(8 * 10**9, rate)
+    assert 0 <= time - full * byte_ns < byte_ns
+
+
+@pytest.mark.parametrize(
+    "text", ["0 BDP", "-1 kB", "0 ms", "-1 s", "5 m", "1.5 packets", "5", "1 KB", "1 bdps", "BDP"]
+)
 def test_a_buffer_that_holds_nothing_or_has_no_unit_is_refused(text):
     with pytest.raises(UnitError):
         QueueSize.parse(text)

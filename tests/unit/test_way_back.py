@@ -4,6 +4,7 @@ import pytest
 from places import GUEST
 
 from fabbbr.capturing import room_of
+from fabbbr.commands.plan import row_of
 from fabbbr.errors import FabbbrError
 from fabbbr.job.build import prepare
 from fabbbr.job.cabling import lay_cables
@@ -61,6 +62,8 @@ def shapers(commands):
             151_400,
             "100 packets",
         ),
+        # As long to drain each way: 200 ms of 5 Mbit/s.
+        ("buffer: 200 ms, reverse: 5 Mbit/s", "5 Mbit/s", 125_000, "200 ms"),
     ],
 )
 def test_the_way_back_has_its_own_rate_and_the_buffer_of_the_way_there_unless_it_has_one(
@@ -250,3 +253,10 @@ def test_the_second_burst_has_its_time_before_the_flows(planned):
 )
 def test_an_estimate_has_each_way_carry_what_its_own_flows_send(planned, path, flows, megabits):
     assert estimate([planned(path, flows)], GUEST).bottleneck_bytes == megabits * 1e6 / 8
+
+
+def test_a_plan_shows_the_buffer_of_each_way_that_has_its_own(planned):
+    told = row_of(planned("buffer: 200 ms, reverse: {rate: 5 Mbit/s, buffer: 100 packets}"))
+    assert told["bottleneck"] == "50 Mbit/s, back 5 Mbit/s"
+    assert told["buffer"] == "200 ms = 1250000 B, back 100 packets = 151400 B"
+    assert row_of(planned("buffer: 90 kB", THERE))["buffer"] == "90 kB = 90000 B"

@@ -1,4 +1,4 @@
-"""How soon flows share evenly once another group has come."""
+"""How soon Jain's index over the flows stays high once another group has come."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 from fabbbr.counts import counted
 from fabbbr_analysis.answers.records import AnswerRow
 from fabbbr_analysis.answers.sentences import value, where
+from fabbbr_analysis.fairness import CONVERGED_JAIN, CONVERGED_WINDOWS, WINDOW_S
 from fabbbr_analysis.figures.conditions import Axis
 from fabbbr_analysis.wording import distinct, listing, tie
 
 _COLUMN = "convergence_s"
 _PLACES = 3
+_STAYS_S = CONVERGED_WINDOWS * WINDOW_S
 
 
 def told_of_convergence(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> list[str]:
@@ -38,6 +40,7 @@ def _of_phase(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
         ]
         never = [name for name in each if name not in even]
         parts += [f"in some run not at all{f' with {listing(never)}' if any(never) else ''}"] if never else []
-        yield f"{where(here[0], axes, phased=True)}flows share evenly {listing(parts)}."
+        reached = f"Jain's index over flows reaches {CONVERGED_JAIN:g} and stays there for {_STAYS_S:g} s"
+        yield f"{where(here[0], axes, phased=True)}{reached} {listing(parts)}."
     if len(places) > _PLACES:
         yield f"The table has {counted(len(places) - _PLACES, 'more place')} where flows came."
