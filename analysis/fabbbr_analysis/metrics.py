@@ -275,18 +275,27 @@ def _pinged(pings: pd.DataFrame, flows: pd.DataFrame) -> dict[str, float | int |
 def _suffered(flows: pd.DataFrame, cell: Cell) -> dict[str, float | None]:
     """What became of UDP, all its flows together, and of videos; None without any, and where one is unknown.
 
-    Datagrams lost over those sent, the means of the flows' jitter and PDV [s]; the mean time until a video
-    played [s], and for how long they stood still, all together [s].
+    The mean time until a video played [s], and for how long they stood still, all together [s].
     """
     calls = flows[flows["flow"].isin([flow.index for flow in cell.flows if flow.udp is not None])]
     videos = flows[flows["flow"].isin([flow.index for flow in cell.flows if flow.video is not None])]
+    return {
+        **of_datagrams(calls),
+        "video_startup_s": _complete(videos, "video_startup_s", np.mean),
+        "video_stalled_s": _complete_sum(videos, "video_stalled_s"),
+    }
+
+
+def of_datagrams(calls: pd.DataFrame) -> dict[str, float | None]:
+    """Of flows of UDP: datagrams lost over those sent, and the means of their jitter and PDV [s].
+
+    None without any flow, and where one is unknown.
+    """
     sent, lost = (_complete_sum(calls, name) for name in ("datagrams_sent", "datagrams_lost"))
     return {
         "datagram_loss_ratio": None if lost is None or not sent else lost / sent,
         "jitter_s": _complete(calls, "jitter_s", np.mean),
         "pdv_p95_s": _complete(calls, "pdv_p95_s", np.mean),
-        "video_startup_s": _complete(videos, "video_startup_s", np.mean),
-        "video_stalled_s": _complete_sum(videos, "video_stalled_s"),
     }
 
 

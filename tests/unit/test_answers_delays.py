@@ -2,6 +2,7 @@
 
 import re
 
+import pandas as pd
 from plain_answers import Told, group, said
 
 IDLE = {"ping_idle_median_s": 0.04}
@@ -55,17 +56,60 @@ def test_without_pings_nothing_is_told():
     assert not any("ping" in each for each in told.answer().headline)
 
 
+CALL = group("call", 1e5, cca=None, self_limited=True)
+
+
+def calling(suffered, *groups):
+    """Name of an AQM → group → (what its datagrams wait [s], which share is lost), the same in all runs."""
+    told, calls = Told(), []
+    for aqm, each in suffered.items():
+        of_cell = {"axes": {"aqm": aqm}, "pdv_p95_s": 0.001, "datagram_loss_ratio": 0.0}
+        told.condition(aqm, *groups, ccas="cubic", **of_cell)
+        for row in told.runs[-3:]:
+            calls += [
+                {"cell_id": row["cell_id"], "group": name, "udp_rate_bps": 1e6, "datagrams_sent": 1000.0,
+                 "datagrams_lost": 1000 * lost, "jitter_s": 0.001, "pdv_p95_s": wait_s}
+                for name, (wait_s, lost) in each.items()
+            ]  # fmt: skip
+            calls.append({"cell_id": row["cell_id"], "group": "cubic"})
+    headline = told.answer(flows=pd.DataFrame(calls)).headline
+    return [text for text in map(said, headline) if "datagram" in text]
+
+
+DOWNLOAD = group("cubic", [1e6, 1.1e6, 1.2e6])
+
+
 def test_where_datagrams_wait_least_and_most_is_told_where_other_flows_run():
-    call = group("call", 1e5, cca=None, self_limited=True)
-    told, alone = Told(), Told()
-    for aqm, wait_s in (("cake", 0.002), ("taildrop", 0.12)):
-        waits = {"axes": {"aqm": aqm}, "pdv_p95_s": wait_s}
-        told.condition(aqm, group("cubic", [1e6, 1.1e6, 1.2e6]), call, ccas="cubic", **waits)
-        alone.condition(aqm, call, ccas="", **waits)
-    text = said(told.answer().headline[-1])
+    waits = {"cake": {"call": (0.002, 0.0)}, "taildrop": {"call": (0.12, 0.0)}}
+    (text,) = calling(waits, DOWNLOAD, CALL)
     assert text.startswith("Beside the flows datagrams wait least at an AQM of cake, 2.00 ms in the 95th")
     assert text.endswith(" percentile, and most at an AQM of taildrop, 120 ms.")
-    assert not any("datagrams wait" in each for each in alone.answer().headline)
+    assert calling(waits, CALL) == []
+
+
+def test_each_group_of_datagrams_is_told_by_itself():
+    """One goes up behind a full queue, the other comes down: a mean of the two is what neither waits."""
+    mine, theirs = (group(name, 1e5, cca=None, self_limited=True) for name in ("mine", "theirs"))
+    waits = {
+        "cake": {"mine": (0.002, 0.0), "theirs": (0.001, 0.0)},
+        "taildrop": {"mine": (0.2, 0.25), "theirs": (0.001, 0.0)},
+    }
+    up, down = calling(waits, DOWNLOAD, mine, theirs)
+    assert up.startswith(
+        "Beside the flows datagrams of mine that arrive wait least at an AQM of cake, 2.00 ms"
+    )
+    assert up.endswith(
+        "taildrop, 200 ms; up to 25.0 % of all datagrams of mine are lost, at an AQM of taildrop."
+    )
+    assert down == "Beside the flows 95 % of the datagrams of theirs wait at most 1.00 ms everywhere."
+
+
+def test_of_many_groups_of_datagrams_a_few_are_told_and_where_the_others_are():
+    names = [f"call {number}" for number in range(5)]
+    groups = [group(name, 1e5, cca=None, self_limited=True) for name in names]
+    *some, others = calling({"cake": dict.fromkeys(names, (0.002, 0.0))}, DOWNLOAD, *groups)
+    assert len(some) == 3
+    assert others == "Table flows has 2 more groups of datagrams."
 
 
 def lossy(**conditions):
@@ -102,12 +146,8 @@ def test_where_none_has_an_answer_that_is_said():
 
 
 def test_of_datagrams_those_that_are_lost_are_told():
-    call = group("call", 1e5, cca=None, self_limited=True)
-    told = Told()
-    for aqm, lost in (("cake", 0.0), ("taildrop", 0.125)):
-        waits = {"axes": {"aqm": aqm}, "pdv_p95_s": 0.1, "datagram_loss_ratio": lost}
-        told.condition(aqm, group("cubic", [1e6, 1.1e6, 1.2e6]), call, ccas="cubic", **waits)
-    text = said(told.answer().headline[-1])
+    lost = {"cake": {"call": (0.1, 0.0)}, "taildrop": {"call": (0.1, 0.125)}}
+    (text,) = calling(lost, DOWNLOAD, CALL)
     assert text.startswith("Beside the flows 95 % of the datagrams that arrive wait at most ")
     assert text.endswith(" everywhere; up to 12.5 % of all datagrams are lost, at an AQM of taildrop.")
 

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from fabbbr.counts import counted
 from fabbbr_analysis.answers.extremes import At, by_mean
 from fabbbr_analysis.answers.records import AnswerRow
 from fabbbr_analysis.figures.conditions import Axis
 from fabbbr_analysis.figures.measures import BY_COLUMN, Measure
+from fabbbr_analysis.metrics import of_datagrams
 from fabbbr_analysis.summary import UNCHANGED_WITHIN
 from fabbbr_analysis.wording import number, tie
 
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
 
 _IDLE = BY_COLUMN["ping_idle_median_s"]
+_GROUPS = 3
+"""So many say what their datagrams suffered."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,24 +48,56 @@ _PINGS = _Kind(
     are_lost="have no answer",
     none_came="no ping has an answer",
 )
-_DATAGRAMS = _Kind(
-    all="datagrams",
-    that_came="datagrams that arrive",
-    take="wait",
-    delay=BY_COLUMN["pdv_p95_s"],
-    loss=BY_COLUMN["datagram_loss_ratio"],
-    are_lost="are lost",
-    none_came="no datagram arrives",
-)
+
+
+def _datagrams(of: str = "") -> _Kind:
+    """Of all flows of UDP, or of a group, as in `` of call``."""
+    return _Kind(
+        all=f"datagrams{of}",
+        that_came=f"datagrams{of} that arrive",
+        take="wait",
+        delay=BY_COLUMN["pdv_p95_s"],
+        loss=BY_COLUMN["datagram_loss_ratio"],
+        are_lost="are lost",
+        none_came=f"no datagram{of} arrives",
+    )
 
 
 def told_of_delays(run_set: RunSet, rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> list[str]:
-    """A sentence on pings and one on datagrams, of those that there are beside flows under test."""
+    """A sentence on pings and one on the datagrams of each group, where there are flows under test beside."""
     runs = run_set.certified
-    beside = any(not row.self_limited for row in rows)
     said = [_told(runs, axes, _PINGS, idle=_on_the_idle_path(runs))]
-    said += [_told(runs, axes, _DATAGRAMS)] if beside else []
-    return [tie(f"Beside the flows {each}.") for each in said if each]
+    each = _of_each_group(run_set) if any(not row.self_limited for row in rows) else []
+    alone = len(each) == 1
+    said += [_told(one, axes, _datagrams("" if alone else f" of {name}")) for name, one in each[:_GROUPS]]
+    sentences = [f"Beside the flows {one}." for one in said if one]
+    if len(each) > _GROUPS:
+        more = counted(len(each) - _GROUPS, "more group")
+        sentences.append(f"Table flows has {more} of datagrams.")
+    return [tie(sentence) for sentence in sentences]
+
+
+def _sends_datagrams(runs: pd.DataFrame) -> bool:
+    columns = [measure.column for measure in (_datagrams().delay, _datagrams().loss)]
+    return any(bool(runs[column].notna().any()) for column in columns if column in runs)
+
+
+def _of_each_group(run_set: RunSet) -> list[tuple[str, pd.DataFrame]]:
+    """Each group of UDP with the runs, which say of datagrams what those of that group suffered.
+
+    Groups go either way and over other links: what one waits says nothing of another.
+    """
+    runs = run_set.certified
+    if not _sends_datagrams(runs):
+        return []
+    flows = run_set.flows
+    calls = flows[flows["udp_rate_bps"].notna()]
+    found = []
+    for name, of_group in calls.groupby("group", sort=False, observed=True):
+        suffered = {cell: of_datagrams(each) for cell, each in of_group.groupby("cell_id", observed=True)}
+        told = pd.DataFrame.from_dict(suffered, orient="index").astype("float64")
+        found.append((str(name), runs.assign(**{str(key): runs["cell_id"].map(told[key]) for key in told})))
+    return found
 
 
 def _on_the_idle_path(runs: pd.DataFrame) -> str:
@@ -86,7 +122,8 @@ def _delayed(delays: Sequence[At], kind: _Kind, *, lost: bool) -> str:
     if len(delays) == 1:
         return f"95 % of the {what} {kind.take} at most {least.value} {least.where}".rstrip()
     if most.mean <= least.mean * (1 + UNCHANGED_WITHIN):
-        return f"95 % of the {what} {kind.take} at most {least.value} to {most.value} everywhere"
+        span = least.value if least.value == most.value else f"{least.value} to {most.value}"
+        return f"95 % of the {what} {kind.take} at most {span} everywhere"
     return (
         f"{what} {kind.take} least {least.where}, {least.value} in the 95th percentile, and "
         f"most {most.where}, {most.value}"

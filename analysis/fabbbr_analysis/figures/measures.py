@@ -125,13 +125,13 @@ MEASURES: tuple[Measure, ...] = (
         "jitter_s",
         "jitter",
         "Jitter of the datagrams",
-        "Mean change of transit from one to the next that came.",
+        "Mean change of transit from one to the next that came; the mean of all flows of UDP.",
     ),
     _milliseconds(
         "pdv_p95_s",
         "datagram_wait",
         "Wait of the datagrams, 95th percentile",
-        "How much longer than the quickest they took: the PDV of RFC 5481.",
+        "How much longer than the quickest they took, the PDV of RFC 5481; the mean of all flows of UDP.",
     ),
     _seconds("video_startup_s", "video_startup", "Start-up of the video", "Until the first chunk was whole."),
     _seconds(
