@@ -304,21 +304,25 @@ def _grown(samples: pd.DataFrame, counter: str, phase: Phase) -> int | None:
 
 
 def _sent(ground: _Ground, phase: Phase, flows: Sequence[Flow]) -> Row:
-    """Segments sent again and echoes of marks, as the senders' sockets count them.
+    """Segments sent again, their share, and echoes of marks, as the senders' sockets count them.
 
-    Of the whole run, what was sent again is what the programs themselves report.
+    Of the whole run, what was sent again is what the programs themselves report. The share in a phase is of
+    bytes: the few that iperf3 agrees on a test with are no full segments, and may be all that a flow sends.
     """
     sockets = _senders(ground, flows)
     sockets = sockets[sockets["bytes_sent"].notna()].sort_values("t_s", kind="stable")
-    mss = ground.cell.mtu_bytes - TCP_IPV4_HEADER_BYTES
-    again = _of_sockets(sockets, "retrans_segments", phase)
+    again, again_bytes, sent_bytes = (
+        _of_sockets(sockets, counter, phase)
+        for counter in ("retrans_segments", "bytes_retrans", "bytes_sent")
+    )
     if phase.number == WHOLE_RUN:
         counts = ground.tables.flows.set_index("flow")["retransmits"].reindex([flow.index for flow in flows])
         again = None if counts.isna().any() else int(counts.sum())
-    sent_bytes = _of_sockets(sockets, "bytes_sent", phase)
+        mss = ground.cell.mtu_bytes - TCP_IPV4_HEADER_BYTES
+        again_bytes = None if again is None else again * mss
     return {
         "retransmits": again,
-        "retransmit_ratio": None if again is None or not sent_bytes else again / (sent_bytes / mss),
+        "retransmit_ratio": None if again_bytes is None or not sent_bytes else again_bytes / sent_bytes,
         "ce_segments": _of_sockets(sockets, "delivered_ce_segments", phase) if ground.cell.ecn else None,
     }
 

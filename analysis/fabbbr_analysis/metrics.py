@@ -103,7 +103,7 @@ def utilisation(flows: pd.DataFrame, cell: Cell) -> float | None:
     """
     if cell.bottleneck.both_directions:
         return None
-    some = [flow for flow in cell.flows if crosses(cell, flow, cell.trunk)]
+    some = [flow for flow in cell.flows if _crosses(cell, flow, cell.trunk) is True]
     return _share_of_rate(flows, cell, some, cell.bottleneck)
 
 
@@ -123,16 +123,17 @@ def _share_of_rate(
     return goodput_bps / (queue.rate.bps * goodput_ceiling(cell.mtu_bytes))
 
 
-def crosses(cell: Cell, flow: Flow, link: CellLink) -> bool:
-    """Whether the data of ``flow`` goes over ``link`` from ``a`` to ``b``."""
-    return crossed(cell.links, flow.sender, flow.receiver).get(link.name, False)
+def _crosses(cell: Cell, flow: Flow, link: CellLink) -> bool | None:
+    """Whether the data of ``flow`` goes over ``link`` from ``a`` to ``b``; None when it does not go there."""
+    return crossed(cell.links, flow.sender, flow.receiver).get(link.name)
 
 
 def _by_direction(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
     """Goodput [bit/s] and utilisation each way, and the queue of the way back [bytes].
 
     All None unless flows go both ways: one way is what the cell's own metrics say. The backlog of the way
-    back is None, too, where several interfaces share it.
+    back is None, too, where several interfaces share it. As in :func:`utilisation`, flows that do not cross
+    the first bottleneck are none of its load.
     """
     found: dict[str, float | int | None] = {}
     back = going_back(cell)
@@ -142,7 +143,8 @@ def _by_direction(tables: CellTables, cell: Cell) -> dict[str, float | int | Non
         flows = tables.flows[tables.flows["flow"].isin([flow.index for flow in sent])]
         together = together_bps(flows, "received_bytes", "receiver_s") if both else None
         found[f"goodput_{name}_bps"] = together
-        found[f"utilisation_{name}"] = _share_of_rate(flows, cell, sent, way) if both else None
+        load = [flow for flow in sent if _crosses(cell, flow, cell.trunk) is not None]
+        found[f"utilisation_{name}"] = _share_of_rate(flows, cell, load, way) if both else None
     queue = _queues_back_of(tables.queues, cell.trunk)
     backlog = _numbers(
         while_flows_run(queue_back_of(tables.queues, cell.trunk), tables.flows), "backlog_bytes"

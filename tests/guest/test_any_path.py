@@ -1,4 +1,4 @@
-"""Whatever path a user describes: it is refused before it runs, or certified.
+"""Whatever path a user describes: it is refused before it runs, or certified, reported, and possible.
 
 ``FABBBR_EXAMPLES=200 pytest -n0 tests/guest/test_any_path.py`` looks further; by itself it has the same few.
 Nothing is lost at random here: of cells with loss one run in a hundred may be refused by chance.
@@ -9,11 +9,13 @@ import os
 import pytest
 import yaml
 from guest.cells import run
+from guest.impossible import impossible
 from hypothesis import HealthCheck, Phase, example, given, reject, settings
 from hypothesis import strategies as st
 
 from fabbbr.errors import FabbbrError
 from fabbbr.plan.opening import open_plan
+from fabbbr_analysis.report import write_report
 
 pytestmark = [pytest.mark.guest, pytest.mark.xdist_group("guest-1")]
 
@@ -117,7 +119,7 @@ def experiments(draw):
 )  # fmt: skip
 @given(text=experiments())
 @example(text=ALL_OF_THE_FIRST_LOST)
-def test_every_path_is_refused_or_certified(tmp_path_factory, text):
+def test_every_path_is_refused_or_certified_and_its_report_says_what_can_be(tmp_path_factory, text):
     folder = tmp_path_factory.mktemp("any")
     file = folder / "any.yaml"
     file.write_text(text, encoding="utf-8")
@@ -128,3 +130,5 @@ def test_every_path_is_refused_or_certified(tmp_path_factory, text):
     ran = run(folder, text)
     assert ran.wrong() == {}
     assert ran.summary.failed == {}
+    assert impossible(ran.set, ran.cell().manifest.cell) == []
+    assert write_report([ran.set], folder / "report").exists()

@@ -59,7 +59,7 @@ def came(of_cell, bytes_by):
             sockets.append(common | ends | {"side": "sender", **sent})
     columns = ["flow", "side", "t_s", "local_port", "peer_port", "rtt_s", "mss_bytes", "bytes_sent",
                "bytes_received", "retrans_segments", "bytes_acked", "sacked_segments",
-               "delivered_ce_segments"]  # fmt: skip
+               "bytes_retrans", "delivered_ce_segments"]  # fmt: skip
     queues = pd.DataFrame(
         columns=["node", "interface", "handle", "t_s", "backlog_bytes", "drops", "ecn_marks", "role", "link"]
     )
@@ -242,6 +242,17 @@ def test_recovery_lasts_until_the_new_ceiling_is_filled_and_the_queue_is_what_it
     assert after["recovery_s"] == pytest.approx(2.9)
     assert 1.5 <= after["queue_settled_s"] <= 2.0
     assert found.drop(index="from 10 s: 16 Mbit/s")["recovery_s"].isna().all()
+
+
+def test_what_a_group_sent_again_is_a_share_of_its_bytes_however_small_its_segments_are():
+    """Three streams whose words of 37 bytes were lost once, as those with which iperf3 begins a test."""
+    tables = came(cell(flow(0)), [steadily(8e6)])
+    sending = tables.sockets["side"] == "sender"
+    counted = {"bytes_sent": 111.0, "bytes_retrans": 37.0, "retrans_segments": 1.0}
+    tables.sockets.loc[sending, list(counted)] = list(counted.values())
+    start_up = pd.DataFrame(of_groups(tables, cell(flow(0)))).set_index("phase").loc[1]
+    assert start_up.retransmits == 1
+    assert start_up.retransmit_ratio == pytest.approx(37 / 111)
 
 
 def test_what_waits_for_a_lost_segment_counts_when_it_came():

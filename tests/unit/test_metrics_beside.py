@@ -102,6 +102,16 @@ def test_each_direction_has_its_goodput_and_its_queue():
     assert found["queue_reverse_median_bytes"] == 4000
 
 
+def test_what_does_not_cross_the_first_bottleneck_is_no_load_of_it_either_way():
+    there, back = both_ways().flows
+    aside = there.model_copy(update={"index": 2, "sender": "h3", "receiver": "h4"})
+    side = model.CellLink(name="side", a="h3", b="h4")
+    lot = both_ways().model_copy(update={"flows": (there, back, aside), "links": (*both_ways().links, side)})
+    found = of(flow_rows(3e6, 1e6, 9e6), of_cell=lot)
+    assert found["goodput_forward_bps"] == pytest.approx(12e6)
+    assert found["utilisation_forward"] == pytest.approx(3e6 / (8e6 * 1448 / 1514))
+
+
 def test_a_way_back_of_its_own_is_used_by_its_own_rate():
     slow = model.LinkWay(
         rate=Rate.parse("2 Mbit/s"), buffer_bytes=20_000, buffer_asked="2 BDP", bdp_bytes=10_000

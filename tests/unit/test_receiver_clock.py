@@ -47,6 +47,12 @@ def test_a_zero_is_found_wherever_it_lies(zero_s, rate_bps, streams, seconds):
     assert found == pytest.approx(zero_s, abs=PERIOD_S / 10 if seconds > 2 else PERIOD_S)
 
 
+def test_a_flow_that_was_sampled_before_its_first_byte_alone_has_no_zero():
+    """Its first segment was lost again and again; between two samples it got through, and all was there."""
+    sockets, intervals = seen_and_told(0.2, 1e6, streams=2)
+    assert receiver_zeros_s(intervals, sockets.head(4).assign(bytes_received=np.nan)) == {}
+
+
 @given(
     zero_s=st.floats(0.01, 3.0),
     gets=st.lists(st.booleans(), min_size=4, max_size=60).filter(lambda gets: sum(gets) >= 2),

@@ -8,14 +8,15 @@ import pyarrow as pa
 
 from fabbbr_analysis.parse import iperf3
 
-TABLES_VERSION = 14
+TABLES_VERSION = 15
 """Raised when the same raw files give other tables: a parser was mended, a column changed, or they lie
 elsewhere: from 5 on a cell has its own files of samples, from 6 on completion is of the flows with a size,
 from 7 on a table says whether offloads were on, from 8 on there are packets, pings, groups and phases,
 from 9 on ``runs`` says what datagrams and videos suffered, and phases of unlike warm-ups have one name,
 from 10 on fairness is not of datagrams and videos, from 11 on loss is the share that is lost, in bursts too,
 and a receiver that stands still keeps its zero, from 12 on jitter is of a whole flow, with PDV beside it,
-from 13 on ``runs`` says which share of the pings had no answer."""
+from 13 on ``runs`` says which share of the pings had no answer, from 14 on groups say where they compete,
+from 15 on the share that a group sent again in a phase is of bytes."""
 
 CELLS = pa.schema(
     [

@@ -41,6 +41,8 @@ def _zero_s(intervals: pd.DataFrame, sockets: pd.DataFrame) -> float | None:
     # A connection that is gone keeps what it had: otherwise the sum of several would fall.
     arrived = sockets.pivot_table(index="t_s", columns="peer_port", values="bytes_received")
     total = arrived.ffill().fillna(0.0).sum(axis=1)
+    if total.empty:  # it was sampled before its first byte in order alone, of which ss says nothing
+        return None
     bytes_, t_s = total.to_numpy(np.float64), total.index.to_numpy(np.float64)
     ends, at = had.index.to_numpy(np.float64), had.to_numpy(np.float64)
     before, after = np.searchsorted(bytes_, at, "right") - 1, np.searchsorted(bytes_, at, "left")
