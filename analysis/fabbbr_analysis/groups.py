@@ -22,7 +22,7 @@ from fabbbr.ways import Ways
 from fabbbr_analysis.arrivals import Arrival, arrivals, deliveries, known, union_s, within
 from fabbbr_analysis.contests import contests
 from fabbbr_analysis.fairness import WINDOW_S, first_lasting
-from fabbbr_analysis.metrics import CellTables, answer_delays_s, queue_back_of, queue_of
+from fabbbr_analysis.metrics import CellTables, answer_delays_s, queue_back_of, queue_of, sent_segments
 from fabbbr_analysis.phases import WHOLE_RUN, Phase, phases_of
 
 Array: TypeAlias = NDArray[np.float64]
@@ -311,20 +311,23 @@ def _sent(ground: _Ground, phase: Phase, flows: Sequence[Flow]) -> Row:
     """
     sockets = _senders(ground, flows)
     sockets = sockets[sockets["bytes_sent"].notna()].sort_values("t_s", kind="stable")
-    again, again_bytes, sent_bytes = (
-        _of_sockets(sockets, counter, phase)
-        for counter in ("retrans_segments", "bytes_retrans", "bytes_sent")
-    )
+    again = _of_sockets(sockets, "retrans_segments", phase)
+    share = _ratio(*(_of_sockets(sockets, counter, phase) for counter in ("bytes_retrans", "bytes_sent")))
     if phase.number == WHOLE_RUN:
-        counts = ground.tables.flows.set_index("flow")["retransmits"].reindex([flow.index for flow in flows])
-        again = None if counts.isna().any() else int(counts.sum())
+        told = ground.tables.flows
+        told = told[told["flow"].isin([flow.index for flow in flows])]
+        again = None if told["retransmits"].isna().any() else int(told["retransmits"].sum())
         mss = ground.cell.mtu_bytes - TCP_IPV4_HEADER_BYTES
-        again_bytes = None if again is None else again * mss
+        share = _ratio(again, sent_segments(told, sockets, mss_bytes=mss))
     return {
         "retransmits": again,
-        "retransmit_ratio": None if again_bytes is None or not sent_bytes else again_bytes / sent_bytes,
+        "retransmit_ratio": share,
         "ce_segments": _of_sockets(sockets, "delivered_ce_segments", phase) if ground.cell.ecn else None,
     }
+
+
+def _ratio(part: float | None, whole: float | None) -> float | None:
+    return None if part is None or not whole else part / whole
 
 
 def _of_sockets(sockets: pd.DataFrame, counter: str, phase: Phase) -> int | None:

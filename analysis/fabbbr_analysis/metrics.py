@@ -208,29 +208,30 @@ def link_rate_bps(queue: pd.DataFrame) -> float | None:
 
 
 def _retransmission(flows: pd.DataFrame, sockets: pd.DataFrame, cell: Cell) -> dict[str, float | int | None]:
-    """Retransmitted segments as iperf3 counts them, and their ratio to all segments sent.
-
-    The segments sent come from the sockets, because what iperf3 handed to the
-    kernel may still be queued there.
-    """
+    """Retransmitted segments as the programs count them, and their ratio to all segments sent."""
     total = _complete_sum(flows[flows["cca"].notna()], "retransmits")
-    sent = sent_segments(sockets, mss_bytes=cell.mtu_bytes - TCP_IPV4_HEADER_BYTES)
+    sent = sent_segments(flows, sockets, mss_bytes=cell.mtu_bytes - TCP_IPV4_HEADER_BYTES)
     return {
         "retransmits": None if total is None else int(total),
         "retransmit_ratio": None if total is None or not sent else total / sent,
     }
 
 
-def sent_segments(sockets: pd.DataFrame, *, mss_bytes: int) -> float | None:
-    """Full segments that the senders put on the wire, retransmissions too: last ``bytes_sent`` / MSS, summed.
+def sent_segments(flows: pd.DataFrame, sockets: pd.DataFrame, *, mss_bytes: int) -> float | None:
+    """Full segments that the senders put on the wire, retransmissions too.
 
-    ``mss_bytes`` stands in where a sample names no MSS. None when no sender's socket was seen to send.
+    Of a flow whose size was transferred that, and what was sent again: it may be over before ss has seen half
+    of it. Of others the last ``bytes_sent`` of each socket / MSS, since what a program handed to the kernel
+    may still stand there; ``mss_bytes`` where a sample names no MSS. None when nothing was seen to be sent.
     """
-    sending = sockets[(sockets["side"] == "sender") & sockets["bytes_sent"].notna()]
+    whole = flows[flows["completion_s"].notna() & flows["retransmits"].notna()]
+    known = (whole["received_bytes"] / mss_bytes + whole["retransmits"]).sum()
+    of_others = (sockets["side"] == "sender") & ~sockets["flow"].isin(whole["flow"])
+    sending = sockets[of_others & sockets["bytes_sent"].notna()]
     if sending.empty:
-        return None
+        return float(known) if known else None
     last = sending.sort_values("t_s", kind="stable").groupby(["flow", "local_port"]).last()
-    return float((last["bytes_sent"] / last["mss_bytes"].fillna(mss_bytes)).sum())
+    return float(known + (last["bytes_sent"] / last["mss_bytes"].fillna(mss_bytes)).sum())
 
 
 # Round-trip time

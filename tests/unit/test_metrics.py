@@ -148,6 +148,20 @@ def test_retransmit_ratio_is_over_segments_on_the_wire():
     assert found["retransmit_ratio"] == pytest.approx(20 / 200)
 
 
+def test_a_transfer_that_was_over_before_ss_saw_all_of_it_counts_whole():
+    """60 kB with 14 segments sent again, of which ss saw three segments; the other goes on."""
+    sockets = socket_rows(
+        [
+            (0, "sender", 20001, 0.1, 0.04, 1448, 3 * 1448, NAN),
+            (1, "sender", 20002, 0.1, 0.04, 1448, 100 * 1448, NAN),
+        ]
+    )
+    flows = flow_rows(1e6, 1e6, retransmits=[14.0, 6.0], completion_s=[0.05, NAN])
+    flows["received_bytes"] = [60_000.0, 90_000.0]
+    ratio = of(flows, sockets=sockets, of_cell=cell(flows=2))["retransmit_ratio"]
+    assert ratio == pytest.approx(20 / (60_000 / 1448 + 14 + 100))
+
+
 def test_no_retransmission_is_zero_and_an_absent_count_is_none():
     sockets = socket_rows([(0, "sender", 20001, 1.0, 0.04, 1000, 50_000, NAN)])
     assert of(flow_rows(1e6), sockets=sockets)["retransmit_ratio"] == 0
