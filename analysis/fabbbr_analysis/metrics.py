@@ -61,7 +61,7 @@ def of_cell(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
         **_retransmission(flows, tables.sockets, cell),
         **_round_trip(tables.sockets, cell),
         **_sojourn(tables.packets, cell),
-        **_pinged(tables.pings, flows),
+        **of_pings(tables.pings, flows),
         **_suffered(flows, cell),
         **_occupancy(bottleneck, cell),
         "queue_drops": drops(queue_of(tables.queues, cell.trunk)),
@@ -254,8 +254,8 @@ def _round_trip(sockets: pd.DataFrame, cell: Cell) -> dict[str, float | int | No
     }
 
 
-def _pinged(pings: pd.DataFrame, flows: pd.DataFrame) -> dict[str, float | int | None]:
-    """Round trips [s] of the pings beside the flows: median, p95 and p99 under load, the median before it.
+def of_pings(pings: pd.DataFrame, flows: pd.DataFrame) -> dict[str, float | int | None]:
+    """Round trips [s] of pings beside the flows: median, p95 and p99 under load, the median before it.
 
     Under load is a request sent while some flow was on, before load one sent earlier, both as near as the
     flows' own times are known. ``ping_lost`` counts the unanswered under load, ``ping_loss_ratio`` is their

@@ -1,9 +1,13 @@
 """How long pings and datagrams beside flows are on their way, in a sentence each."""
 
 import re
+from types import SimpleNamespace
 
 import pandas as pd
+from measured import flow_rows
 from plain_answers import Told, group, said
+
+from fabbbr_analysis.answers.delays import told_of_delays
 
 IDLE = {"ping_idle_median_s": 0.04}
 
@@ -109,7 +113,7 @@ def test_of_many_groups_of_datagrams_a_few_are_told_and_where_the_others_are():
     groups = [group(name, 1e5, cca=None, self_limited=True) for name in names]
     *some, others = calling({"cake": dict.fromkeys(names, (0.002, 0.0))}, DOWNLOAD, *groups)
     assert len(some) == 3
-    assert others == "Table flows has 2 more groups of datagrams."
+    assert others == "2 more groups have datagrams too."
 
 
 def lossy(**conditions):
@@ -155,3 +159,29 @@ def test_of_datagrams_those_that_are_lost_are_told():
 def test_where_each_condition_lacks_an_answer_in_some_run_those_that_came_are_not_denied():
     text = lossy(pie=[(0.01, 0.5), (0.01, 0.6), (None, 1.0)])
     assert re.fullmatch(r"Beside the flows 70 \[\d+, 100\] % of all pings have no answer\.", text)
+
+
+def test_each_group_of_pings_is_told_by_itself():
+    """One of 20 ms and one of 60 ms: percentiles of both together are of neither."""
+    cells, pings = ["x,r1", "x,r2"], []
+    for cell in cells:
+        for name, idle_s in (("near", 0.02), ("far", 0.06)):
+            waits = [(-1.0, 0.0), *((t_s, 0.1) for t_s in range(1, 9))]
+            pings += [
+                {"cell_id": cell, "group": name, "t_s": t_s, "rtt_s": idle_s + wait_s}
+                for t_s, wait_s in waits
+            ]
+    asked = SimpleNamespace(pings=[SimpleNamespace(group=name) for name in ("near", "far")])
+    run_set = SimpleNamespace(
+        certified=pd.DataFrame(
+            {"cell_id": cells, "condition": "x", "experiment": "e", "ccas": "cubic", "status": "certified"}
+        ),
+        plan=dict.fromkeys(cells, asked),
+        flows=pd.concat([flow_rows(1e6).assign(cell_id=cell) for cell in cells]),
+        pings=lambda: pd.DataFrame(pings),
+    )
+    assert list(map(said, told_of_delays(run_set, [], []))) == [
+        f"Beside the flows 95 % of the pings of {name} take at most {most} ms; "
+        f"on the idle path they take {idle} ms."
+        for name, most, idle in (("near", 120, "20.0"), ("far", 160, "60.0"))
+    ]

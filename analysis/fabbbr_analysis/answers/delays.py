@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -13,16 +13,15 @@ from fabbbr_analysis.answers.extremes import At, by_mean
 from fabbbr_analysis.answers.records import AnswerRow
 from fabbbr_analysis.figures.conditions import Axis
 from fabbbr_analysis.figures.measures import BY_COLUMN, Measure
-from fabbbr_analysis.metrics import of_datagrams
+from fabbbr_analysis.metrics import of_datagrams, of_pings
 from fabbbr_analysis.summary import UNCHANGED_WITHIN
 from fabbbr_analysis.wording import number, tie
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
 
-_IDLE = BY_COLUMN["ping_idle_median_s"]
 _GROUPS = 3
-"""So many say what their datagrams suffered."""
+"""So many say what their pings or datagrams suffered."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,21 +36,26 @@ class _Kind:
     loss: Measure
     are_lost: str
     none_came: str
+    idle: Measure | None = None
+    """What they take without flows beside."""
 
 
-_PINGS = _Kind(
-    all="pings",
-    that_came="answered pings",
-    take="take",
-    delay=BY_COLUMN["ping_p95_s"],
-    loss=BY_COLUMN["ping_loss_ratio"],
-    are_lost="have no answer",
-    none_came="no ping has an answer",
-)
+def _pings(of: str = "") -> _Kind:
+    """All of them, or those of a group, as in `` of h1``."""
+    return _Kind(
+        all=f"pings{of}",
+        that_came=f"answered pings{of}",
+        take="take",
+        delay=BY_COLUMN["ping_p95_s"],
+        loss=BY_COLUMN["ping_loss_ratio"],
+        are_lost="have no answer",
+        none_came=f"no ping{of} has an answer",
+        idle=BY_COLUMN["ping_idle_median_s"],
+    )
 
 
 def _datagrams(of: str = "") -> _Kind:
-    """Of all flows of UDP, or of a group, as in `` of call``."""
+    """Of all flows of UDP, or of a group."""
     return _Kind(
         all=f"datagrams{of}",
         that_came=f"datagrams{of} that arrive",
@@ -63,55 +67,81 @@ def _datagrams(of: str = "") -> _Kind:
     )
 
 
+_Groups = dict[str, pd.DataFrame]
+"""Each with the runs, which say of it alone what they say of all. They go either way and over other links:
+what one waits says nothing of another."""
+
+
 def told_of_delays(run_set: RunSet, rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> list[str]:
-    """A sentence on pings and one on the datagrams of each group, where there are flows under test beside."""
+    """A sentence on the pings of each group, and one on its datagrams where flows under test are beside."""
+    said = _each(_pinging(run_set), _pings, axes)
+    if any(not row.self_limited for row in rows):
+        said += _each(_calling(run_set), _datagrams, axes)
+    return [tie(sentence) for sentence in said]
+
+
+def _each(groups: _Groups, kind: Callable[[str], _Kind], axes: Sequence[Axis]) -> list[str]:
+    told = list(groups.items())[:_GROUPS]
+    of = [f" of {name}" if len(groups) > 1 else "" for name, _ in told]
+    said = [_told(runs, axes, kind(words)) for words, (_, runs) in zip(of, told, strict=True)]
+    sentences = [f"Beside the flows {each}." for each in said if each]
+    if len(groups) > _GROUPS:
+        sentences.append(f"{counted(len(groups) - _GROUPS, 'more group')} have {kind('').all} too.")
+    return sentences
+
+
+def _pinging(run_set: RunSet) -> _Groups:
     runs = run_set.certified
-    said = [_told(runs, axes, _PINGS, idle=_on_the_idle_path(runs))]
-    each = _of_each_group(run_set) if any(not row.self_limited for row in rows) else []
-    alone = len(each) == 1
-    said += [_told(one, axes, _datagrams("" if alone else f" of {name}")) for name, one in each[:_GROUPS]]
-    sentences = [f"Beside the flows {one}." for one in said if one]
-    if len(each) > _GROUPS:
-        more = counted(len(each) - _GROUPS, "more group")
-        sentences.append(f"Table flows has {more} of datagrams.")
-    return [tie(sentence) for sentence in sentences]
+    names = list(dict.fromkeys(ping.group for cell in run_set.plan.values() for ping in cell.pings))
+    if len(names) < 2:
+        return {"": runs}
+    pings = run_set.pings()
+    flows = dict(iter(run_set.flows.groupby("cell_id", observed=True)))
+    return {
+        name: _saying(
+            runs,
+            {
+                cell: of_pings(sent, flows[cell])
+                for cell, sent in pings[pings["group"] == name].groupby("cell_id", observed=True)
+            },
+        )
+        for name in names
+    }
 
 
-def _sends_datagrams(runs: pd.DataFrame) -> bool:
+def _calling(run_set: RunSet) -> _Groups:
+    runs = run_set.certified
     columns = [measure.column for measure in (_datagrams().delay, _datagrams().loss)]
-    return any(bool(runs[column].notna().any()) for column in columns if column in runs)
+    if not any(bool(runs[column].notna().any()) for column in columns if column in runs):
+        return {}
+    calls = run_set.flows[run_set.flows["udp_rate_bps"].notna()]
+    return {
+        str(name): _saying(
+            runs,
+            {cell: of_datagrams(each) for cell, each in of_group.groupby("cell_id", observed=True)},
+        )
+        for name, of_group in calls.groupby("group", sort=False, observed=True)
+    }
 
 
-def _of_each_group(run_set: RunSet) -> list[tuple[str, pd.DataFrame]]:
-    """Each group of UDP with the runs, which say of datagrams what those of that group suffered.
-
-    Groups go either way and over other links: what one waits says nothing of another.
-    """
-    runs = run_set.certified
-    if not _sends_datagrams(runs):
-        return []
-    flows = run_set.flows
-    calls = flows[flows["udp_rate_bps"].notna()]
-    found = []
-    for name, of_group in calls.groupby("group", sort=False, observed=True):
-        suffered = {cell: of_datagrams(each) for cell, each in of_group.groupby("cell_id", observed=True)}
-        told = pd.DataFrame.from_dict(suffered, orient="index").astype("float64")
-        found.append((str(name), runs.assign(**{str(key): runs["cell_id"].map(told[key]) for key in told})))
-    return found
+def _saying(runs: pd.DataFrame, of_cells: Mapping[Any, Mapping[str, float | None]]) -> pd.DataFrame:
+    """The runs with these columns; a cell that has none lacks them."""
+    told = pd.DataFrame.from_dict(dict(of_cells), orient="index").astype("float64")
+    return runs.assign(**{str(name): runs["cell_id"].map(told[name]) for name in told})
 
 
-def _on_the_idle_path(runs: pd.DataFrame) -> str:
-    idle = runs[_IDLE.column].mean() * _IDLE.factor if _IDLE.column in runs else None
-    return "" if pd.isna(idle) else f"on the idle path they take {number(idle)} {_IDLE.unit}"
+def _on_the_idle_path(runs: pd.DataFrame, idle: Measure | None) -> str:
+    mean = runs[idle.column].mean() * idle.factor if idle is not None and idle.column in runs else None
+    return "" if idle is None or pd.isna(mean) else f"on the idle path they take {number(mean)} {idle.unit}"
 
 
-def _told(runs: pd.DataFrame, axes: Sequence[Axis], kind: _Kind, *, idle: str = "") -> str:
+def _told(runs: pd.DataFrame, axes: Sequence[Axis], kind: _Kind) -> str:
     """Empty where there are none of this kind."""
     delays, losses = (by_mean(runs, axes, measure) for measure in (kind.delay, kind.loss))
     lost = bool(losses) and losses[-1].mean > 0
     if lost and losses[0].mean == 1:
         return kind.none_came
-    said = [_delayed(delays, kind, lost=lost), idle] if delays else []
+    said = [_delayed(delays, kind, lost=lost), _on_the_idle_path(runs, kind.idle)] if delays else []
     said += [_lost(losses, kind)] if lost else []
     return "; ".join(filter(None, said))
 
