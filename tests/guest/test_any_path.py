@@ -21,11 +21,19 @@ pytestmark = [pytest.mark.guest, pytest.mark.xdist_group("guest-1")]
 
 EXAMPLES = int(os.environ.get("FABBBR_EXAMPLES", "0"))
 RATES = ["2 Mbit/s", "10 Mbit/s", "25 Mbit/s", "60 Mbit/s"]
-BUFFERS = ["0.5 BDP", "1 BDP", "3 BDP", "4 packets", "20 packets", "200 packets", "64 kB"]
+BUFFERS = ["0.5 BDP", "1 BDP", "3 BDP", "4 packets", "20 packets", "200 packets", "64 kB", "100 ms"]
 AQMS = ["taildrop", "fq_codel", "cake", "red", "pie"]
 HELD = ["1 ms", {"least": "0.2 ms", "most": "3 ms"}]
 CCAS = ["cubic", "reno", "bbr1", "bbr2", "bbr3", "vegas"]
-FLOWS = [{"duration": "3 s"}, {"duration": "2 s", "streams": 3}, {"size": "60 kB"}, {"size": "1 MB"}]
+FLOWS = [
+    {"duration": "3 s"}, {"duration": "2 s", "streams": 3}, {"size": "60 kB"}, {"size": "1 MB"},
+    {"arrivals": {"rate": "8 /s", "size": {"distribution": "exponential", "mean": "40 kB"}},
+     "duration": "3 s"},
+]  # fmt: skip
+TRACE = "".join(
+    f"{t_ms}\n" for t_ms in (*range(1, 120, 2), *range(150, 400), *[400] * 30, *range(420, 901, 5))
+)
+"""Opportunities that come singly, many at once and, for a while, not at all."""
 OTHERS = [{"udp": "200 kbit/s", "duration": "2 s"}, {"ping": "50 ms"},
           {"video": {"bitrate": "1 Mbit/s", "chunk": "1 s"}, "cca": "cubic", "duration": "3 s"}]  # fmt: skip
 STEPS = [{"rate": "5 Mbit/s"}, {"rate": "50 Mbit/s"}, {"buffer": "50 packets"}, {"rtt": "30 ms"}]
@@ -75,8 +83,11 @@ def paths(draw, name):
         "offloads": draw(sometimes(st.just(value=True))),
         "mtu": draw(sometimes(st.sampled_from([576, 9000]))),
         "reverse": draw(sometimes(ways_back)),
+        "trace": draw(sometimes(sometimes(st.just("any.up")))),
     }
     path |= {key: value for key, value in asked.items() if value is not None}
+    if "trace" in path:
+        del path["rate"]
     if path.get("aqm", "taildrop") != "taildrop":
         path["ecn"] = draw(st.booleans())
     return path
@@ -122,6 +133,7 @@ def experiments(draw):
 def test_every_path_is_refused_or_certified_and_its_report_says_what_can_be(tmp_path_factory, text):
     folder = tmp_path_factory.mktemp("any")
     file = folder / "any.yaml"
+    (folder / "any.up").write_text(TRACE, encoding="utf-8")
     file.write_text(text, encoding="utf-8")
     try:
         open_plan(str(file), seed=1)
