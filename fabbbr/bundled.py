@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Literal
 
@@ -20,6 +21,13 @@ def folder(kind: Kind) -> Path:
     if (checkout / "pyproject.toml").exists() and (checkout / kind).is_dir():
         return checkout / kind
     return package / "_bundled" / kind
+
+
+def read_from() -> frozenset[Path]:
+    """The folders that this program is read from while it runs: Python, the packages, and what is shipped."""
+    package = Path(__file__).resolve().parent
+    # In a checkout what is shipped lies beside the package, and so does the analysis.
+    return frozenset({Path(sys.prefix), Path(sys.base_prefix), package, folder("playbooks").parent})
 
 
 def names(kind: Literal["experiments", "slices"]) -> tuple[str, ...]:

@@ -13,9 +13,11 @@ import signal
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
+from fabbbr import bundled
 from fabbbr.errors import EnvironmentUnfitError, FabbbrError
 from fabbbr.sandbox import authority, home, names
 from fabbbr.sandbox.control import graph, plane, server
@@ -54,6 +56,8 @@ def _as_first_process(settings: Settings, command: tuple[str, ...]) -> int:
         except FabbbrError as error:
             print(f"fabbbr: {error}", file=sys.stderr)  # noqa: T201
             status = error.exit_status
+        except BaseException:  # noqa: BLE001 - below nobody is left to tell of it
+            traceback.print_exc()
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
@@ -70,8 +74,10 @@ def _run(settings: Settings, command: tuple[str, ...]) -> int:
     threading.Thread(target=graph.load, daemon=True).start()
     if settings.log is not None:
         settings.log.mkdir(parents=True, exist_ok=True)
+    here = Path.cwd()
     _private_files()
-    _private_tmp(Path.cwd(), *([] if settings.log is None else [settings.log]))
+    _private_tmp(here, *([] if settings.log is None else [settings.log]), *bundled.read_from())
+    os.chdir(here)
     journal = Journal(settings.log or WORLD / "log")
     certificates = authority.issue(WORLD, names.CONTROL_PLANE)
     ground = NameSpaces(WORLD / "ground", POSITIONS, journal.event)
@@ -127,21 +133,20 @@ def _ask_nobody(resolver: Path) -> None:
 def _private_tmp(*kept: Path) -> None:
     """Let what is written to /tmp stay here, except in the folders that the caller wants ``kept``.
 
-    fablib has files there with fixed names, which sandboxes side by side must not share.
+    fablib has files there with fixed names, which sandboxes side by side must not share. An overlay does not
+    show what is mounted below /tmp: in a guest the programs themselves are, of which not all is read yet.
     """
     tmp, own = Path("/tmp"), WORLD / "tmp"  # noqa: S108 - the folder itself is meant
     for part in ("outer", "upper", "work"):
         (own / part).mkdir(parents=True)
     (own / "upper").chmod(0o1777)
-    # With what is mounted below: in a guest the folders that are kept are.
     tools.run("mount", "--rbind", str(tmp), str(own / "outer"))
     layers = f"lowerdir={own / 'outer'},upperdir={own / 'upper'},workdir={own / 'work'}"
     tools.run("mount", "-t", "overlay", "-o", layers, "overlay", str(tmp))
-    for folder in kept:
+    for folder in sorted(kept):  # those above before those below, which they would hide
         if tmp in folder.parents:
-            tools.run("mount", "--bind", str(own / "outer" / folder.relative_to(tmp)), str(folder))
+            tools.run("mount", "--rbind", str(own / "outer" / folder.relative_to(tmp)), str(folder))
     tools.run("umount", "--recursive", str(own / "outer"))
-    os.chdir(kept[0])
 
 
 def _command(command: tuple[str, ...], environment: dict[str, str]) -> int:

@@ -123,11 +123,7 @@ def _boot(machine: Machine, work: Path, limit_s: float, keeper: Keeper) -> int:
 
 def _mounted(outside: Outside) -> dict[str, Path]:
     """Name → folder of the host that the guest has at the same path: may be written, or would be hidden."""
-    package = Path(__file__).resolve().parents[2]
-    # In a checkout what is bundled lies beside the package, and so does the analysis.
-    shipped = bundled.folder("playbooks").parent
-    read = {Path(sys.prefix), Path(sys.base_prefix), package, shipped}
-    hidden = {folder for folder in read if folder.as_posix().startswith(_HIDDEN)}
+    hidden = {folder for folder in bundled.read_from() if folder.as_posix().startswith(_HIDDEN)}
     folders = {outside.folder.resolve(), *(folder.resolve() for folder in outside.mounts), *hidden}
     # Those above come before those below, which would be hidden by them.
     return {f"host{number}": folder for number, folder in enumerate(sorted(folders))}
