@@ -16,7 +16,8 @@ from 9 on ``runs`` says what datagrams and videos suffered, and phases of unlike
 from 10 on fairness is not of datagrams and videos, from 11 on loss is the share that is lost, in bursts too,
 and a receiver that stands still keeps its zero, from 12 on jitter is of a whole flow, with PDV beside it,
 from 13 on ``runs`` says which share of the pings had no answer, from 14 on groups say where they compete,
-from 15 on the share that a group sent again in a phase is of bytes."""
+from 15 on the share that a group sent again in a phase is of bytes, whole transfers count in what was sent,
+and a direction is used by the flows that cross the first bottleneck."""
 
 CELLS = pa.schema(
     [
