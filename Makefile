@@ -109,10 +109,10 @@ TESTED = not fabric and not wheel$$(tests/bpf/able || echo ' and not bpf')
 # Without check: what type checkers say depends on the releases of numpy and scipy that a machine's Python can have.
 test: tools image older
 	@scripts/install-packages $(TEST_PACKAGES)
-	@$(BIN)/pytest -n 2 --dist loadgroup -m "$(TESTED)"
+	@$(BIN)/pytest -n auto --dist loadgroup -m "$(TESTED)"
 
 test-fast: tools
-	@$(BIN)/pytest -n 2 -m 'not guest and not browser and not bpf and not fabric and not wheel'
+	@$(BIN)/pytest -n auto -m 'not guest and not browser and not bpf and not fabric and not wheel'
 
 # In a place of its own: fablib pins releases that the other tests do not want.
 .venv-fabric/.installed: pyproject.toml scripts/install-packages

@@ -32,7 +32,7 @@ _CODE = Path(__file__).parents[1]
 _KEPT = _CODE / "runs" / "again.csv"
 _TOLD = _CODE / "runs" / "again"
 _HEAD = ("round", "commit", "asked", "tests", "passed", "s", "failed")
-_PYTEST = (sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup")
+_PYTEST = (sys.executable, "-m", "pytest", "-q", "-n", "auto", "--dist", "loadgroup")
 
 
 @contextmanager

@@ -140,7 +140,6 @@ def _run(planned: Job, work: Path, *, wall_limit_s: float) -> None:
                 job=planned,
                 work=work,
                 seed=1,
-                slot=0,
                 wall_limit_s=wall_limit_s,
                 cancelled=threading.Event(),
                 progress=progress,

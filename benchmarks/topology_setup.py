@@ -9,8 +9,9 @@ from pathlib import Path
 
 from benchmarks.guest_path import SMALLEST, experiment_text
 from benchmarks.meter import Cost, Meter, in_own_process
+from fabbbr.backends.guest.cpus import Cpus
 from fabbbr.backends.guest.image.found import found_image
-from fabbbr.backends.guest.machine import Machine, Watch, boot, cpu_for_slot
+from fabbbr.backends.guest.machine import Machine, Watch, boot
 from fabbbr.backends.keeper import Keeper
 from fabbbr.backends.registry import DEFAULT, described
 from fabbbr.errors import EnvironmentUnfitError
@@ -48,7 +49,6 @@ def _boot(meter: Meter, *, slice_: str, build: bool) -> Cost:
             seccomp=kernel.seccomp,
             seed=1,
             memory_bytes=_MEMORY_BYTES,
-            cpu=cpu_for_slot(0),
             clock_limit_s=_LIMIT_S,
             init=_INIT,
             environment={"FABBBR_BUILD": str(int(build))},
@@ -60,7 +60,7 @@ def _boot(meter: Meter, *, slice_: str, build: bool) -> Cost:
             cancelled=threading.Event(),
         )
         try:
-            boot(machine, work, watch, keeper)
+            boot(machine, work, watch, keeper, Cpus())
         finally:
             keeper.close()
         return meter.stop()

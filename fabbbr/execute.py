@@ -6,7 +6,6 @@ tools broke is put aside under ``failed/`` with its reason and tried again by th
 
 from __future__ import annotations
 
-import queue
 import shutil
 import threading
 import time
@@ -51,7 +50,6 @@ class Event:
 
     kind: EventKind
     cell: Cell
-    slot: int
     clock_s: float = 0.0
     wall_s: float = 0.0
     reason: str | None = None
@@ -122,11 +120,8 @@ class _Run:
         self._listen = listen
         self._cancelled = threading.Event()
         self._lost = threading.Event()
-        self._slots: queue.SimpleQueue[int] = queue.SimpleQueue()
 
     def all(self, cells: Sequence[Cell], jobs: int, summary: Summary) -> None:
-        for slot in range(jobs):
-            self._slots.put(slot)
         with ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="cell") as pool:
             try:
                 running = self._begun(pool, cells)
@@ -157,31 +152,26 @@ class _Run:
             summary.failed[event.cell.id] = event.reason or ""
 
     def _one(self, cell: Cell) -> Event:
-        slot = self._slots.get()
         if self._lost.is_set():
-            self._slots.put(slot)
-            return Event(kind="untried", cell=cell, slot=slot)
-        try:
-            event = self._carry_out(cell, slot)
-        finally:
-            self._slots.put(slot)
+            return Event(kind="untried", cell=cell)
+        event = self._carry_out(cell)
         self._listen(event)
         return event
 
-    def _carry_out(self, cell: Cell, slot: int) -> Event:
+    def _carry_out(self, cell: Cell) -> Event:
         if self._cancelled.is_set():
             raise CancelledError
-        self._listen(Event(kind="started", cell=cell, slot=slot))
+        self._listen(Event(kind="started", cell=cell))
         started = time.monotonic()
         work = self._folder.begin(cell.id)
         prepared = prepare(cell, self._backend.with_kernel(cell.kernel))
         try:
-            report = self._backend.execute(self._task(prepared, slot, work))
+            report = self._backend.execute(self._task(prepared, work))
             manifest = self._manifest(prepared, Evidence.read(work / "raw"), report)
         except BackendError as error:
             if isinstance(error, PlaceLostError):
                 self._lost.set()
-            return self._put_aside(cell, slot, str(error))
+            return self._put_aside(cell, str(error))
         except (OSError, MemoryError) as error:
             raise _stopped(cell, error) from error
         status, reason = manifest.status, manifest.reason
@@ -190,25 +180,21 @@ class _Run:
         return Event(
             kind=status,
             cell=cell,
-            slot=slot,
             clock_s=report.clock_s,
             wall_s=time.monotonic() - started,
             reason=reason,
         )
 
-    def _task(self, prepared: Prepared, slot: int, work: Path) -> Task:
+    def _task(self, prepared: Prepared, work: Path) -> Task:
         cell = prepared.cell
         return Task(
             job=prepared.job,
             kernel=cell.kernel,
             work=work,
             seed=cell.seed,
-            slot=slot,
             wall_limit_s=wall_limit_s(prepared),
             cancelled=self._cancelled,
-            progress=lambda clock_s: self._listen(
-                Event(kind="progress", cell=cell, slot=slot, clock_s=clock_s)
-            ),
+            progress=lambda clock_s: self._listen(Event(kind="progress", cell=cell, clock_s=clock_s)),
         )
 
     def _manifest(self, prepared: Prepared, evidence: Evidence, report: Report) -> CellManifest:
@@ -234,7 +220,7 @@ class _Run:
     def _aside(self, cell: Cell) -> Path:
         return self._folder.path / "failed" / cell.id
 
-    def _put_aside(self, cell: Cell, slot: int, reason: str) -> Event:
+    def _put_aside(self, cell: Cell, reason: str) -> Event:
         """Keep what a broken cell left, to look for the cause; the next run tries the cell again."""
         aside = self._aside(cell)
         shutil.rmtree(aside, ignore_errors=True)
@@ -244,7 +230,7 @@ class _Run:
         except OSError as error:
             raise _stopped(cell, error) from error
         write_atomically(aside / "reason.txt", reason + "\n")
-        return Event(kind="failed", cell=cell, slot=slot, reason=reason)
+        return Event(kind="failed", cell=cell, reason=reason)
 
 
 def _stopped(cell: Cell, error: OSError | MemoryError) -> FabbbrError:

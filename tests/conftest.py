@@ -3,6 +3,7 @@
 import os
 import signal
 
+import pytest
 from hypothesis import settings
 
 # A busy machine is slow, not wrong; and a build server must give the same answer twice.
@@ -12,3 +13,15 @@ settings.load_profile("fabbbr")
 # A shell that starts a command in the background lets it ignore Ctrl-C, and so do all its children: tests
 # that press it would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# The tests that share one thing of a machine come one after the other: with this many workers they are the
+# last to end, so that more would only wait.
+_MOST_WORKERS = 12
+
+
+@pytest.hookimpl
+def pytest_xdist_auto_num_workers():
+    """For ``-n auto`` one worker more than there are CPUs: many tests wait for programs in real time."""
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None
+    return min(_MOST_WORKERS, len(os.sched_getaffinity(0)) + 1)

@@ -38,8 +38,6 @@ class Task:
     """Of the guest, by its name; None for that of its image."""
     work: Path
     seed: int
-    slot: int
-    """Which of the parallel places this task runs in, from 0."""
     wall_limit_s: float
     cancelled: threading.Event
     progress: Callable[[float], None]

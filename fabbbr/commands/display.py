@@ -177,7 +177,9 @@ class Display:
         self._lock = threading.Lock()
         self._started: dict[str, float] = {}
         self._pace = Pace({})
-        self._bars: dict[int, TaskID] = {}
+        self._bars: dict[str, TaskID] = {}
+        self._ended: list[TaskID] = []
+        """Bars of cells that are over: each is seen until another takes its place."""
         self._whole: TaskID | None = None
         self._progress = Progress(
             TextColumn("{task.description}", markup=False),
@@ -228,23 +230,25 @@ class Display:
         if not self._live:
             return
         total = end_of(event.cell.flows, event.cell.links).seconds
-        if event.slot in self._bars:
-            self._progress.remove_task(self._bars[event.slot])
-        self._bars[event.slot] = self._progress.add_task(
+        if self._ended:
+            self._progress.remove_task(self._ended.pop(0))
+        self._bars[event.cell.id] = self._progress.add_task(
             event.cell.id, total=round(total), speed="booting", left=""
         )
 
     def _advance(self, event: Event) -> None:
-        if event.slot in self._bars:
+        if event.cell.id in self._bars:
             spent = max(time.monotonic() - self._started[event.cell.id], 1e-3)
             self._progress.update(
-                self._bars[event.slot],
+                self._bars[event.cell.id],
                 completed=round(event.clock_s),
                 speed=f"{event.clock_s / spent:.1f}× the clock",
             )
 
     def _finish(self, event: Event) -> None:
         self._pace.finished(event.cell.id)
+        if event.cell.id in self._bars:
+            self._ended.append(self._bars.pop(event.cell.id))
         if self._whole is not None:
             left = f"{minutes(self._pace.left_s)} left"
             self._progress.update(self._whole, completed=self._pace.done, left=left)

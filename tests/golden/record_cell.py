@@ -31,7 +31,7 @@ def record(cell: Cell, raw: Path) -> None:
         prepared = prepare(cell, backend.testbed)
         backend.execute(
             Task(
-                job=prepared.job, work=work, seed=cell.seed, slot=0, wall_limit_s=120,
+                job=prepared.job, work=work, seed=cell.seed, wall_limit_s=120,
                 cancelled=threading.Event(), progress=lambda _: None,
             )
         )  # fmt: skip

@@ -113,7 +113,7 @@ class Scenario:
     def task(self, work=None):
         (self.work / "raw").mkdir(parents=True, exist_ok=True)
         return Task(
-            job=self.prepared.job, work=self.work, seed=1, slot=0, wall_limit_s=600,
+            job=self.prepared.job, work=self.work, seed=1, wall_limit_s=600,
             cancelled=threading.Event(), progress=lambda _: None,
         )  # fmt: skip
 

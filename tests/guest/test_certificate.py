@@ -15,7 +15,7 @@ from fabbbr.model import AckAggregation, Bottleneck, Loss
 from fabbbr.plan.opening import open_plan
 from fabbbr.units import Duration, Rate, Ratio
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group("guest-2")]
+pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
 
 TEXT = experiment(
     "tampered",
@@ -51,7 +51,6 @@ def carry_out(planned, seed, work):
                 job=planned,
                 work=work,
                 seed=seed,
-                slot=0,
                 wall_limit_s=WALL_LIMIT_S,
                 cancelled=threading.Event(),
                 progress=lambda _: None,

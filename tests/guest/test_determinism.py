@@ -4,12 +4,16 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from guest.cells import WALL_LIMIT_S, command, experiment, fabbbr, run
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group("guest-2")]
+from fabbbr.backends.guest import cpus, machine
+from fabbbr.backends.guest.cpus import Cpus
+
+pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
 
 TEXT = experiment(
     "same",
@@ -74,6 +78,26 @@ def test_raw_files_are_the_same_on_a_loaded_machine_and_on_another_cpu(first, tm
             process.wait()
     assert done.returncode == 0, done.stderr
     assert raw_files(tmp_path / "run") == raw_files(first.folder.path)
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one CPU")
+def test_raw_files_are_the_same_though_the_guest_goes_from_cpu_to_cpu(first, tmp_path, monkeypatch):
+    """As if it had to wait all the time, and all other CPUs idled."""
+    went, pin = [], cpus._pin
+
+    def seen(process, cpu):
+        went.append((process, cpu))
+        pin(process, cpu)
+
+    monkeypatch.setattr(machine, "_LOOK_AT_CPU_S", 0.02)
+    monkeypatch.setattr(cpus, "_WAITS", -99)
+    monkeypatch.setattr(cpus, "_pin", seen)
+    monkeypatch.setattr(Cpus, "idle_s", lambda _: dict.fromkeys(os.sched_getaffinity(0), time.monotonic()))
+    again = run(tmp_path, TEXT, seed=7)
+    assert raw_files(again.folder.path) == raw_files(first.folder.path)
+    # The kernel of the guest, and its processes.
+    assert len({cpu for _, cpu in went}) > 1
+    assert len({process for process, _ in went}) > 3
 
 
 SURROUNDINGS = {

@@ -15,13 +15,14 @@ from pathlib import Path
 import pytest
 from guest.cells import WALL_LIMIT_S, command, experiment, fabbbr, started
 
+from fabbbr.backends.guest.cpus import Cpus
 from fabbbr.backends.guest.machine import Machine, Watch, boot
 from fabbbr.backends.keeper import Keeper
 from fabbbr.backends.tools import NODE_PYTHON
 from fabbbr.errors import GuestError
 from fabbbr.store import RunFolder
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group("guest-1")]
+pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
 
 SHORT = experiment("short", path="rate: 5 Mbit/s, rtt: 10 ms", flows="{cca: cubic, duration: 1 s}")
 # Heavy enough to be caught in the act on any machine: two minutes of a gigabit.
@@ -304,14 +305,14 @@ def test_a_guest_that_hangs_is_ended_with_its_reason(kernel, tmp_path, own_temp,
     (work / "raw").mkdir(parents=True)
     machine = Machine(
         kernel=kernel.binary, seccomp=kernel.seccomp, seed=1, memory_bytes=256 << 20,
-        cpu=min(os.sched_getaffinity(0)), clock_limit_s=1000, init=init,
+        clock_limit_s=1000, init=init,
     )  # fmt: skip
     told = []
     watch = Watch(
         wall_limit_s=wall_s, stall_limit_s=stall_s, progress=told.append, cancelled=threading.Event()
     )
     with contextlib.closing(Keeper()) as keeper, pytest.raises(GuestError, match=reason):
-        boot(machine, work, watch, keeper)
+        boot(machine, work, watch, keeper, Cpus())
     assert nothing_left(own_temp)
 
 

@@ -19,7 +19,7 @@ import fabbbr
 from fabbbr.job.cabling import lay_cables
 from fabbbr.plan import link_traces
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group("guest-2")]
+pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
 
 ROOM = Path(fabbbr.__file__).parent
 WOKEN_LATE_MS = 0.002

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from guest.cells import WALL_LIMIT_S, experiment, run
 
+from fabbbr.backends.guest.cpus import Cpus
 from fabbbr.backends.guest.machine import Machine, Watch, boot
 from fabbbr.backends.keeper import Keeper
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group("guest-2")]
+pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
 
 TWO_MACHINES = """\
 #!/bin/sh
@@ -98,14 +99,14 @@ def testbed(kernel, tmp_path_factory):
     init.write_text(TWO_MACHINES.format(path=path), encoding="utf-8")
     machine = Machine(
         kernel=kernel.binary, seccomp=kernel.seccomp, seed=1, memory_bytes=1 << 30,
-        cpu=min(os.sched_getaffinity(0)), clock_limit_s=1000, init=init, extra_mounts=packages(),
+        clock_limit_s=1000, init=init, extra_mounts=packages(),
     )  # fmt: skip
     watch = Watch(
         wall_limit_s=4 * WALL_LIMIT_S, stall_limit_s=4 * WALL_LIMIT_S,
         progress=lambda _: None, cancelled=threading.Event(),
     )  # fmt: skip
     with contextlib.closing(Keeper()) as keeper:
-        boot(machine, work, watch, keeper)
+        boot(machine, work, watch, keeper, Cpus())
     return work
 
 

@@ -7,7 +7,7 @@ import pytest
 from guest.cells import experiment, run
 from guest.links import ETHERNET_BYTES, TCP_IP_BYTES, ceiling_bps, departure_rate_bps, numbers, of_bottleneck
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group("guest-1")]
+pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
 
 SPAN = """warm_up: $warm
 vary:

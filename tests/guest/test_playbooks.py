@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import re
 import sys
 import threading
@@ -12,10 +11,11 @@ import pytest
 from guest.cells import WALL_LIMIT_S
 from guest.playbooks import PORTS, SETTINGS
 
+from fabbbr.backends.guest.cpus import Cpus
 from fabbbr.backends.guest.machine import Machine, Watch, boot
 from fabbbr.backends.keeper import Keeper
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group("guest-2")]
+pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
 
 REPOSITORY = Path(__file__).parents[2]
 INIT = """\
@@ -49,14 +49,14 @@ def told(kernel, tmp_path_factory):
     }
     machine = Machine(
         kernel=kernel.binary, seccomp=kernel.seccomp, seed=1, memory_bytes=1 << 30,
-        cpu=min(os.sched_getaffinity(0)), clock_limit_s=1000, init=init, extra_mounts=folders,
+        clock_limit_s=1000, init=init, extra_mounts=folders,
     )  # fmt: skip
     watch = Watch(
         wall_limit_s=4 * WALL_LIMIT_S, stall_limit_s=4 * WALL_LIMIT_S,
         progress=lambda _: None, cancelled=threading.Event(),
     )  # fmt: skip
     with contextlib.closing(Keeper()) as keeper:
-        boot(machine, work, watch, keeper)
+        boot(machine, work, watch, keeper, Cpus())
     found = json.loads((work / "told.json").read_text(encoding="utf-8"))
     assert "crash" not in found, found["crash"]
     return found

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from guest.cells import WALL_LIMIT_S, experiment, fabbbr
 
+from fabbbr.backends.guest.cpus import Cpus
 from fabbbr.backends.guest.machine import Machine, Watch, boot
 from fabbbr.backends.keeper import Keeper
 from fabbbr.backends.mininet import lacks
@@ -18,7 +19,7 @@ from fabbbr.backends.tools import NODE_PYTHON
 from fabbbr.store import RunFolder
 from fabbbr_analysis.runset import RunSet
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group("guest-2")]
+pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
 
 SHORT = experiment(
     "short",
@@ -87,7 +88,7 @@ def inside(kernel, tmp_path_factory):
     )
     machine = Machine(
         kernel=kernel.binary, seccomp=kernel.seccomp, seed=1, memory_bytes=1 << 30,
-        cpu=min(os.sched_getaffinity(0)), clock_limit_s=100, virtual=False, init=init,
+        clock_limit_s=100, virtual=False, init=init,
         extra_mounts=packages(),
     )  # fmt: skip
     watch = Watch(
@@ -97,7 +98,7 @@ def inside(kernel, tmp_path_factory):
         cancelled=threading.Event(),
     )
     with contextlib.closing(Keeper()) as keeper:
-        boot(machine, work, watch, keeper)
+        boot(machine, work, watch, keeper, Cpus())
     return work
 
 

@@ -12,7 +12,7 @@ from fabbbr.errors import GuestError
 from fabbbr.job.build import prepare
 from fabbbr.plan.opening import open_plan
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group("guest-2")]
+pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
 
 WALL_LIMIT_S = 100
 SPIN = "while True: pass"
@@ -41,7 +41,7 @@ def carry_out(folder, backend, code, *, last=False):
     backend.execute(
         Task(
             job=job.model_copy(update={"flows": tuple(flows)}),
-            work=folder / "work", seed=1, slot=0, wall_limit_s=WALL_LIMIT_S,
+            work=folder / "work", seed=1, wall_limit_s=WALL_LIMIT_S,
             cancelled=threading.Event(), progress=told.append,
         )
     )  # fmt: skip

@@ -11,7 +11,7 @@ from fabbbr.job.build import prepare
 from fabbbr.job.records import Command
 from fabbbr.plan.opening import open_plan
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group("guest-1")]
+pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
 
 WALL_LIMIT_S = 120
 FLOWS = "{cca: bbr2, duration: 3 s, streams: 2}, {cca: cubic, duration: 3 s}, {cca: bbr3, size: 300 kB}"
@@ -106,7 +106,7 @@ def carried_out(folder, backend, path, commands):
     backend.execute(
         Task(
             job=job.model_copy(update={"configure": (*commands, *job.configure)}),
-            work=work, seed=cell.seed, slot=0, wall_limit_s=WALL_LIMIT_S,
+            work=work, seed=cell.seed, wall_limit_s=WALL_LIMIT_S,
             cancelled=threading.Event(), progress=lambda _: None,
         )
     )  # fmt: skip

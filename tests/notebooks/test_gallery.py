@@ -78,7 +78,6 @@ def test_every_question_has_a_file_an_answer_and_a_figure():
 
 
 @pytest.mark.guest
-@pytest.mark.xdist_group("guest-1")
 def test_bbr1_starves_cubic_in_a_shallow_buffer_and_bbr3_does_not(answered):
     run, said = answered("shallow")
     share = shares(said, "CUBIC")
@@ -90,7 +89,6 @@ def test_bbr1_starves_cubic_in_a_shallow_buffer_and_bbr3_does_not(answered):
 
 
 @pytest.mark.guest
-@pytest.mark.xdist_group("guest-1")
 def test_after_a_fall_of_the_rate_bbr_drains_its_queue_and_cubic_keeps_it(answered):
     run, table = answered("drop")
     slow_s = intervals(table)
@@ -106,7 +104,6 @@ def test_after_a_fall_of_the_rate_bbr_drains_its_queue_and_cubic_keeps_it(answer
 
 
 @pytest.mark.guest
-@pytest.mark.xdist_group("guest-1")
 def test_short_flows_suffer_from_the_queue_that_the_long_one_keeps(answered):
     run, comparison = answered("short")
     completion = comparison.table[comparison.table["metric"] == "completion_mean_s"].set_index("a")
@@ -119,7 +116,6 @@ def test_short_flows_suffer_from_the_queue_that_the_long_one_keeps(answered):
 
 
 @pytest.mark.guest
-@pytest.mark.xdist_group("guest-1")
 def test_bbr_favours_long_round_trips_and_cubic_short_ones(answered):
     run, table = answered("near_far")
     assert len(table) == 6
@@ -128,7 +124,6 @@ def test_bbr_favours_long_round_trips_and_cubic_short_ones(answered):
 
 
 @pytest.mark.guest
-@pytest.mark.xdist_group("guest-1")
 def test_queues_that_keep_flows_apart_make_shares_equal_but_not_losses(answered):
     run, comparison = answered("queues")
     share = run.summary(["bbr_share"]).set_index(["axis_aqm", "axis_cca"])
@@ -141,7 +136,6 @@ def test_queues_that_keep_flows_apart_make_shares_equal_but_not_losses(answered)
 
 
 @pytest.mark.guest
-@pytest.mark.xdist_group("guest-1")
 def test_an_upload_takes_a_downloads_rate_until_its_queue_keeps_them_apart(answered):
     run, table = answered("uplink")
     assert len(table) == 12

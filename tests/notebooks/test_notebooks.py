@@ -19,7 +19,6 @@ NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 EXECUTE = Path(__file__).with_name("execute.py")
 PLOT = "application/vnd.plotly.v1+json"
 LONGEST_S = 1800
-pytestmark = pytest.mark.xdist_group("guest-1")
 
 
 @pytest.fixture

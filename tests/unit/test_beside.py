@@ -25,7 +25,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def finished(cell, kind="certified"):
-    return Event(kind=kind, cell=cell, slot=0)
+    return Event(kind=kind, cell=cell)
 
 
 def parts(folder):

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from unittest.mock import Mock
 
 import pytest
 
@@ -21,13 +22,13 @@ class Proc:
     def __init__(self, folder):
         self.folder = folder
 
-    def tell(self, waited_s, ran_s=0):
-        """``waited_s``: process → seconds on a queue; the first is the kernel."""
+    def tell(self, waited_s, ran_s=None):
+        """``waited_s``: process → seconds on a queue; the first is the kernel. ``ran_s``: on a CPU."""
         kernel, *children = waited_s
         for process, seconds in waited_s.items():
             (self.folder / process).mkdir(exist_ok=True)
             (self.folder / process / "schedstat").write_text(
-                f"{int(ran_s * SECOND)} {int(seconds * SECOND)} 7\n"
+                f"{int((ran_s or {}).get(process, 0) * SECOND)} {int(seconds * SECOND)} 7\n"
             )
         task = self.folder / kernel / "task" / kernel
         task.mkdir(parents=True, exist_ok=True)
@@ -47,6 +48,16 @@ def test_the_waiting_of_the_kernel_and_its_processes_is_added_up_and_that_of_end
         told.append(denied.seconds())
     # 8 is gone with its 3 s; a second 9 begins anew, after the 1 s of the first, and is gone with 0.25 s.
     assert told == [1, 5, 2.5 + 3 + 1, 2.5 + 3 + 1 + 0.25, 3 + 3 + 1 + 0.25]
+
+
+def test_what_they_ran_is_added_up_and_that_of_ended_ones_stays(proc):
+    denied = Denied(7, proc=proc.folder)
+    told = []
+    for ran_s in ({"7": 1}, {"7": 2, "8": 3}, {"7": 2.5, "9": 1}):
+        proc.tell(dict.fromkeys(ran_s, 1), ran_s=ran_s)
+        denied.seconds()
+        told.append(denied.ran_s)
+    assert told == [1, 5, 2.5 + 3 + 1]
 
 
 def test_where_the_host_does_not_count_nothing_was_denied(proc):
@@ -82,7 +93,7 @@ def test_a_limit_does_not_count_the_time_for_which_others_had_the_cpu(monkeypatc
     wall = iter([100.0, 132.0])
     monkeypatch.setattr(machine.time, "monotonic", lambda: next(wall))
     monkeypatch.setattr(machine.Denied, "seconds", lambda _: denied_s)
-    own = machine._OwnTime(os.getpid())
+    own = machine._OwnTime(os.getpid(), Mock())
     limit = machine.Watch(wall_limit_s=10, stall_limit_s=99, progress=print, cancelled=None)
     assert (machine._hopeless(limit, own.seconds(), 0.0, 0.0) is not None) == ended
     assert ("31 s for which others had its CPU are not counted" in own.aside()) == (not ended)
@@ -93,11 +104,11 @@ def test_what_a_guest_ran_was_not_denied_however_much_its_processes_waited_toget
 
     In 740 s of wall time they had run for 225 s and waited, added up, for 890: it was never given up.
     """
-    proc.tell({"7": 237, "8": 653}, ran_s=225)
+    proc.tell({"7": 237, "8": 653}, ran_s={"7": 25, "8": 200})
     wall = iter([100.0, 840.0])
     monkeypatch.setattr(machine.time, "monotonic", lambda: next(wall))
     monkeypatch.setattr(machine, "Denied", lambda pid: Denied(pid, proc=proc.folder))
-    own_s = machine._OwnTime(7).seconds()
+    own_s = machine._OwnTime(7, Mock()).seconds()
     limit = machine.Watch(wall_limit_s=999, stall_limit_s=120, progress=print, cancelled=None)
     assert own_s == 225
     assert "the agent hangs or a process" in machine._hopeless(limit, own_s, 0.0, own_s)

@@ -9,9 +9,7 @@ def test_the_agent_comes_without_byte_code(tmp_path):
     """With it a run in a used checkout differed from that in a fresh one, from the first nanosecond on."""
     import fabbbr.agent.lab  # noqa: F401 - Python leaves its byte code beside it
 
-    machine = Machine(
-        kernel=Path("linux"), seccomp=True, seed=1, memory_bytes=1 << 30, cpu=0, clock_limit_s=1.0
-    )
+    machine = Machine(kernel=Path("linux"), seccomp=True, seed=1, memory_bytes=1 << 30, clock_limit_s=1.0)
     (tmp_path / "runtime").mkdir()
     _lay_out(tmp_path / "runtime", machine, tmp_path)
     copied = {path.name for path in (tmp_path / "runtime" / "agent").iterdir()}

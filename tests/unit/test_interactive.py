@@ -363,9 +363,9 @@ def test_a_notebook_is_shown_one_line_that_changes(small, tmp_path):
 
     with NotebookDisplay(show) as shown:
         shown.announce(folder, plan.cells, 2, plan.testbed)
-        shown.listen(Event(kind="started", cell=first, slot=0))
-        shown.listen(Event(kind="certified", cell=first, slot=0))
-        shown.listen(Event(kind="failed", cell=second, slot=0, reason="<script>"))
+        shown.listen(Event(kind="started", cell=first))
+        shown.listen(Event(kind="certified", cell=first))
+        shown.listen(Event(kind="failed", cell=second, reason="<script>"))
     assert '<progress max="4" value="0">' in pictures[0]
     assert '<progress max="4" value="2">' in pictures[-1]
     assert f"failed {second.id}: &lt;script&gt;" in pictures[-1]

@@ -89,7 +89,7 @@ def soon(monkeypatch):
 def task(tmp_path):
     (tmp_path / "raw").mkdir()
     return Task(
-        job=prepare(CELL, GUEST).job, work=tmp_path, seed=1, slot=0, wall_limit_s=60,
+        job=prepare(CELL, GUEST).job, work=tmp_path, seed=1, wall_limit_s=60,
         cancelled=threading.Event(),
         progress=lambda _: None,
     )  # fmt: skip

@@ -68,7 +68,7 @@ def test_two_machines_whose_clocks_differ_by_1000_s_begin_burst_and_flows_at_one
         pytest.skip("name spaces of time and of processes need root and a kernel that has them")
     (tmp_path / "cell" / "raw").mkdir(parents=True)
     task = Task(
-        job=prepare(CELL, GUEST).job, work=tmp_path / "cell", seed=1, slot=0, wall_limit_s=120,
+        job=prepare(CELL, GUEST).job, work=tmp_path / "cell", seed=1, wall_limit_s=120,
         cancelled=threading.Event(), progress=lambda _: None,
     )  # fmt: skip
     placement = {"h1": "a", "h2": "b", "s1": "b", "w1": "b"}

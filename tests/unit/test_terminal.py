@@ -115,8 +115,8 @@ def test_a_title_is_announced_as_it_stands(capsys, tmp_path, title):
 def test_the_reason_of_a_failed_cell_is_printed_as_the_tool_said_it(capsys, tmp_path, text):
     with announced(tmp_path) as (display, cell):
         capsys.readouterr()
-        display.listen(Event(kind="started", cell=cell, slot=0))
-        display.listen(Event(kind="failed", cell=cell, slot=0, reason=f"tc said {text}"))
+        display.listen(Event(kind="started", cell=cell))
+        display.listen(Event(kind="failed", cell=cell, reason=f"tc said {text}"))
         run_display.print_outcome(Terminal(), Summary(failed={cell.id: text}))
         told = capsys.readouterr().out
     spelt = text if text in MARKUP else ascii(text)[1:-1]

@@ -12,11 +12,12 @@ from fabbbr import testbed
 from fabbbr.backends.agent import agent_hash, read_outcome
 from fabbbr.backends.base import JOB, OwnControl, Report, Task, usable_cpus
 from fabbbr.backends.guest import wakeups
+from fabbbr.backends.guest.cpus import Cpus
 from fabbbr.backends.guest.image.found import GuestImage, foreign_wheel, found_image, require_unaltered
 from fabbbr.backends.guest.kernel.build import GuestKernel, foreign_processor
 from fabbbr.backends.guest.kernel.own import kernel_named
 from fabbbr.backends.guest.kernel.prebuilt import PrebuiltKernel, prebuilt_kernel
-from fabbbr.backends.guest.machine import Machine, Watch, boot, cpu_for_slot
+from fabbbr.backends.guest.machine import Machine, Watch, boot
 from fabbbr.backends.guest.module.shelf import Shelf
 from fabbbr.backends.guest.runtime import sweep
 from fabbbr.backends.keeper import Keeper
@@ -90,6 +91,7 @@ class GuestBackend:
         self._guests: dict[str | None, _Guest] = {None: _Guest(source=self._source, testbed=self.testbed)}
         sweep()
         self._keeper = Keeper()
+        self._cpus = Cpus()
         self._agent_sha256 = agent_hash()
 
     def with_kernel(self, kernel: str | None, /) -> Testbed:
@@ -154,7 +156,7 @@ class GuestBackend:
             where=partial(guest.shelf.where, task.work, job.modules),
         )
         try:
-            wall_s = boot(machine, task.work, watch, self._keeper)
+            wall_s = boot(machine, task.work, watch, self._keeper, self._cpus)
         except GuestError as error:
             message = f"{error}{guest.shelf.broke(task.work, job.modules)}"
             raise GuestError(message) from error
@@ -177,7 +179,6 @@ class GuestBackend:
             seed=task.seed,
             memory_bytes=memory_bytes(job),
             connection_slots=connection_slots(job),
-            cpu=cpu_for_slot(task.slot),
             clock_limit_s=((job.flows_at_ns or 0) + job.end_ns) * 1e-9 + _SET_UP_S,
             virtual=virtual,
             environment={"FABBBR_MODULES": f"/run/fabbbr/{_MODULES}"} if root is None else {},

@@ -21,8 +21,9 @@ from typing import BinaryIO
 
 from fabbbr import bundled
 from fabbbr.backends.base import CancelledError
+from fabbbr.backends.guest.cpus import Cpus
 from fabbbr.backends.guest.image.found import found_image, require_unaltered
-from fabbbr.backends.guest.machine import Machine, Watch, boot, cpu_for_slot
+from fabbbr.backends.guest.machine import Machine, Watch, boot
 from fabbbr.backends.guest.runtime import runtime_folder, sweep
 from fabbbr.backends.keeper import Keeper
 from fabbbr.errors import EnvironmentUnfitError
@@ -98,7 +99,6 @@ def run_in_guest(command: Sequence[str], outside: Outside) -> int:
             seccomp=image.kernel.seccomp,
             seed=_SEED,
             memory_bytes=outside.memory_bytes,
-            cpu=cpu_for_slot(0),
             clock_limit_s=_CLOCK_LIMIT_S,
             init=init,
             extra_mounts=folders,
@@ -115,7 +115,7 @@ def _boot(machine: Machine, work: Path, limit_s: float, keeper: Keeper) -> int:
     )
     status = work / "status"
     try:
-        boot(machine, work, watch, keeper)
+        boot(machine, work, watch, keeper, Cpus())
     except CancelledError:
         raise KeyboardInterrupt from None
     return int(status.read_text(encoding="ascii"))

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from fabbbr.backends.base import CancelledError, heartbeat_s
 from fabbbr.backends.guest.clock import read_clock
+from fabbbr.backends.guest.cpus import Cpus, Pinned, Use
 from fabbbr.backends.guest.denied import Denied
 from fabbbr.backends.guest.memory import memory_folder
 from fabbbr.backends.guest.runtime import runtime_folder
@@ -61,7 +62,6 @@ class Machine:
     memory_bytes: int
     connection_slots: int | None = None
     """Of the kernel's table of connections; None: by its memory."""
-    cpu: int
     clock_limit_s: float
     """Seconds on the guest's clock after which the guest ends itself."""
     virtual: bool = True
@@ -98,7 +98,7 @@ class Watch:
     """What can be said of where the guest of this process id hangs."""
 
 
-def boot(machine: Machine, work: Path, watch: Watch, keeper: Keeper) -> float:
+def boot(machine: Machine, work: Path, watch: Watch, keeper: Keeper, cpus: Cpus) -> float:
     """Run the guest to its power-off; return wall seconds.
 
     ``work`` is mounted read-write at /run/fabbbr/work; the guest's console goes to ``work/raw/console.log``.
@@ -111,7 +111,7 @@ def boot(machine: Machine, work: Path, watch: Watch, keeper: Keeper) -> float:
         ``watch.cancelled`` was set.
     """
     started = time.monotonic()
-    with runtime_folder() as runtime:
+    with runtime_folder() as runtime, cpus.pinned() as pinned:
         try:
             _lay_out(runtime, machine, work)
         except OSError as error:
@@ -120,10 +120,10 @@ def boot(machine: Machine, work: Path, watch: Watch, keeper: Keeper) -> float:
                 f"set TMPDIR to where they can"
             )
             raise EnvironmentUnfitError(message) from error
-        process = _started(_argv(machine, runtime), machine.cpu, runtime, work)
+        process = _started(_argv(machine, runtime), pinned.cpu, runtime, work)
         try:
             keeper.add(process.pid, str(runtime))
-            _watch(process, machine.clock_address, work, watch)
+            _watch(process, pinned, machine.clock_address, work, watch)
         finally:
             kill_group(process.pid)
             process.wait()
@@ -140,7 +140,6 @@ def _started(argv: tuple[str, ...], cpu: int, runtime: Path, work: Path) -> subp
         die_with_runner(runner)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_NOFILE, files)
-        # Pinned to one CPU a guest is several times faster: its processes hand over all the time.
         os.sched_setaffinity(0, {cpu})
 
     environment = os.environ | {"TMPDIR": str(memory_folder())}
@@ -221,8 +220,10 @@ def _root_words(machine: Machine, runtime: Path) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _watch(process: subprocess.Popen[bytes], clock_address: int | None, work: Path, watch: Watch) -> None:
-    own_time = _OwnTime(process.pid)
+def _watch(
+    process: subprocess.Popen[bytes], pinned: Pinned, clock_address: int | None, work: Path, watch: Watch
+) -> None:
+    own_time = _OwnTime(process.pid, pinned)
     beats, ticks = _LastChange(), _LastChange()
     while process.poll() is None:
         if watch.cancelled.wait(_POLL_S):
@@ -261,7 +262,9 @@ def _hopeless(watch: Watch, spent_s: float, clock_stands_s: float, silent_s: flo
 class _OwnTime:
     """Wall seconds since the guest was started, without those for which others had its CPU."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, pinned: Pinned) -> None:
+        self._pid = pid
+        self._pinned = pinned
         self._denied = Denied(pid)
         self._started = time.monotonic()
         self._looked_s = self._denied_s = 0.0
@@ -270,6 +273,8 @@ class _OwnTime:
         wall_s = time.monotonic() - self._started
         if wall_s - self._looked_s >= _LOOK_AT_CPU_S:
             self._denied_s, self._looked_s = self._denied.seconds(), wall_s
+            use = Use(wall_s=wall_s, ran_s=self._denied.ran_s, waited_s=self._denied_s)
+            self._pinned.reconsider(self._pid, use)
         return max(wall_s - self._denied_s, self._denied.ran_s)
 
     def aside(self) -> str:
@@ -352,9 +357,3 @@ def _lines(path: Path) -> list[str]:
     except OSError:
         return []
     return [line for line in text.splitlines() if line.strip()]
-
-
-def cpu_for_slot(slot: int) -> int:
-    """The CPU that parallel place ``slot`` is pinned to."""
-    cpus = sorted(os.sched_getaffinity(0))
-    return cpus[slot % len(cpus)]

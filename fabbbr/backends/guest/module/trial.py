@@ -62,7 +62,6 @@ def try_out(
             job=prepare(cell, testbed).job,
             work=work,
             seed=cell.seed,
-            slot=0,
             wall_limit_s=_WALL_S,
             cancelled=threading.Event(),
             progress=lambda _: None,
