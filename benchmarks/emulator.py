@@ -26,7 +26,7 @@ from benchmarks.load import Load, Sample, Spread
 from benchmarks.table import Table
 from benchmarks.topology_setup import set_up
 from benchmarks.yardstick import run_loops
-from fabbbr.backends.base import usable_cpus
+from fabbbr.backends.allotted import usable_cpus
 from fabbbr.backends.guest.image.found import found_image
 from fabbbr.errors import BackendError, FabbbrError
 from fabbbr.units import Duration, Rate, goodput_ceiling

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from benchmarks.load import Load, Sample
 from benchmarks.meter import Meter, in_own_process
-from fabbbr.backends.base import usable_cpus
+from fabbbr.backends.allotted import usable_cpus
 from fabbbr.errors import BackendError
 from fabbbr.job.congestion import mainline_name
 from fabbbr.model import SERVER_PORT

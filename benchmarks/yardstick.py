@@ -12,7 +12,7 @@ from functools import partial
 
 from benchmarks.load import Sample
 from benchmarks.meter import Meter, in_own_process
-from fabbbr.backends.base import usable_cpus
+from fabbbr.backends.allotted import usable_cpus
 
 _ROUNDS = 25_000_000
 """About two seconds."""

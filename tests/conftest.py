@@ -6,6 +6,8 @@ import signal
 import pytest
 from hypothesis import settings
 
+from fabbbr.backends.allotted import cpus_at_once
+
 # A busy machine is slow, not wrong; and a build server must give the same answer twice.
 settings.register_profile("fabbbr", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("fabbbr")
@@ -21,7 +23,7 @@ _MOST_WORKERS = 12
 
 @pytest.hookimpl
 def pytest_xdist_auto_num_workers():
-    """For ``-n auto`` one worker more than there are CPUs: many tests wait for programs in real time."""
+    """For ``-n auto`` one worker more than CPUs may be used: many tests wait for programs in real time."""
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
         return None
-    return min(_MOST_WORKERS, len(os.sched_getaffinity(0)) + 1)
+    return min(_MOST_WORKERS, cpus_at_once() + 1)

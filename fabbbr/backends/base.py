@@ -7,7 +7,6 @@ nothing to do its clock jumps ahead. Everything is therefore decided before the 
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -115,11 +114,6 @@ def require_jobs(jobs: int | None) -> None:
     if jobs is not None and jobs < 1:
         message = f"--jobs {jobs}: at least one at a time"
         raise UsageError(message)
-
-
-def usable_cpus() -> list[int]:
-    """The CPUs this process may run on."""
-    return sorted(os.sched_getaffinity(0))
 
 
 def heartbeat_s(work: Path) -> float | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fabbbr import bundled
-from fabbbr.backends.base import usable_cpus
+from fabbbr.backends.allotted import cpus_at_once
 from fabbbr.backends.registry import DEFAULT, described
 from fabbbr.commands.display import minutes, raise_for_page
 from fabbbr.commands.question import attended
@@ -99,7 +99,7 @@ class _Datasheet:
 
     @property
     def _jobs(self) -> int:
-        return int(self.arguments.jobs or len(usable_cpus()))
+        return int(self.arguments.jobs or cpus_at_once())
 
     def _write(self, done: Sequence[str]) -> Datasheet:
         from fabbbr_analysis.datasheet import write_datasheet

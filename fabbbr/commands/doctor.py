@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from fabbbr.backends.base import usable_cpus
+from fabbbr.backends.allotted import cpus_at_once, usable_cpus
 from fabbbr.backends.guest.image.found import found_image
 from fabbbr.backends.guest.kernel.build import cannot_build
 from fabbbr.backends.guest.kernel.prebuilt import prebuilt_kernel
@@ -54,8 +54,14 @@ def main(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _cpus() -> str:
+    at_once, all_of_them = cpus_at_once(), len(usable_cpus())
+    quota = f" of {all_of_them}, by a quota of its control group" if at_once < all_of_them else ""
+    return f"{at_once}{quota}: as many cells run at a time"
+
+
 def _findings() -> Iterator[Finding]:
-    yield Finding(name="CPUs", fit=True, said=f"{len(usable_cpus())}: as many cells run at a time")
+    yield Finding(name="CPUs", fit=True, said=_cpus())
     yield _image()
     yield _memory()
     yield _prebuilt()

@@ -9,7 +9,8 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from fabbbr.backends.base import require_jobs, usable_cpus
+from fabbbr.backends.allotted import cpus_at_once
+from fabbbr.backends.base import require_jobs
 from fabbbr.backends.guest.command import Outside, run_in_guest
 from fabbbr.backends.guest.image.build import build_image
 from fabbbr.backends.guest.image.found import GuestImage, found_image, images_folder
@@ -66,7 +67,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def build(console: Terminal, *, jobs: int | None = None) -> GuestImage:
     """Build the image with a bar on ``console``, or a line per stage where it is no terminal."""
-    cpus = jobs or len(usable_cpus())
+    cpus = jobs or cpus_at_once()
     console.say(
         f"building the guest image, once: about {expected_minutes(cpus)} minutes with {cpus} CPUs, "
         f"{SPACE_BYTES / 1e9:.0f} GB below {images_folder()} while it is compiled, and 50 MB after"

@@ -11,7 +11,8 @@ from pathlib import Path
 from rich import box
 from rich.table import Table
 
-from fabbbr.backends.base import require_jobs, usable_cpus
+from fabbbr.backends.allotted import cpus_at_once
+from fabbbr.backends.base import require_jobs
 from fabbbr.backends.guest.image.found import found_image
 from fabbbr.backends.guest.kernel import own
 from fabbbr.backends.guest.kernel.build import SPACE_BYTES, GuestKernel, expected_minutes, recipe_hash
@@ -51,7 +52,7 @@ def _build(arguments: argparse.Namespace) -> int:
 
 def build(console: Terminal, given: Given, *, jobs: int | None = None) -> GuestKernel:
     """Build a kernel with a bar on ``console``, or a line per stage where it is no terminal."""
-    name, cpus = given.called, jobs or len(usable_cpus())
+    name, cpus = given.called, jobs or cpus_at_once()
     console.say(
         f"building kernel {name}: about {expected_minutes(cpus)} minutes with {cpus} CPUs, "
         f"{SPACE_BYTES / 1e9:.0f} GB below {own.own_kernels_folder()} while it is compiled, and 60 MB after"

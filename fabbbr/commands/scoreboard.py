@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fabbbr import bundled
-from fabbbr.backends.base import require_jobs, usable_cpus
+from fabbbr.backends.allotted import cpus_at_once
+from fabbbr.backends.base import require_jobs
 from fabbbr.backends.registry import DEFAULT, described
 from fabbbr.commands.display import minutes, raise_for_page
 from fabbbr.commands.question import attended
@@ -119,7 +120,7 @@ class _Scoreboard:
 
     @property
     def _jobs(self) -> int:
-        return int(self.arguments.jobs or len(usable_cpus()))
+        return int(self.arguments.jobs or cpus_at_once())
 
     def _seconds_left(self) -> float:
         return self._within_s - (time.monotonic() - self._began)
@@ -198,4 +199,4 @@ def _machine() -> dict[str, str]:
     """Whose cores it took; virtual time does not depend on them."""
     lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return {"Machine": f"{len(usable_cpus())} CPUs, {next(models, 'of a kind that does not tell its name')}"}
+    return {"Machine": f"{cpus_at_once()} CPUs, {next(models, 'of a kind that does not tell its name')}"}

@@ -11,6 +11,7 @@ import types
 import pytest
 
 from fabbbr import cli
+from fabbbr.backends.allotted import cpus_at_once
 from fabbbr.backends.guest.image import found
 from fabbbr.backends.guest.kernel.build import expected_minutes
 from fabbbr.commands import run
@@ -67,7 +68,7 @@ def at_a_terminal(answer):
 @pytest.mark.parametrize("answer", [b"n\n", b"\n", b"\x04"])
 def test_at_a_terminal_it_says_how_long_a_build_takes_and_without_a_yes_builds_nothing(place, answer):
     status, shown = at_a_terminal(answer)
-    assert f"about {expected_minutes(len(os.sched_getaffinity(0)))} minutes with" in shown
+    assert f"about {expected_minutes(cpus_at_once())} minutes with" in shown
     assert "Build it now? [y/N]" in shown
     assert str(place / "cache") in shown
     assert status == 5

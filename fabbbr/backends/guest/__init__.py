@@ -10,7 +10,8 @@ from typing import Any
 
 from fabbbr import testbed
 from fabbbr.backends.agent import agent_hash, read_outcome
-from fabbbr.backends.base import JOB, OwnControl, Report, Task, usable_cpus
+from fabbbr.backends.allotted import cpus_at_once
+from fabbbr.backends.base import JOB, OwnControl, Report, Task
 from fabbbr.backends.guest import wakeups
 from fabbbr.backends.guest.cpus import Cpus
 from fabbbr.backends.guest.image.found import GuestImage, foreign_wheel, found_image, require_unaltered
@@ -99,8 +100,8 @@ class GuestBackend:
         return self._guest(kernel).testbed
 
     def cells_at_once(self, asked: int | None) -> int:
-        """One per CPU, unless asked otherwise: each guest is pinned to its own."""
-        return asked or len(usable_cpus())
+        """One per CPU that we may use at once, unless asked otherwise: each guest is pinned to its own."""
+        return asked or cpus_at_once()
 
     def take_in(self, controls: Sequence[OwnControl], tell: Callable[[str], None], /) -> None:
         """Build them for the image's kernel, and let each carry a flow."""

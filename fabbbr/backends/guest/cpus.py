@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from fabbbr.backends.base import usable_cpus
+from fabbbr.backends.allotted import usable_cpus
 from fabbbr.backends.guest.denied import processes
 
 _WAITS = 0.2

@@ -22,6 +22,7 @@ from typing import Protocol
 
 from pydantic import TypeAdapter
 
+from fabbbr.backends.allotted import cpus_at_once
 from fabbbr.backends.guest.clock import address_of_clock
 from fabbbr.backends.guest.kernel.edits import INGREDIENTS, edit
 from fabbbr.backends.guest.kernel.options import asked_of, refused, version_of
@@ -166,7 +167,7 @@ def build_kernel(progress: Progress, *, jobs: int | None = None, keep: Keep | No
         existing = cached_kernel()
         if existing is not None:
             return existing
-        at_once = jobs or len(os.sched_getaffinity(0))
+        at_once = jobs or cpus_at_once()
         kernel, source = _build_in(work, shelf, root, progress, at_once)
         if keep is not None:
             keep(source, kernel, progress, jobs=at_once)
