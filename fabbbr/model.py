@@ -67,6 +67,19 @@ class Loss(FileRecord):
     """Probability of a drop in the good state. Default: netem's 0 %."""
 
 
+class Reordering(FileRecord):
+    """Some packets of data come late from behind the bottleneck, and those sent meanwhile overtake them.
+
+    As where a link layer sends again what it lost, or packets take several ways. All others come as without
+    it, so that RTprop and BDP stay.
+    """
+
+    rate: Share
+    """Probability that a packet comes late, independently: a whole number of hundredths of a percent."""
+    late: Span
+    """How much later it comes, in ms or µs."""
+
+
 class AckAggregation(FileRecord):
     """Acknowledgements leave the wire in aggregates, as from radio links, cable modems and virtual machines.
 
@@ -141,8 +154,8 @@ class Bottleneck(LinkWay):
 class CellLink(Record):
     """One link of a cell, resolved. Data flows from ``a`` to ``b``.
 
-    A link with a ``delay`` (one way, applied in both directions), a ``loss`` or an ``ack_aggregation`` gets a
-    pass-through wire node.
+    A link with a ``delay`` (one way, applied in both directions), a ``loss``, a ``reordering`` or an
+    ``ack_aggregation`` gets a pass-through wire node.
     """
 
     name: str
@@ -150,6 +163,7 @@ class CellLink(Record):
     b: str
     delay: Span | None = None
     loss: Loss | None = None
+    reordering: Reordering | None = None
     ack_aggregation: AckAggregation | None = None
     bottleneck: Bottleneck | None = None
     """None where the link is faster than anything that crosses it."""

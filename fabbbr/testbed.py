@@ -52,13 +52,15 @@ class Tolerances(Record):
     """Whether the burst surely fills the buffer; where it does not, the limit that was read back must do."""
     network_loss: float = 0.0
     """Share of the packets that a cable of the network may lose; it is reported as the network's."""
+    held_up: float = 0.0
+    """Share of single packets that other work of the machine may hold up."""
     clock_s: float = 1e-3
     """How far apart the clocks of two machines may be beyond what was measured: bounds and drift together."""
 
 
 VIRTUAL_TIME = Tolerances(rtt_s=10e-6, rate=0.002, look_s=10e-6, fills_buffer=True)
 """Exact but for what tools print: ping has microseconds."""
-REAL_TIME = Tolerances(rtt_s=2e-3, rate=0.02, look_s=0.02, fills_buffer=False)
+REAL_TIME = Tolerances(rtt_s=2e-3, rate=0.02, look_s=0.02, fills_buffer=False, held_up=0.02)
 """Between asking and doing stand a scheduler, other processes, and starts of programs."""
 
 

@@ -16,7 +16,7 @@ import traceback
 from functools import partial
 from typing import Any, Callable, ContextManager, Dict, List
 
-from . import capture, gate, probe
+from . import capture, delays, gate, probe
 from .namespace import Namespaces
 from .sampling import counters
 from .timeline import Barrier, Timeline
@@ -83,9 +83,10 @@ def _run(
         _require(namespaces, wanted)
     stage[0] = "configure"
     barrier.wait("configure")
-    _set(namespaces, job["configure"])
-    _await_carrier(job, namespaces)
     with contextlib.ExitStack() as stack:
+        stack.enter_context(delays.readable(job.get("delay_tables", {})))
+        _set(namespaces, job["configure"])
+        _await_carrier(job, namespaces)
         gates = gate.opened(namespaces, job)
         for each in gates:
             stack.callback(each.close)
@@ -104,7 +105,7 @@ def _measure(
     stage[0] = "probe"
     barrier.wait("pings")
     probes: Dict[str, Any] = {"pings": _captures(namespaces, job["pings"])}
-    for burst, drain in (("burst", "drain"), ("burst_back", "drain_back")):
+    for burst, drain in (("burst", "drain"), ("burst_back", "drain_back"), ("train", "drain_train")):
         if job.get(burst) is not None:
             probes[burst] = probe.burst(namespaces, job[burst], barrier, (burst, drain))
     _write(os.path.join(raw, "preflight.json"), probes)

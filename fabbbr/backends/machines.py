@@ -27,13 +27,17 @@ from fabbbr.testbed import ClockOffset, MachineClock, Testbed
 
 CLOCKS = "clocks.json"
 _STAGES = (
-    *("configure", "pings", "burst", "drain", "burst_back", "drain_back"),
+    *("configure", "pings", "burst", "drain", "burst_back", "drain_back", "train", "drain_train"),
     *("flows", "over", "collect"),
 )
 """As the agents come to them."""
-_COMMON = ("burst", "burst_back", "flows")
+_COMMON = ("burst", "burst_back", "train", "flows")
 """Those that begin on all machines at one instant."""
-_OF_A_BURST = {"burst": ("burst", "drain"), "burst_back": ("burst_back", "drain_back")}
+_OF_A_BURST = {
+    "burst": ("burst", "drain"),
+    "burst_back": ("burst_back", "drain_back"),
+    "train": ("train", "drain_train"),
+}
 _LEAD_S = 2.0
 """A common instant lies so far ahead, and more: all must have been told by then."""
 _TELLINGS = 4.0

@@ -85,7 +85,7 @@ def _ordered(found: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
 def _preflight(job: Job, told: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     pings = {name: answer for part in told for name, answer in part["pings"].items()}
     merged: dict[str, Any] = {"pings": _ordered(pings, (capture.name for capture in job.pings))}
-    for name, probe in (("burst", job.burst), ("burst_back", job.burst_back)):
+    for name, probe in (("burst", job.burst), ("burst_back", job.burst_back), ("train", job.train)):
         if probe is not None:
             seen = {key: value for part in told for key, value in part[name].items()}
             merged[name] = _ordered(seen, _BURST)

@@ -13,7 +13,17 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from operator import itemgetter
 
-from fabbbr.certify import captured, carried, ceiling, controls, datagrams, gates, packets, superpackets
+from fabbbr.certify import (
+    captured,
+    carried,
+    ceiling,
+    controls,
+    datagrams,
+    gates,
+    packets,
+    reordering,
+    superpackets,
+)
 from fabbbr.certify.evidence import BurstTold, Evidence, Preflight, answer_to
 from fabbbr.certify.hosts import kept_by_receivers, unlimited
 from fabbbr.certify.settings import settings
@@ -49,6 +59,7 @@ def certify(prepared: Prepared, evidence: Evidence, *, lossy_links: int) -> Cert
             *controls.checks(expected.controls, evidence.readback),
             *(_rtt(one, evidence.preflight, allowed) for one in expected.round_trips),
             *_bursts(prepared, evidence.preflight),
+            *reordering.checks(expected.train, evidence.preflight.train, allowed),
             *gates.checks(expected.queues, evidence, allowed),
             *_conserved_and_lost(prepared, evidence, lossy_links),
             *ceiling.checks(prepared, evidence),

@@ -228,6 +228,7 @@ class Preflight(Told):
     pings: dict[str, Answer]
     burst: BurstTold
     burst_back: BurstTold | None = None
+    train: BurstTold | None = None
 
 
 class FlowRecord(Told):

@@ -31,6 +31,7 @@ _TOLD_CHANCE = 5.1e-6
 
 class _Delay(Told):
     delay: float
+    jitter: float = 0.0
 
 
 class _Slot(Told):
@@ -68,6 +69,10 @@ class _Options(Told):
     @property
     def delay_s(self) -> float:
         return self.delay.delay if self.delay is not None else 0.0
+
+    @property
+    def jitter_s(self) -> float:
+        return self.delay.jitter if self.delay is not None else 0.0
 
     @property
     def slots_s(self) -> Slots:
@@ -216,18 +221,25 @@ def _wire_settings(wire: Wire, answers: _Answers) -> Check:
     # That of the acknowledgements has none.
     told_loss = tuple(chance for netem in netems for chance in netem.loss)
     told_slots = [netem.slots_s for netem in netems]
+    told_late_s = sum(netem.jitter_s for netem in netems)
     return Check(
         name=f"wire of {wire.link} at {wire.interface.name}",
-        # Data and the rest each have a netem of their own where data is lost.
-        passed=len(told) == (2 if wire.loss is not None else 1)
+        # Data and the rest each have a netem of their own where data is lost or late.
+        passed=len(told) == (2 if wire.loss is not None or wire.late_s else 1)
         and all(netem.limit == wire.limit_packets for netem in netems)
         and all(abs(value - wire.delay_s) < _TOLD_DELAY_STEP_S for value in told)
+        # tc tells no jitter without a delay; the train measures it.
+        and abs(told_late_s - (wire.late_s if wire.delay_s else 0.0)) < _TOLD_DELAY_STEP_S
         and all(_same_slots(slots, wire.slots_s) for slots in told_slots)
         and len(told_loss) == len(asked_loss)
         and all(map(_same_chance, told_loss, asked_loss)),
-        asked=f"delay {wire.delay_s * 1e3:g} ms, loss {_listed(asked_loss)}{_in_words(wire.slots_s)}",
+        asked=(
+            f"delay {wire.delay_s * 1e3:g} ms, loss {_listed(asked_loss)}"
+            f"{_late_in_words(wire.late_s)}{_in_words(wire.slots_s)}"
+        ),
         measured=(
             f"delay {' and '.join(f'{v * 1e3:g} ms' for v in told)}, loss {_listed(told_loss)}"
+            + _late_in_words(told_late_s)
             + "".join(_in_words(slots) for slots in told_slots)
         ),
     )
@@ -250,6 +262,10 @@ def _listed(chances: Sequence[float]) -> str:
 
 def _same_slots(told: Slots, asked: Slots) -> bool:
     return all(abs(one - other) < _TOLD_DELAY_STEP_S for one, other in zip(told, asked, strict=True))
+
+
+def _late_in_words(late_s: float) -> str:
+    return f", some {late_s * 1e3:g} ms late" if late_s else ""
 
 
 def _in_words(slots: Slots) -> str:

@@ -97,7 +97,7 @@ def _room(cells: Sequence[Cell]) -> Room:
     )
 
 
-_HEADS = ("cell", "bottleneck", "RTT", "buffer", "loss", "flows", "load", "duration")
+_HEADS = ("cell", "bottleneck", "RTT", "buffer", "loss", "late", "flows", "load", "duration")
 
 
 def _table(cells: Sequence[Cell]) -> Table:
@@ -115,6 +115,7 @@ def row_of(cell: Cell) -> dict[str, str]:
     """A cell as people read it, by the heads of a plan's table."""
     queue = cell.bottleneck
     loss = next((entry.loss for entry in cell.links if entry.loss is not None), None)
+    late = next((entry.reordering for entry in cell.links if entry.reordering is not None), None)
     loads = offered_loads(cell)
     texts = {
         "cell": cell.id,
@@ -124,11 +125,13 @@ def row_of(cell: Cell) -> dict[str, str]:
         "RTT": ", ".join(dict.fromkeys(str(flow.rtt) for flow in cell.flows)),
         "buffer": ", back ".join(f"{way.buffer_asked} = {way.buffer_bytes} B" for way in queue.distinct),
         "loss": loss_in_words(loss) if loss else "none",
+        "late": f"{late.rate} by {late.late}" if late else "",
         "flows": _flows_in_words(cell),
         "load": ", ".join(f"{group} {load:.1%}" for group, load in loads.items()),
         "duration": f"{end_of(cell.flows, cell.links).seconds:g} s",
     }
-    return {name: text for name, text in texts.items() if name != "load" or loads}
+    absent = {name for name, there in (("load", loads), ("late", late)) if not there}
+    return {name: text for name, text in texts.items() if name not in absent}
 
 
 def _flows_in_words(cell: Cell) -> str:

@@ -23,11 +23,13 @@ from fabbbr.job.congestion import controls, module_commands, module_digests, req
 from fabbbr.job.expected import Expected, Prepared
 from fabbbr.job.flows import flow_task, reports_bytes
 from fabbbr.job.geography import left_to_emulate
-from fabbbr.job.headroom import window_bytes
+from fabbbr.job.headroom import held_ns, window_bytes
 from fabbbr.job.pinging import ping_tasks
 from fabbbr.job.probes import burst, burst_back, burst_back_probe, burst_probe, pings, round_trips
+from fabbbr.job.qdiscs import delay_tables
 from fabbbr.job.records import Cable, Job, StepTask, placed
 from fabbbr.job.superpackets import counting_captures, counting_commands, super_packets
+from fabbbr.job.train import train, train_probe
 from fabbbr.job.zero import flows_at_ns
 from fabbbr.model import Cell
 from fabbbr.testbed import Testbed
@@ -54,7 +56,8 @@ def _job(cell: Cell, testbed: Testbed, cabling: Cabling, expected: Expected) -> 
     steps = step_commands(cell, testbed, cabling)
     probes, settle_ns = pings(cell, cabling), _settle_ns(cell)
     there, back = burst(cell, testbed, cabling), burst_back(cell, testbed, cabling)
-    bursts = (there,) if back is None else (there, back)
+    late = train(cell, testbed, cabling)
+    bursts = tuple(each for each in (there, back, late) if each is not None)
     zero_ns = flows_at_ns(cell, testbed, bursts, pairs=len(probes), settle_ns=settle_ns)
     return Job(
         nodes=cabling.nodes,
@@ -76,6 +79,8 @@ def _job(cell: Cell, testbed: Testbed, cabling: Cabling, expected: Expected) -> 
         pings=probes,
         burst=there,
         burst_back=back,
+        train=late,
+        delay_tables=delay_tables(cell),
         settle_ns=settle_ns,
         flows_at_ns=zero_ns,
         anew=() if zero_ns is None else tuple(anew_commands(cell, cabling)),
@@ -107,6 +112,7 @@ def _expected(cell: Cell, testbed: Testbed, cabling: Cabling) -> Expected:
         round_trips=tuple(round_trips(cell, cabling)),
         burst=burst_probe(cell, testbed, cabling, queues),
         burst_back=burst_back_probe(cell, testbed, cabling, queues),
+        train=train_probe(cell),
         controls=controls(cell),
         network_cables=network,
         super_packets=super_packets(cell, testbed, cabling, queues),
@@ -122,4 +128,4 @@ def _network_cables(cabling: Cabling, testbed: Testbed) -> tuple[Cable, ...]:
 def _settle_ns(cell: Cell) -> int:
     """Silence between probes and flows: long enough for every queue and delay line to be empty."""
     longest = max(one.rtt.ns for one in cell.traffic)
-    return 2 * longest + NANOSECONDS_PER_SECOND // 5
+    return 2 * longest + sum(map(held_ns, cell.links)) + NANOSECONDS_PER_SECOND // 5

@@ -10,9 +10,11 @@ Rules, each with its reason:
   queues keep the queue at a few packets. IP forwarding lets go of the socket.
 * No qdisc follows a trace of single opportunities: the queue of such a link is a program of the agent, in the
   link's wire.
-* netem holds delay, loss and aggregation on a wire node. Its packet limit is set so high that it cannot bind.
+* netem holds delay, loss, reordering and aggregation on a wire node. Its packet limit is set so high that it
+  cannot bind.
 * Injected loss hits data only: iperf3's control connection shares the path and would end the test early,
-  which is a property of the tool and not of the path. Data has the top bit of its source port set.
+  which is a property of the tool and not of the path. Data has the top bit of its source port set. What comes
+  late is data too.
 * Hosts get windows of at least 2 BDP + buffer, so that the path and not the host limits a flow.
 * A host whose flows have a ``maxrate`` has ``fq`` for their data alone, so that the probes before them, and
   iperf3's control connection, pass beside it.
@@ -234,7 +236,7 @@ def expected_wires(cell: Cell, cabling: Cabling) -> Iterator[Wire]:
         for interface in (ends.wire_forward, ends.wire_backward):
             if interface is None:
                 continue
-            forward = interface == ends.wire_forward
+            forward, late = interface == ends.wire_forward, ends.link.reordering
             yield Wire(
                 interface=interface,
                 captured=_qdiscs_of(interface.node),
@@ -242,6 +244,7 @@ def expected_wires(cell: Cell, cabling: Cabling) -> Iterator[Wire]:
                 delay_s=ends.link.delay.seconds if ends.link.delay is not None else 0.0,
                 limit_packets=most.netem_limit(ends.link),
                 loss=ends.link.loss if forward else None,
+                late_s=late.late.seconds if forward and late is not None else 0.0,
                 slots_s=slots_s(None if forward else ends.link.ack_aggregation),
             )
 

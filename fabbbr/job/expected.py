@@ -75,7 +75,7 @@ class HostPacing:
 
 @dataclass(frozen=True, kw_only=True)
 class Wire:
-    """One direction of a wire: delay, and on the way of the data loss, on the way back aggregation."""
+    """One direction of a wire: delay, and on the way of the data loss and lateness, back aggregation."""
 
     interface: Interface
     captured: str
@@ -83,6 +83,8 @@ class Wire:
     delay_s: float
     limit_packets: int
     loss: Loss | None
+    late_s: float
+    """How much later some of the data comes; zero without reordering."""
     slots_s: Slots
 
 
@@ -115,6 +117,22 @@ class BurstProbe:
     """Whether all packets leave the bottleneck: all fit."""
     held_s: float = 0.0
     """How long a packet may wait behind the queue to leave in an aggregate."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainProbe:
+    """The packets that show which share comes late, and how late."""
+
+    links: tuple[str, ...]
+    """On their way that reorder."""
+    gap_ns: int
+    """From one to the next."""
+    late_share: float
+    """Probability that one comes late, on whichever link."""
+    late_s: tuple[float, float]
+    """How late: on one link at least, on all of them at most."""
+    waits_s: float
+    """What one may wait besides: for another on a slow link, for an opportunity of a trace."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,6 +215,8 @@ class Expected:
     burst: BurstProbe
     burst_back: BurstProbe | None
     """None where no way back differs, or none can be measured by itself."""
+    train: TrainProbe | None
+    """None where nothing comes late."""
     controls: tuple[Control, ...]
     """In the order of the flows of TCP."""
     network_cables: tuple[Cable, ...]

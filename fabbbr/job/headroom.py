@@ -33,13 +33,12 @@ class Extremes:
     link_buffers_bytes: int
     """Of all links together, and of ways back that differ."""
     held_ns: int
-    """How long acknowledgements wait for aggregates, on all links together."""
+    """How long data may come late and acknowledgements wait for aggregates, on all links together."""
     drained_back_ns: int
     """How long they may stand in ways back with a rate of their own, on all links together."""
 
     @classmethod
     def of(cls, cell: Cell) -> Extremes:
-        held = (one.ack_aggregation for one in cell.links)
         rates = [step.rate for step in cell.steps if step.rate is not None]
         return cls(
             step_rate=max(rates, default=Rate(0)),
@@ -49,7 +48,7 @@ class Extremes:
             flow_rtt=max(flow.rtt for flow in cell.flows),
             step_buffer_bytes=max((step.buffer_bytes or 0 for step in cell.steps), default=0),
             link_buffers_bytes=sum(queue.buffer_bytes for queue in cell.queues),
-            held_ns=sum(one.most.ns for one in held if one is not None),
+            held_ns=sum(map(held_ns, cell.links)),
             drained_back_ns=sum(map(_drained_back_ns, cell.bottlenecks.values())),
         )
 
@@ -63,9 +62,14 @@ class Extremes:
         if link.bottleneck is not None and link.bottleneck.trace is not None:
             # What its fastest second brings may come at once.
             longest = max(longest, Duration(NANOSECONDS_PER_SECOND))
-        held_ns = link.ack_aggregation.most.ns if link.ack_aggregation is not None else 0
-        standing = bdp_bytes(fastest, Duration(longest.ns + held_ns)) / _SMALLEST_FRAME_BYTES
+        standing = bdp_bytes(fastest, Duration(longest.ns + held_ns(link))) / _SMALLEST_FRAME_BYTES
         return 1000 + ceil(standing + self.link_buffers_bytes / _SMALLEST_FRAME_BYTES)
+
+
+def held_ns(link: CellLink) -> int:
+    """How long a packet that comes late, and then its acknowledgement, may be held beside its delay."""
+    late = link.reordering.late.ns if link.reordering is not None else 0
+    return late + (link.ack_aggregation.most.ns if link.ack_aggregation is not None else 0)
 
 
 def _fastest(queue: Bottleneck) -> Rate:
@@ -127,8 +131,7 @@ def longest_answer_ns(cell: Cell, rtt: Duration) -> int:
     for name, queue in cell.bottlenecks.items():
         there_ns = _drained_ns(buffers[name], rates[name])
         drained_ns += there_ns + (there_ns if queue.reverse is None else _drained_back_ns(queue))
-    held = (link.ack_aggregation.most.ns for link in cell.links if link.ack_aggregation is not None)
-    return max(round_trips) + drained_ns + sum(held) + NANOSECONDS_PER_SECOND
+    return max(round_trips) + drained_ns + sum(map(held_ns, cell.links)) + NANOSECONDS_PER_SECOND
 
 
 def _drained_back_ns(queue: Bottleneck) -> int:

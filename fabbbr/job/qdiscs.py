@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+from fractions import Fraction
 
 from fabbbr.job.cabling import LinkEnds
 from fabbbr.job.headroom import Extremes
 from fabbbr.job.records import Interface
-from fabbbr.model import AckAggregation, Bottleneck, Cell, CellLink, Loss
+from fabbbr.model import AckAggregation, Bottleneck, Cell, CellLink, Loss, Reordering
 from fabbbr.physics import burst_bytes, chain_of
 from fabbbr.testbed import Testbed
-from fabbbr.units import Duration, Rate
+from fabbbr.units import Duration, Rate, Ratio
 
+_ONE_JITTER = 8192
+"""What a number of netem's table of delays is to be so that it adds the whole jitter (NETEM_DIST_SCALE)."""
 _RED_PACKET_BYTES = 1000
 """On average, as in tc's own examples."""
 _LEAST_THRESHOLD = 1.2
@@ -66,7 +69,10 @@ def _red_packet_bytes(limit_bytes: int) -> int:
 
 
 def netem_lines(verb: str, most: Extremes, ends: LinkEnds, link: CellLink) -> list[str]:
-    """Delay, loss and aggregation of a link, on its wire; ``verb`` is add or change. Empty without a wire."""
+    """Delay, loss, reordering and aggregation of a link, on its wire; ``verb`` is add or change.
+
+    Empty without a wire. What falls on data alone has a band of its own, which the source port chooses.
+    """
     if ends.wire_forward is None or ends.wire_backward is None:
         return []
     limit = most.netem_limit(link)
@@ -74,14 +80,18 @@ def netem_lines(verb: str, most: Extremes, ends: LinkEnds, link: CellLink) -> li
     forward, backward = ends.wire_forward.name, ends.wire_backward.name
     slots = _slot_words(link.ack_aggregation)
     lines = [f"qdisc {verb} dev {backward} root handle 1: netem limit {limit} {delay} {slots}".rstrip()]
-    if link.loss is None:
+    if link.loss is None and link.reordering is None:
         lines.append(f"qdisc {verb} dev {forward} root handle 1: netem limit {limit} {delay}")
     else:
         if verb == "add":
             priomap = " ".join(["1"] * 16)
             lines.append(f"qdisc add dev {forward} root handle 1: prio bands 2 priomap {priomap}")
-        lossy = f"netem limit {limit} {delay} {_loss_words(link.loss)}"
-        lines.append(f"qdisc {verb} dev {forward} parent 1:1 handle 10: {lossy}")
+        of_data = [
+            f"netem limit {limit}",
+            delay if link.reordering is None else _late_words(link.delay, link.reordering),
+            *([] if link.loss is None else [_loss_words(link.loss)]),
+        ]
+        lines.append(f"qdisc {verb} dev {forward} parent 1:1 handle 10: {' '.join(of_data)}")
         lines.append(f"qdisc {verb} dev {forward} parent 1:2 handle 20: netem limit {limit} {delay}")
         if verb == "add":
             lines.append(
@@ -101,6 +111,32 @@ def _slot_words(aggregation: AckAggregation | None) -> str:
     if aggregation is None:
         return ""
     return f"slot {_microseconds(aggregation.least)} {_microseconds(aggregation.most)}"
+
+
+def delay_tables(cell: Cell) -> dict[str, str]:
+    """Name → the numbers that netem draws from, as tc reads them: of every kind of lateness in the cell."""
+    found = (link.reordering for link in cell.links if link.reordering is not None)
+    return {_table_name(reordering): _late_numbers(_share(reordering)) for reordering in found}
+
+
+def _late_words(delay: Duration | None, reordering: Reordering) -> str:
+    """A jitter that is drawn whole or not at all."""
+    least = _microseconds(delay or Duration(0))
+    return f"delay {least} {_microseconds(reordering.late)} distribution {_table_name(reordering)}"
+
+
+def _table_name(reordering: Reordering) -> str:
+    share = _share(reordering)
+    return f"late{share.numerator}of{share.denominator}"
+
+
+def _share(reordering: Reordering) -> Fraction:
+    return Fraction(reordering.rate.base, Ratio.parse("100 %").base)
+
+
+def _late_numbers(share: Fraction) -> str:
+    numbers = [_ONE_JITTER] * share.numerator + [0] * (share.denominator - share.numerator)
+    return "".join(f"{number}\n" for number in numbers)
 
 
 def _loss_words(loss: Loss) -> str:

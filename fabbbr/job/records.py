@@ -211,6 +211,10 @@ class Job(Record):
     burst: Burst | None
     burst_back: Burst | None = None
     """Through a way back with a rate of its own."""
+    train: Burst | None = None
+    """Small packets one by one, where some of the data comes late: of refills of one packet each."""
+    delay_tables: dict[str, str] = Field(default_factory=dict)
+    """Name → what tc reads where netem's delay has a distribution of that name."""
     settle_ns: int
     flows_at_ns: int | None = None
     """Instant of the machine's monotonic clock from which on nothing depends on what was before: the flows'

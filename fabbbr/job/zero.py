@@ -7,8 +7,9 @@ generator of its own. Waiting costs nothing on a virtual clock.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
+from fabbbr.job.headroom import held_ns
 from fabbbr.job.records import Burst
 from fabbbr.model import Cell
 from fabbbr.testbed import Testbed
@@ -30,13 +31,9 @@ def flows_at_ns(
     """
     if testbed.clock != "virtual" or len(testbed.machines) > 1:
         return None
-    longest_ns = max(one.rtt.ns for one in cell.traffic) + sum(_held_ns(cell))
+    longest_ns = max(one.rtt.ns for one in cell.traffic) + sum(map(held_ns, cell.links))
     ping_ns = round(_PING_S * NANOSECONDS_PER_SECOND) + 3 * longest_ns
     bursts_ns = sum(each.watch_ns + each.refills * each.refill_every_ns + each.drain_ns for each in bursts)
     planned_ns = pairs * ping_ns + bursts_ns + settle_ns
     step_ns = _ROUND_S * NANOSECONDS_PER_SECOND
     return (planned_ns + _ALLOWANCE_S * NANOSECONDS_PER_SECOND) // step_ns * step_ns + step_ns
-
-
-def _held_ns(cell: Cell) -> Iterable[int]:
-    return (link.ack_aggregation.most.ns for link in cell.links if link.ack_aggregation is not None)

@@ -1,4 +1,4 @@
-"""What every link of a cell does: queue, loss, delay, aggregation of acknowledgements."""
+"""What every link of a cell does: queue, loss, reordering, delay, aggregation of acknowledgements."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from fabbbr import limits
 from fabbbr.foreign import listed, shown
-from fabbbr.model import AckAggregation, Aqm, Bottleneck, CellLink, LinkTrace, LinkWay, Loss
+from fabbbr.model import AckAggregation, Aqm, Bottleneck, CellLink, LinkTrace, LinkWay, Loss, Reordering
 from fabbbr.physics import stationary_loss
 from fabbbr.plan.ground import Ground, delivers, reverse_of
 from fabbbr.plan.link_traces import Trace
@@ -31,6 +31,15 @@ def _losses(ground: Ground) -> dict[str, Loss]:
         }
     losses |= {name: link.loss for name, link in ground.setup.links.items() if link.loss is not None}
     return {name: loss for name, loss in losses.items() if stationary_loss(loss) > 0}
+
+
+def _reordering(ground: Ground, link: str) -> Reordering | None:
+    """Its own, or that of the path on every bottleneck; None when nothing comes late."""
+    own = ground.setup.links.get(link)
+    asked = ground.setup.path.reordering if link in ground.bottlenecks else None
+    if own is not None and own.reordering is not None:
+        asked = own.reordering
+    return asked if asked is not None and asked.rate.base and asked.late.ns else None
 
 
 def _aggregation(ground: Ground, link: str) -> AckAggregation | None:
@@ -82,15 +91,16 @@ def _link(
     rates: dict[str, Rate],
     trace: Trace | None,
 ) -> CellLink:
-    aggregation = _aggregation(ground, link.name)
+    reordering, aggregation = _reordering(ground, link.name), _aggregation(ground, link.name)
     if link.name in ground.backwards:
-        _check_backwards(ground, link, loss, aggregation)
+        _check_backwards(ground, link, loss, reordering, aggregation)
     return CellLink(
         name=link.name,
         a=link.a,
         b=link.b,
         delay=delays.get(link.name),
         loss=loss,
+        reordering=reordering,
         ack_aggregation=aggregation,
         bottleneck=_bottleneck(ground, link.name, delays, rates[link.name], trace)
         if link.name in rates
@@ -99,17 +109,22 @@ def _link(
 
 
 def _check_backwards(
-    ground: Ground, link: Link, loss: Loss | None, aggregation: AckAggregation | None
+    ground: Ground,
+    link: Link,
+    loss: Loss | None,
+    reordering: Reordering | None,
+    aggregation: AckAggregation | None,
 ) -> None:
     """What falls on one direction alone needs all data to go that way."""
-    if loss is not None:
-        own = ground.setup.links.get(link.name)
-        loc: Loc = ("links", link.name, "loss") if own is not None and own.loss else ("path", "loss")
-        message = (
-            f"loss on link {link.name} would fall on the acknowledgements of the flows that "
-            f"send from {link.b} to {link.a}; loss needs all data to go from {link.a} to {link.b}"
-        )
-        raise MisfitError.of((loc, message))
+    for key, asked in (("loss", loss), ("reordering", reordering)):
+        if asked is not None:
+            own = ground.setup.links.get(link.name)
+            loc: Loc = ("links", link.name, key) if own is not None and getattr(own, key) else ("path", key)
+            message = (
+                f"{key} on link {link.name} would fall on the acknowledgements of the flows that "
+                f"send from {link.b} to {link.a}; {key} needs all data to go from {link.a} to {link.b}"
+            )
+            raise MisfitError.of((loc, message))
     if aggregation is not None:
         message = (
             f"aggregation on link {link.name} would hold the data of the flows that "

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TypeVar
 
-from fabbbr.model import DATA_PORT, PORTS_PER_FLOW, AckAggregation, Aqm, Loss, Video
+from fabbbr.model import DATA_PORT, PORTS_PER_FLOW, AckAggregation, Aqm, Loss, Reordering, Video
 from fabbbr.spec.document import Loc
 from fabbbr.spec.experiment import (
     BBR_PROFILES,
@@ -35,6 +35,7 @@ from fabbbr.units import (
     Frequency,
     QueueSize,
     Rate,
+    Ratio,
     Size,
 )
 
@@ -53,6 +54,15 @@ SHORTEST_CE_THRESHOLD = Duration(10_000)
 LONGEST_AGGREGATION = Duration(NANOSECONDS_PER_SECOND)
 """Far beyond any link layer; what waits longer than TCP's least retransmission
 timeout of 200 ms is sent again."""
+
+MOST_REORDERED = Ratio.parse("50 %")
+"""Where more come late, the others are early."""
+
+REORDERED_STEP = Ratio.parse("0.01 %")
+"""netem draws a delay evenly from a table of at most 16 384 numbers (NETEM_DIST_MAX)."""
+
+LATEST = Duration(NANOSECONDS_PER_SECOND)
+"""A jitter of netem has 31 bits, of nanoseconds; what is later than TCP's timeout is sent again by it."""
 
 LONGEST_RUN = Duration(86_400 * NANOSECONDS_PER_SECOND)
 """What ``iperf3 -t`` takes at most."""
@@ -127,6 +137,7 @@ def _path(path: PathSetup, links: dict[str, LinkSetup]) -> Iterator[Mistake]:
     yield from _buffer(("path", "buffer"), path.buffer, path.mtu)
     yield from _reverse(("path", "reverse"), path.reverse, path.mtu)
     yield from _loss(("path", "loss"), path.loss)
+    yield from _reordering(("path", "reordering"), path.reordering)
     yield from _aggregation(("path", "ack_aggregation"), path.ack_aggregation)
     if path.ecn and set(_aqms(path, links)) == {"taildrop"}:
         yield ("path", "ecn"), "tail drop cannot mark; set aqm: fq_codel (or cake, red, pie) or remove ecn"
@@ -154,16 +165,17 @@ def _ce_threshold(path: PathSetup, links: dict[str, LinkSetup]) -> Iterator[Mist
 
 def _link(loc: Loc, link: LinkSetup, mtu: int) -> Iterator[Mistake]:
     if link == LinkSetup():
-        yield loc, "changes nothing; give rate, rtt, buffer, reverse, loss or aqm, or remove it"
+        yield loc, "changes nothing; give rate, rtt, buffer, reverse, loss, reordering or aqm, or remove it"
     yield from _rate((*loc, "rate"), link.rate)
     if link.rtt != Duration(0):
         yield from _rtt((*loc, "rtt"), link.rtt)
     yield from _buffer((*loc, "buffer"), link.buffer, mtu)
     yield from _reverse((*loc, "reverse"), link.reverse, mtu)
     yield from _loss((*loc, "loss"), link.loss)
+    yield from _reordering((*loc, "reordering"), link.reordering)
 
 
-_Quantity = TypeVar("_Quantity", Rate, Duration, Size, Frequency)
+_Quantity = TypeVar("_Quantity", Rate, Duration, Size, Frequency, Ratio)
 
 
 def _within(loc: Loc, value: _Quantity | None, least: _Quantity, most: _Quantity) -> Iterator[Mistake]:
@@ -218,6 +230,16 @@ _OF_MODEL = {
     "loss_in_good": "gilbert_elliott",
 }
 _CALLED = {"random": "random loss"}
+
+
+def _reordering(loc: Loc, reordering: Reordering | None) -> Iterator[Mistake]:
+    if reordering is None:
+        return
+    yield from _within((*loc, "rate"), reordering.rate, Ratio(0), MOST_REORDERED)
+    if reordering.rate.base % REORDERED_STEP.base:
+        said = f"{reordering.rate} is no whole number of hundredths of a percent, in which netem draws"
+        yield (*loc, "rate"), said
+    yield from _within((*loc, "late"), reordering.late, Duration(0), LATEST)
 
 
 def _aggregation(loc: Loc, aggregation: AckAggregation | None) -> Iterator[Mistake]:

@@ -23,6 +23,7 @@ from fabbbr.model import (
     LinkCapture,
     Loss,
     QueueDelay,
+    Reordering,
     Video,
 )
 from fabbbr.quantity import WHOLE, BitRate, Buffer, ByteSize, PerSecond, Span
@@ -195,6 +196,8 @@ class PathSetup(FileRecord):
     the way there, and acknowledgements alone without a limit."""
     loss: InjectedLoss | None = Field(None, examples=["0.1 %"])
     """Injected on the data direction alone: a probability, or a mapping. Default: none."""
+    reordering: Reordering | None = Field(None, examples=["{rate: 1 %, late: 5 ms}"])
+    """Data that comes late from behind the bottlenecks: which share, and how late. Default: none."""
     ack_aggregation: HeldAcks | None = Field(None, examples=["1 ms"])
     """How long acknowledgements are held to leave in aggregates, in ms or µs. Default: not at all."""
     aqm: Aqm = "taildrop"
@@ -227,6 +230,8 @@ class LinkSetup(FileRecord):
     """Its way back: a rate, or a mapping of rate, buffer and AQM. Default: as in ``path``."""
     loss: InjectedLoss | None = None
     """Injected on the data direction alone: a probability, or a mapping. Default: as ``path`` places it."""
+    reordering: Reordering | None = None
+    """Data that comes late: which share, and how late. Default: as in ``path`` if it is a bottleneck."""
     aqm: Aqm | None = None
     """Queue discipline. Default: as in ``path``."""
 

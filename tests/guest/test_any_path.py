@@ -1,7 +1,8 @@
 """Whatever path a user describes: it is refused before it runs, or certified, reported, and possible.
 
 ``FABBBR_EXAMPLES=200 pytest -n0 tests/guest/test_any_path.py`` looks further; by itself it has the same few.
-Nothing is lost at random here: of cells with loss one run in a hundred may be refused by chance.
+Nothing is lost at random here: of cells with loss one run in a hundred may be refused by chance. Of what
+comes late by chance too much or too little is found once in a million.
 """
 
 import os
@@ -24,6 +25,7 @@ RATES = ["2 Mbit/s", "10 Mbit/s", "25 Mbit/s", "60 Mbit/s"]
 BUFFERS = ["0.5 BDP", "1 BDP", "3 BDP", "4 packets", "20 packets", "200 packets", "64 kB", "100 ms"]
 AQMS = ["taildrop", "fq_codel", "cake", "red", "pie"]
 HELD = ["1 ms", {"least": "0.2 ms", "most": "3 ms"}]
+LATE = [{"rate": "2 %", "late": "4 ms"}, {"rate": "0.5 %", "late": "50 ms"}]
 CCAS = ["cubic", "reno", "bbr1", "bbr2", "bbr3", "vegas"]
 FLOWS = [
     {"duration": "3 s"}, {"duration": "2 s", "streams": 3}, {"size": "60 kB"}, {"size": "1 MB"},
@@ -80,6 +82,7 @@ def paths(draw, name):
     asked = {
         "aqm": draw(sometimes(st.sampled_from(AQMS))),
         "ack_aggregation": draw(sometimes(st.sampled_from(HELD))),
+        "reordering": draw(sometimes(st.sampled_from(LATE))),
         "offloads": draw(sometimes(st.just(value=True))),
         "mtu": draw(sometimes(st.sampled_from([576, 9000]))),
         "reverse": draw(sometimes(ways_back)),

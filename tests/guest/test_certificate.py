@@ -11,7 +11,7 @@ from fabbbr.backends.base import Task
 from fabbbr.backends.guest import GuestBackend
 from fabbbr.certify.certificate import Evidence, certify
 from fabbbr.job.build import prepare
-from fabbbr.model import AckAggregation, Bottleneck, Loss
+from fabbbr.model import AckAggregation, Bottleneck, Loss, Reordering
 from fabbbr.plan.opening import open_plan
 from fabbbr.units import Duration, Rate, Ratio
 
@@ -22,6 +22,7 @@ TEXT = experiment(
     path="rate: 20 Mbit/s, rtt: 20 ms, buffer: 2 BDP, loss: 1 %",
     flows="{cca: bbr1, duration: 3 s}",
 )
+LATE = Reordering(rate=Ratio.parse("1 %"), late=Duration.parse("5 ms"))
 HELD = AckAggregation(least=Duration.parse("1 ms"), most=Duration.parse("2 ms"))
 
 
@@ -95,6 +96,7 @@ def test_the_rate_of_three_frames_is_measured_although_packets_are_lost_ahead_of
         ({"loss": Loss(rate=Ratio.parse("3 %"))}, {"wire of trunk at w1-eth1", "injected loss on trunk"}),
         ({"loss": Loss(rate=Ratio.parse("1.1 %"))}, {"wire of trunk at w1-eth1"}),
         ({"aqm": "fq_codel"}, {"bottleneck trunk at s1-eth1"}),
+        ({"reordering": LATE}, {"wire of trunk at w1-eth1", "reordering on trunk"}),
         ({"ack_aggregation": HELD}, {"wire of trunk at w1-eth0", "RTT h1–h2"}),
     ],
 )  # fmt: skip

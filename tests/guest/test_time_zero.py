@@ -20,6 +20,7 @@ PATHS = {
     "cake": "rate: 20 Mbit/s, rtt: 40 ms, buffer: 2 BDP, aqm: cake",
     "pie": "rate: 20 Mbit/s, rtt: 40 ms, buffer: 2 BDP, aqm: pie",
     "way back": "rate: 20 Mbit/s, rtt: 40 ms, reverse: {rate: 200 kbit/s, buffer: 20 packets, aqm: fq_codel}",
+    "reordering": "rate: 20 Mbit/s, rtt: 40 ms, reordering: {rate: 2 %, late: 30 ms}",
     "aggregation": "rate: 20 Mbit/s, rtt: 40 ms, ack_aggregation: {least: 1 ms, most: 4 ms}",
 }
 CONNECT = """

@@ -34,6 +34,8 @@ VALUES = {
     "mtu": ["1500", "9000"],
     "loss": ["0 %", "0.1 %", "1 %"],
     "burst": ["1", "3", "10"],
+    "overtaken": ["0 %", "1 %"],
+    "late": ["0 ms", "5 ms", "60 ms"],
     "held": ["1 ms", "2 ms"],
     "duration": ["5 s", "9 s"],
     "size": ["100 kB", "1 MB"],
@@ -92,6 +94,9 @@ class _Writer:
             return {"rate": self.value("loss"), "model": "bursts", "burst": self.value("burst")}
         return self.value("loss")
 
+    def reordering(self):
+        return {"rate": self.value("overtaken"), "late": self.value("late")}
+
     def flows(self):
         yield self.some(FLOW, "cca", "duration")
         yield from self.draw(st.lists(st.sampled_from(OTHERS), max_size=2, unique_by=str))
@@ -112,6 +117,8 @@ def experiments(draw):
     path = writer.some(PATH, "rate", "rtt")
     if writer.whether("loss", "burst"):
         path["loss"] = writer.loss()
+    if writer.whether("overtaken", "late"):
+        path["reordering"] = writer.reordering()
     asked = {
         "id": "mine",
         "title": "What I want to know",

@@ -18,7 +18,6 @@ from fabbbr.job.build import prepare
 from fabbbr.testbed import ClockOffset
 
 STAGES = ("configure", "pings", "burst", "drain", "flows", "over", "collect")
-STAGES_WITH_A_WAY_BACK = (*STAGES[:4], "burst_back", "drain_back", *STAGES[4:])
 
 
 class Double(Machine):
@@ -119,17 +118,17 @@ def test_burst_and_flows_begin_at_one_instant_which_each_machine_is_told_on_its_
     assert clocks["b"].flows_s == other.goes()["flows"]
 
 
-def test_a_burst_through_a_way_back_begins_at_one_instant_of_its_own(task):
-    both = task.job.model_copy(update={"burst_back": task.job.burst})
-    doubles = [
-        Double(name, ahead_s=ahead_s, stages=STAGES_WITH_A_WAY_BACK)
-        for name, ahead_s in (("a", 1000.0), ("b", 0.0))
-    ]
-    clocks = coordinator(dataclasses.replace(task, job=both), *doubles).hold()
+@pytest.mark.parametrize(("probe", "drain"), [("burst_back", "drain_back"), ("train", "drain_train")])
+def test_a_probe_after_the_burst_begins_at_one_instant_of_its_own(task, probe, drain):
+    """Through a way back with a rate of its own, or to see what comes late."""
+    more = task.job.model_copy(update={probe: task.job.burst})
+    stages = (*STAGES[:4], probe, drain, *STAGES[4:])
+    doubles = [Double(name, ahead_s=ahead_s, stages=stages) for name, ahead_s in (("a", 1000.0), ("b", 0.0))]
+    clocks = coordinator(dataclasses.replace(task, job=more), *doubles).hold()
     one, other = (double.goes() for double in doubles)
-    assert tuple(one) == STAGES_WITH_A_WAY_BACK
-    assert one["burst_back"] - 1000.0 == pytest.approx(other["burst_back"], abs=1e-8)
-    assert clocks["a"].measured.keys() == {"burst", "burst_back", "flows", "after"}
+    assert tuple(one) == stages
+    assert one[probe] - 1000.0 == pytest.approx(other[probe], abs=1e-8)
+    assert clocks["a"].measured.keys() == {"burst", probe, "flows", "after"}
 
 
 def test_an_instant_lies_ahead_when_the_last_machine_is_told(task):

@@ -70,6 +70,48 @@ def test_the_threshold_that_is_in_force_is_the_one_that_was_asked(check, asked, 
     assert ("marks after" in found.measured) == bool(told)
 
 
+@pytest.fixture
+def wire(tmp_path):
+    """The check of the way there, whose netems told these delays of data and of the rest."""
+
+    def make(path, data, rest):
+        file = tmp_path / "late.yaml"
+        text = TEXT.partition("path:")[0] + f"path: {{rate: 9 Mbit/s, rtt: 20 ms, {path}}}\n"
+        file.write_text(text + "flows: [{cca: cubic, duration: 10 s}]\nrepeat: 1\n")
+        prepared = prepare(open_plan(str(file), seed=1).cells[0], GUEST)
+        (there,) = (each for each in prepared.expected.wires if each.late_s)
+        netems = [
+            {"kind": "netem", "dev": there.interface.name,
+             "options": {"limit": there.limit_packets, "delay": {"correlation": 0, **delay}}}
+            for delay in (data, rest)
+        ]  # fmt: skip
+        readback = {
+            each.name: Answer.model_validate(
+                {"argv": each.command.argv, "node": each.command.node, "exit": 0, "stderr": "",
+                 "stdout": json.dumps(netems if each.name == there.captured else [])}
+            )
+            for each in prepared.job.readback
+        }  # fmt: skip
+        name = f"wire of trunk at {there.interface.name}"
+        return next(each for each in settings(prepared, readback) if each.name == name)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("data", "rest", "passed"),
+    [
+        ({"delay": 0.01, "jitter": 0.005}, {"delay": 0.01, "jitter": 0}, True),
+        ({"delay": 0.01, "jitter": 0.004}, {"delay": 0.01, "jitter": 0}, False),
+        ({"delay": 0.01, "jitter": 0}, {"delay": 0.01, "jitter": 0}, False),
+        ({"delay": 0.01, "jitter": 0.005}, {"delay": 0.01, "jitter": 0.005}, False),
+        ({"delay": 0.02, "jitter": 0.005}, {"delay": 0.01, "jitter": 0}, False),
+    ],
+)
+def test_data_alone_comes_as_late_as_was_asked(wire, data, rest, passed):
+    assert wire("reordering: {rate: 1 %, late: 5 ms}", data, rest).passed == passed
+
+
 @pytest.mark.parametrize(
     ("told", "passed", "said"),
     [

@@ -25,6 +25,7 @@ path:
   buffer: 2 BDP
   loss: {rate: 1 %, model: gilbert_elliott, recovery: 10 %, loss_in_bad: 90 %, loss_in_good: 0 %, position: after_bottleneck}
   ack_aggregation: {least: 0.2 ms, most: 1 ms}
+  reordering: {rate: 1 %, late: 5 ms}
   aqm: fq_codel
   ecn: true
   mtu: 1500
@@ -148,13 +149,13 @@ def test_no_key_is_a_variable(path):
     ("old", "new", "said"),
     [
         ("repeat: 2", "repeat: $n",
-         "f.yaml:24: repeat: $n: holds for all conditions, so no axis can stand here; write the value"),
-        ("[C10.1, C10.2]", "[C10.1, $cca]", "f.yaml:29: claims[1]: $cca: holds for all conditions"),
+         "f.yaml:25: repeat: $n: holds for all conditions, so no axis can stand here; write the value"),
+        ("[C10.1, C10.2]", "[C10.1, $cca]", "f.yaml:30: claims[1]: $cca: holds for all conditions"),
         ("title: Every key", "title: $cca", "f.yaml:2: title: $cca: holds for all conditions"),
-        ("repeat: 1,", "repeat: $cca,", "f.yaml:27: repeat: $cca: holds for all conditions"),
-        ("repeat: 2", "repaet: $cca", "f.yaml:24: repaet: unknown key; did you mean 'repeat'?"),
+        ("repeat: 1,", "repeat: $cca,", "f.yaml:28: repeat: $cca: holds for all conditions"),
+        ("repeat: 2", "repaet: $cca", "f.yaml:25: repaet: unknown key; did you mean 'repeat'?"),
         ("[SALT, UTAH]", "[$cca, SALT]",
-         "f.yaml:22: vary.known: '$cca': the values of an axis are written out here"),
+         "f.yaml:23: vary.known: '$cca': the values of an axis are written out here"),
     ],
 )  # fmt: skip
 def test_a_variable_where_none_can_stand_is_refused_with_a_remedy(old, new, said):
