@@ -322,8 +322,14 @@ def _sent(ground: _Ground, phase: Phase, flows: Sequence[Flow]) -> Row:
     return {
         "retransmits": again,
         "retransmit_ratio": share,
+        "spurious_ratio": _spurious(sockets, phase),
         "ce_segments": _of_sockets(sockets, "delivered_ce_segments", phase) if ground.cell.ecn else None,
     }
+
+
+def _spurious(sockets: pd.DataFrame, phase: Phase) -> float | None:
+    """Share of the segments sent that their receivers had already."""
+    return _ratio(*(_of_sockets(sockets, counter, phase) for counter in ("dsack_segments", "sent_segments")))
 
 
 def _ratio(part: float | None, whole: float | None) -> float | None:

@@ -214,6 +214,7 @@ def _retransmission(flows: pd.DataFrame, sockets: pd.DataFrame, cell: Cell) -> d
     return {
         "retransmits": None if total is None else int(total),
         "retransmit_ratio": None if total is None or not sent else total / sent,
+        "spurious_ratio": spurious_ratio(sockets),
     }
 
 
@@ -230,8 +231,25 @@ def sent_segments(flows: pd.DataFrame, sockets: pd.DataFrame, *, mss_bytes: int)
     sending = sockets[of_others & sockets["bytes_sent"].notna()]
     if sending.empty:
         return float(known) if known else None
-    last = sending.sort_values("t_s", kind="stable").groupby(["flow", "local_port"]).last()
+    last = _last(sending)
     return float(known + (last["bytes_sent"] / last["mss_bytes"].fillna(mss_bytes)).sum())
+
+
+def spurious_ratio(sockets: pd.DataFrame) -> float | None:
+    """Share of the segments sent that the receivers had already, as their DSACKs say (RFC 3708).
+
+    Both are of the last sample of each sender's socket. None when nothing was seen to be sent.
+    """
+    sending = sockets[(sockets["side"] == "sender") & sockets["sent_segments"].notna()]
+    if sending.empty:
+        return None
+    last = _last(sending)
+    return float(last["dsack_segments"].fillna(0).sum() / last["sent_segments"].sum())
+
+
+def _last(sending: pd.DataFrame) -> pd.DataFrame:
+    """The last sample of each socket."""
+    return sending.sort_values("t_s", kind="stable").groupby(["flow", "local_port"]).last()
 
 
 # Round-trip time

@@ -17,6 +17,7 @@ from fabbbr_analysis.stats import Array, Interval
 BOUNDED = {
     "utilisation": (0.0, 1.0),
     "retransmit_ratio": (0.0, 1.0),
+    "spurious_ratio": (0.0, 1.0),
     "queue_median_bdp": (0.0, math.inf),
     "queue_median_fill": (0.0, 1.0),
     "jain_flows": (0.0, 1.0),

@@ -9,10 +9,13 @@ import pandas as pd
 from fabbbr.model import Cell
 from fabbbr_analysis.runset import RunSet
 
-_RATIOS = ("retransmit_ratio", "queue_median_fill", "jain_flows", "ping_loss_ratio", "datagram_loss_ratio")
+_RATIOS = (
+    "retransmit_ratio", "spurious_ratio", "queue_median_fill", "jain_flows", "ping_loss_ratio",
+    "datagram_loss_ratio",
+)  # fmt: skip
 _ONLY_GROW = (
     "bytes_sent", "bytes_acked", "bytes_received", "bytes_retrans", "delivered_segments", "retrans_segments",
-    "busy_s", "rwnd_limited_s", "sndbuf_limited_s",
+    "sent_segments", "dsack_segments", "busy_s", "rwnd_limited_s", "sndbuf_limited_s",
 )  # fmt: skip
 _CLOCK_S = 1e-6
 """What ping and ss say of a time is rounded."""

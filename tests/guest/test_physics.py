@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from guest.cells import experiment, run
 from guest.links import ETHERNET_BYTES, TCP_IP_BYTES, ceiling_bps, departure_rate_bps, numbers, of_bottleneck
+from scipy.stats import binom
 
 pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
 
@@ -346,6 +347,58 @@ def test_acknowledgements_arrive_in_aggregates_that_are_as_far_apart_as_asked(
     assert len(gaps_ms) > 100
     assert gaps_ms.min() > least_ms - 1.5  # between two looks, of a millisecond each
     assert gaps_ms.quantile(0.99) < most_ms
+
+
+LATE = ("0ms", "5ms", "60ms")
+
+
+@pytest.fixture(scope="module")
+def overtaken(tmp_path_factory):
+    """One packet in fifty comes late, or none: of a datagram every 1.5 ms for 4 s, then of CUBIC."""
+    text = experiment(
+        "overtaken",
+        path="rate: 20 Mbit/s, rtt: 40 ms, buffer: 2 BDP, reordering: {rate: 2 %, late: $late}",
+        flows="{udp: 8 Mbit/s, duration: 4 s}, {cca: cubic, duration: 6 s, start: 5 s}",
+        more="vary: {late: [0 ms, 5 ms, 60 ms]}\nwarm_up: 1 s",
+    )
+    return run(tmp_path_factory.mktemp("overtaken"), text)
+
+
+@pytest.mark.parametrize("late", LATE)
+def test_as_many_packets_are_overtaken_as_come_late_and_none_is_lost(overtaken, late):
+    """Of ten thousand such cells one may have a share so far from that asked."""
+    assert overtaken.wrong() == {}
+    flows = overtaken.set.flows
+    (udp,) = flows[(flows["cell_id"] == f"late={late},r1") & flows["datagrams_sent"].notna()].itertuples()
+    assert udp.datagrams_lost == 0
+    low, high = binom.interval(0.9999, int(udp.datagrams_sent), 0.0 if late == "0ms" else 0.02)
+    assert low <= udp.datagrams_reordered <= high
+
+
+def test_what_comes_late_is_sent_again_where_it_is_later_than_a_sender_waits(overtaken):
+    """RACK (RFC 8985) waits a quarter of a round trip where it saw reordering, and a whole one at most.
+
+    So of what comes 5 ms late next to nothing is sent again, of what comes 60 ms late each once or twice.
+    """
+    spurious = {late: runs_of(overtaken, late)["spurious_ratio"] for late in LATE}
+    assert spurious["0ms"] == 0
+    assert spurious["5ms"] < 0.001
+    assert 0.01 < spurious["60ms"] < 0.04
+
+
+def runs_of(ran, late):
+    return ran.set.runs.set_index("cell_id").loc[f"late={late},r1"]
+
+
+def test_lateness_alone_does_not_lengthen_the_round_trip(overtaken):
+    """A train of single packets, as before the flows, has all on time but those that are late."""
+    (check,) = (
+        check
+        for check in overtaken.cell("late=60ms,r1").manifest.certificate.checks
+        if check.name == "reordering on trunk"
+    )
+    assert check.passed
+    assert check.measured.endswith(", 60 ms late")
 
 
 def test_a_flow_paced_below_the_rate_of_the_link_keeps_its_pace(tmp_path):

@@ -59,7 +59,7 @@ def came(of_cell, bytes_by):
             sockets.append(common | ends | {"side": "sender", **sent})
     columns = ["flow", "side", "t_s", "local_port", "peer_port", "rtt_s", "mss_bytes", "bytes_sent",
                "bytes_received", "retrans_segments", "bytes_acked", "sacked_segments",
-               "bytes_retrans", "delivered_ce_segments"]  # fmt: skip
+               "bytes_retrans", "delivered_ce_segments", "sent_segments", "dsack_segments"]  # fmt: skip
     queues = pd.DataFrame(
         columns=["node", "interface", "handle", "t_s", "backlog_bytes", "drops", "ecn_marks", "role", "link"]
     )
@@ -253,6 +253,17 @@ def test_what_a_group_sent_again_is_a_share_of_its_bytes_however_small_its_segme
     start_up = pd.DataFrame(of_groups(tables, cell(flow(0)))).set_index("phase").loc[1]
     assert start_up.retransmits == 1
     assert start_up.retransmit_ratio == pytest.approx(37 / 111)
+
+
+def test_segments_that_a_receiver_had_already_are_a_share_of_those_sent_in_the_phase():
+    tables = came(cell(flow(0)), [steadily(8e6)])
+    sockets = tables.sockets
+    sending = sockets["side"] == "sender"
+    before = sending & (sockets["t_s"] < 4)
+    for rows, sent, known in ((before, 1000.0, NAN), (sending & ~before, 3000.0, 50.0)):
+        sockets.loc[rows, ["sent_segments", "dsack_segments"]] = sent, known
+    found = pd.DataFrame(of_groups(tables, cell(flow(0)))).set_index("phase")
+    assert list(found.loc[:1, "spurious_ratio"]) == pytest.approx([50 / 3000, 50 / 3000])
 
 
 def test_what_waits_for_a_lost_segment_counts_when_it_came():

@@ -13,7 +13,7 @@ from fabbbr.units import Duration, Rate
 
 METRICS_OF_RUNS = {
     "goodput_bps", "goodput_steady_bps", "throughput_bps", "link_rate_bps", "utilisation", "retransmits",
-    "retransmit_ratio", "rtt_median_s", "rtt_p95_s", "rtt_max_s", "queue_delay_median_s",
+    "retransmit_ratio", "spurious_ratio", "rtt_median_s", "rtt_p95_s", "rtt_max_s", "queue_delay_median_s",
     "completion_max_s", "completion_mean_s", "convergence_s", "goodput_forward_bps", "goodput_reverse_bps",
     "injected_drops", "jain_flows", "jain_groups", "ping_idle_median_s", "queue_delay_p50_s",
     "queue_delay_p95_s", "queue_delay_p99_s", "queue_drops", "queue_median_bdp", "queue_median_bytes",
@@ -167,6 +167,19 @@ def test_no_retransmission_is_zero_and_an_absent_count_is_none():
     assert of(flow_rows(1e6), sockets=sockets)["retransmit_ratio"] == 0
     absent = of(flow_rows(1e6, retransmits=NAN), sockets=sockets)
     assert (absent["retransmits"], absent["retransmit_ratio"]) == (None, None)
+
+
+def test_segments_that_a_receiver_had_already_are_a_share_of_all_that_were_sent():
+    """Of the last sample of each sender; ss prints no count of none."""
+    sockets = socket_rows([(0, side, port, t_s) for side, port, t_s in (
+        ("sender", 1, 1.0), ("sender", 1, 2.0), ("sender", 2, 2.0), ("receiver", 5201, 2.0))])  # fmt: skip
+    sockets["sent_segments"] = [100.0, 300.0, 100.0, 9.0]
+    sockets["dsack_segments"] = [1.0, 8.0, NAN, 5.0]
+    assert of(flow_rows(1e6), sockets=sockets)["spurious_ratio"] == pytest.approx(8 / 400)
+    sockets["dsack_segments"] = NAN
+    assert of(flow_rows(1e6), sockets=sockets)["spurious_ratio"] == 0
+    sockets["sent_segments"] = NAN
+    assert of(flow_rows(1e6), sockets=sockets)["spurious_ratio"] is None
 
 
 # Round-trip time

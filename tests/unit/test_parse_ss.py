@@ -39,6 +39,7 @@ REFERENCE = {
     "bytes_retrans": (WHOLE, "bytes_retrans"),
     "bytes_acked": (WHOLE, "bytes_acked"),
     "bytes_received": (WHOLE, "bytes_received"),
+    "data_segs_out": (WHOLE, "sent_segments"),
     "send": (RATE, "send_rate_bps"),
     "pacing_rate": (RATE + r"(?:/[0-9]+(?:\.[0-9]+)?[KMGT]?bps)?", "pacing_rate_bps"),
     "delivery_rate": (RATE, "delivery_rate_bps"),
@@ -50,6 +51,7 @@ REFERENCE = {
     "unacked": (WHOLE, "unacked_segments"),
     "retrans": (f"{WHOLE}/{WHOLE}", "retrans_in_flight_segments", "retrans_segments"),
     "lost": (WHOLE, "lost_segments"),
+    "dsack_dups": (WHOLE, "dsack_segments"),
     "sacked": (WHOLE, "sacked_segments"),
     "notsent": (WHOLE, "notsent_bytes"),
 }
@@ -61,8 +63,8 @@ REFERENCE_BBR = {
 }
 WITHOUT_COLUMN = re.findall(
     r"\w+",
-    "skmem wscale rto backoff ato qack pmtu rcvmss advmss segs_out segs_in data_segs_out "
-    "data_segs_in dctcp lastsnd lastrcv lastack dsack_dups fackets reordering reord_seen "
+    "skmem wscale rto backoff ato qack pmtu rcvmss advmss segs_out segs_in "
+    "data_segs_in dctcp lastsnd lastrcv lastack fackets reordering reord_seen "
     "rcv_rtt rcv_space "
     "rcv_ssthresh rcv_ooopack snd_wnd rcv_wnd rehash max_pacing_rate timer",
 )

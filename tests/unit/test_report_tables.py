@@ -27,6 +27,16 @@ def test_repetitions_that_are_one_are_no_others():
     assert limits([1.0, 1.0, 1.0], "convergence_s", equal=True) == "(no interval)"
 
 
+@pytest.mark.parametrize(("shares", "shown"), [([0.0, 0.0], False), ([0.0, 0.01], True)])
+def test_what_is_rare_has_a_column_only_where_some_run_has_any_of_it(shares, shown):
+    """Of a path that reorders, segments that receivers had already; elsewhere a column of zeros."""
+    told = Told().condition("x", group("a", [9e6, 8e6], spurious_ratio=shares), ccas="a", repeat=2)
+    columns = ("goodput_bps", "spurious_ratio")
+    runs = pd.DataFrame(told.runs).assign(spurious_ratio=shares)
+    for table in (asked_table(told.answer()), result_table(runs, summarise(runs, columns), columns)):
+        assert any("purious" in head for head in table.values) == shown
+
+
 @pytest.mark.parametrize("less", [0.0, 1e-9])
 def test_a_difference_that_is_less_than_is_ever_shown_is_none(less):
     told = Told().condition(

@@ -85,6 +85,16 @@ def test_the_longest_wait_for_an_aggregate_is_a_column(tables_of):
     assert row["ack_aggregation_s"] == 0.003
 
 
+def test_how_much_of_the_data_comes_late_and_how_late_are_columns(tables_of, tables):
+    cell = recorded_run.cell()
+    late = {"reordering": {"rate": "1 %", "late": "5 ms"}}
+    links = [cell.links[0].model_dump(), cell.links[1].model_dump() | late]
+    (row,) = tables_of(recorded_run.cell(links=links)).cells.to_dict("records")
+    assert (row["reordered_ratio"], row["late_s"]) == (0.01, 0.005)
+    (row,) = tables.cells.to_dict("records")
+    assert (row["reordered_ratio"], row["late_s"]) == (0, 0)
+
+
 @pytest.mark.parametrize(
     ("kinds", "variant"),
     [

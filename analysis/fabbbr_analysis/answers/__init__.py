@@ -38,6 +38,7 @@ def answer(run_set: RunSet) -> Answer:
     leads = leads_of(rows)
     several = any(row.n_flows > 1 for row in rows)
     present = {column for row in rows for column in row.values}
+    some = {column for row in rows for column, found in row.values.items() if found.value > 0}
     return Answer(
         headline=(
             *told_of_choices(rows, axes),
@@ -53,7 +54,8 @@ def answer(run_set: RunSet) -> Answer:
         measures=tuple(
             measure
             for measure in MEASURES
-            if measure.column in present and (several or measure.column != "goodput_bps")
+            if measure.column in (some if measure.rare else present)
+            and (several or measure.column != "goodput_bps")
         ),
         rows=rows,
         leads=leads,

@@ -28,7 +28,7 @@ _RAN = 0.5
 """A group counts in a phase when it ran for this part of it."""
 _OF_RIVALS = frozenset({"convergence_s"})
 """Of the flows that take what they can get, together."""
-_SHARES = frozenset({"share", "retransmit_ratio"})
+_SHARES = frozenset({"share", "retransmit_ratio", "spurious_ratio"})
 
 MEASURES: tuple[Measure, ...] = (
     Measure(column=GOODPUT, slug="goodput_per_flow", title="Goodput a flow", unit="Mbit/s", factor=1e-6),
@@ -41,6 +41,7 @@ MEASURES: tuple[Measure, ...] = (
     Measure(column=RTT, slug="rtt", title="Median RTT", unit="ms", factor=1e3),
     Measure(column="queue_delay_median_s", slug="queue", title="Queueing delay", unit="ms", factor=1e3),
     Measure(column="retransmit_ratio", slug="retransmit_ratio", title="Retransmitted", unit="%", factor=100),
+    Measure(column="spurious_ratio", slug="spurious", title="Spurious", unit="%", factor=100, rare=True),
     Measure(column="queue_marks", slug="marks", title="Packets marked, all groups", unit=""),
     Measure(column="ce_segments", slug="echoes", title="Segments echoed as marked", unit=""),
     Measure(column="recovery_s", slug="recovery", title="Link filled again after", unit="s"),

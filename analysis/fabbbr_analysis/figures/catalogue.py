@@ -40,6 +40,7 @@ OFFERED = (
     "goodput_bps",
     "throughput_bps",
     "retransmits",
+    "spurious_ratio",
     "rtt_median_s",
     "queue_median_bdp",
     "jain_flows",
@@ -144,6 +145,8 @@ def has_groups(run_set: RunSet) -> bool:
 def _measures(run_set: RunSet, axis: Axis | None) -> Iterator[Measure]:
     for column in OFFERED:
         if column not in run_set.runs.columns or run_set.runs[column].isna().all():
+            continue
+        if BY_COLUMN[column].rare and not run_set.runs[column].any():
             continue
         if column == "throughput_bps" and not _only_throughput_is_published(run_set, axis):
             continue

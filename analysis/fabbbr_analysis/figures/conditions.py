@@ -221,6 +221,8 @@ def _bytes(text: str) -> float | None:
 
 _PARSERS: Mapping[str, Callable[[str], float | None]] = {
     "loss_ratio": lambda text: Ratio.parse(text).value,
+    "reordered_ratio": lambda text: Ratio.parse(text).value,
+    "late_s": lambda text: Duration.parse(text).seconds,
     "rtt_s": lambda text: Duration.parse(text).seconds,
     "ack_aggregation_s": lambda text: Duration.parse(text).seconds,
     "duration_s": lambda text: Duration.parse(text).seconds,

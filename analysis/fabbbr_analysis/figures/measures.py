@@ -17,6 +17,8 @@ class Measure:
     """As printed; empty for a pure number."""
     factor: float = 1.0
     """Shown value = factor × value in the base unit of the column."""
+    rare: bool = False
+    """Whether it is shown only where some run has more than nothing of it."""
     log_by_nature: bool = False
     """Whether equal ratios, not equal differences, are what a reader compares."""
     explanation: str = ""
@@ -80,6 +82,15 @@ MEASURES: tuple[Measure, ...] = (
         "retransmit_ratio",
         "Retransmission ratio",
         "Share of the segments sent that were sent again.",
+    ),
+    Measure(
+        column="spurious_ratio",
+        slug="spurious",
+        title="Spurious retransmissions",
+        unit="%",
+        factor=100,
+        rare=True,
+        explanation="Share of the segments sent that the receivers had already, as they say (DSACK).",
     ),
     _milliseconds("rtt_median_s", "rtt", "Median RTT", "Smoothed RTT of the senders' sockets."),
     _milliseconds("rtt_p95_s", "rtt_p95", "95th-percentile RTT", "Smoothed RTT of the senders' sockets."),
@@ -226,6 +237,15 @@ CONDITIONS: tuple[ConditionColumn, ...] = (
     ConditionColumn(
         column="loss_burst_packets", slug="burst", title="Burst length", unit="packets", factor=1, log=True
     ),
+    ConditionColumn(
+        column="reordered_ratio",
+        slug="reordered",
+        title="Reordering",
+        unit="%",
+        factor=100,
+        log=True,
+    ),
+    ConditionColumn(column="late_s", slug="late", title="Lateness", unit="ms", factor=1e3, log=True),
     ConditionColumn(column="rtt_s", slug="rtt", title="Propagation RTT", unit="ms", factor=1e3, log=False),
     ConditionColumn(column="buffer_bdp", slug="buffer", title="Buffer", unit="BDP", factor=1, log=True),
     ConditionColumn(column="buffer_bytes", slug="buffer", title="Buffer", unit="kB", factor=1e-3, log=True),

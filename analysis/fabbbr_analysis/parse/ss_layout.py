@@ -69,6 +69,7 @@ _TOKENS: Mapping[str, _Token] = {
     "bytes_retrans": _count("bytes_retrans"),
     "bytes_acked": _count("bytes_acked"),
     "bytes_received": _count("bytes_received"),
+    "data_segs_out": _count("sent_segments"),
     "send": _token(_RATE, _rate("send_rate_bps")),
     "pacing_rate": _token(rf"{_RATE}(?:/{NUMBER}(?:\.{NUMBER})?[KMGT]?bps)?", _rate("pacing_rate_bps")),
     "delivery_rate": _token(_RATE, _rate("delivery_rate_bps")),
@@ -82,6 +83,7 @@ _TOKENS: Mapping[str, _Token] = {
         f"{_WHOLE}/{_WHOLE}", Column(name="retrans_in_flight_segments"), Column(name="retrans_segments")
     ),
     "lost": _count("lost_segments"),
+    "dsack_dups": _count("dsack_segments"),
     "sacked": _count("sacked_segments"),
     "notsent": _count("notsent_bytes"),
     "bbr.bw": _token(_RATE, _rate("bbr_bw_bps")),
@@ -92,15 +94,7 @@ _TOKENS: Mapping[str, _Token] = {
 
 _IGNORED = frozenset(
     {"skmem", "wscale", "rto", "backoff", "ato", "qack", "pmtu", "rcvmss", "advmss", "segs_out", "segs_in"}
-    | {
-        "data_segs_out",
-        "data_segs_in",
-        "dctcp",
-        "lastsnd",
-        "lastrcv",
-        "lastack",
-        "dsack_dups",
-    }
+    | {"data_segs_in", "dctcp", "lastsnd", "lastrcv", "lastack"}
     | {
         "fackets",
         "reordering",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 
 from markupsafe import Markup
 
 from fabbbr.counts import counted
-from fabbbr.model import Bottleneck, Cell, CellLink, Loss
+from fabbbr.model import Bottleneck, Cell, CellLink, Loss, Reordering
 from fabbbr.physics import loss_in_words, mean_burst, stationary_loss
 from fabbbr_analysis.wording import distinct, listing
 
@@ -168,6 +170,8 @@ def _labels(name: str, cells: Sequence[Cell]) -> list[str]:
         labels.append(f"{spread([str(delay) for delay in delays])} each way")
     if losses := losses_in_words(link.loss for link in links):
         labels.append(f"loss {spread(losses)}")
+    if late := reordered_in_words(link.reordering for link in links):
+        labels.append(spread(late))
     if held := sorted({link.ack_aggregation.most for link in links if link.ack_aggregation is not None}):
         labels.append(f"ACKs held up to {spread([str(most) for most in held])}")
     return labels
@@ -180,6 +184,15 @@ def losses_in_words(losses: Iterable[Loss | None]) -> list[str]:
         loss_in_words(loss)
         for loss in sorted(found, key=lambda loss: (stationary_loss(loss), mean_burst(loss) or 0.0))
     )
+
+
+def reordered_in_words(kinds: Iterable[Reordering | None]) -> list[str]:
+    """The distinct shares, the smallest first, each with how late they come."""
+    found = sorted({(each.rate, each.late) for each in kinds if each is not None})
+    return [
+        f"{rate} of the data {spread([str(late) for _, late in alike])} late"
+        for rate, alike in groupby(found, key=itemgetter(0))
+    ]
 
 
 def buffers(queues: Sequence[Bottleneck]) -> list[str]:

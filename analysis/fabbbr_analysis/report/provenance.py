@@ -11,7 +11,7 @@ from fabbbr.counts import counted
 from fabbbr.model import Bottleneck, Cell, CongestionControl, Flow, Provenance, RunManifest
 from fabbbr.units import Duration
 from fabbbr_analysis.figures.events import MOST_MARKS, step_in_words
-from fabbbr_analysis.report.diagram import buffers, losses_in_words, spread
+from fabbbr_analysis.report.diagram import buffers, losses_in_words, reordered_in_words, spread
 from fabbbr_analysis.wording import distinct, listing, tie
 
 if TYPE_CHECKING:
@@ -77,6 +77,8 @@ def conditions(manifest: RunManifest, other: OtherWarmUp | None = None) -> tuple
         )
     if others := distinct(told for cell in cells for told in _other_traffic(cell)):
         rows.append(Fact(name="Traffic", value=listing(others)))
+    if late := reordered_in_words(link.reordering for cell in cells for link in cell.links):
+        rows.append(Fact(name="Reordering", value=spread(late)))
     if held := _aggregations(cells):
         rows.append(Fact(name="ACK aggregation", value=spread(held)))
     if any(cell.offloads for cell in cells):

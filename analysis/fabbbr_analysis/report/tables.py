@@ -23,6 +23,7 @@ _COLUMNS = (
     "goodput_bps",
     "utilisation",
     "retransmit_ratio",
+    "spurious_ratio",
     "goodput_forward_bps",
     "goodput_reverse_bps",
     "rtt_median_s",
@@ -76,7 +77,9 @@ def result_table(runs: pd.DataFrame, summary: pd.DataFrame, columns: Sequence[st
     """Set the long summary as a table of these metrics; those that no run has are left out."""
     axes = varied(runs)
     present = set(summary.loc[summary["mean"].notna(), "metric"])
+    some = set(summary.loc[summary["mean"] > 0, "metric"])
     measures = [BY_COLUMN[column] for column in columns if column in present]
+    measures = [measure for measure in measures if measure.column in some or not measure.rare]
     by_condition: dict[str, dict[str, _Record]] = {}
     for record in summary.to_dict("records"):
         by_condition.setdefault(str(record["condition"]), {})[str(record["metric"])] = record

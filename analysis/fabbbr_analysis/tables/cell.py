@@ -84,6 +84,7 @@ def _cell_row(stored: StoredCell) -> Row:
     manifest, cell = stored.manifest, stored.manifest.cell
     place = manifest.provenance.testbed
     loss = next((link.loss for link in cell.links if link.loss is not None), None)
+    late = next((link.reordering for link in cell.links if link.reordering is not None), None)
     durations = [flow.duration.seconds for flow in cell.flows if flow.duration is not None]
     return {
         "cell_id": cell.id,
@@ -102,6 +103,8 @@ def _cell_row(stored: StoredCell) -> Row:
         "loss_ratio": None if loss is None else stationary_loss(loss),
         "loss_burst_packets": None if loss is None else mean_burst(loss),
         "loss_position": None if loss is None else loss.position,
+        "reordered_ratio": 0.0 if late is None else late.rate.value,
+        "late_s": 0.0 if late is None else late.late.seconds,
         "ack_aggregation_s": _longest_aggregation_s(cell),
         "offloads": cell.offloads,
         "ecn": cell.ecn,

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from fabbbr_analysis.parse import iperf3
 
-TABLES_VERSION = 15
+TABLES_VERSION = 16
 """Raised when the same raw files give other tables: a parser was mended, a column changed, or they lie
 elsewhere: from 5 on a cell has its own files of samples, from 6 on completion is of the flows with a size,
 from 7 on a table says whether offloads were on, from 8 on there are packets, pings, groups and phases,
@@ -43,6 +43,8 @@ CELLS = pa.schema(
         ("loss_ratio", pa.float64()),
         ("loss_burst_packets", pa.float64()),
         ("loss_position", pa.string()),
+        ("reordered_ratio", pa.float64()),
+        ("late_s", pa.float64()),
         ("ack_aggregation_s", pa.float64()),
         ("aqm", pa.string()),
         ("offloads", pa.bool_()),
@@ -134,6 +136,7 @@ GROUPS = pa.schema(
         ("queue_marks", pa.int64()),
         ("retransmits", pa.int64()),
         ("retransmit_ratio", pa.float64()),
+        ("spurious_ratio", pa.float64()),
         ("ce_segments", pa.int64()),
         ("completed", pa.int64()),
         ("completion_mean_s", pa.float64()),

@@ -28,6 +28,13 @@ def test_every_name_of_the_catalogue_draws_a_figure(f10, e1):
             assert figures.figure(run_set, name).layout.height > 0
 
 
+@pytest.mark.parametrize(("share", "shown"), [(0.0, False), (0.01, True)])
+def test_what_is_rare_has_a_figure_only_where_some_run_has_any_of_it(f10, share, shown):
+    runs = f10.runs.assign(spurious_ratio=[share, *[0.0] * (len(f10.runs) - 1)])
+    names = figures.figure_names(synthetic.changed(f10, runs=runs))
+    assert any(name.startswith("spurious") for name in names) == shown
+
+
 def test_an_unknown_figure_is_refused_with_the_names_that_exist(f10):
     with pytest.raises(AnalysisError, match="goodput_by_loss"):
         figures.figure(f10, "goodput_by_moon")
@@ -58,6 +65,19 @@ def test_every_quantity_with_a_dimension_names_its_unit():
     pure_numbers = {"jain_flows", "jain_groups", "n_flows"}
     for quantity in (*MEASURES, *CONDITIONS):
         assert bool(quantity.unit) == (quantity.column not in pure_numbers), quantity.column
+
+
+@pytest.mark.parametrize(
+    ("key", "texts", "columns", "title"),
+    [
+        ("late", ("0 ms", "5 ms"), {"late_s": (0.0, 0.005), "reordered_ratio": (0.0, 0.01)}, "Lateness"),
+        ("share", ("0 %", "1 %"), {"late_s": (0.0, 0.005), "reordered_ratio": (0.0, 0.01)}, "Reordering"),
+    ],
+)  # fmt: skip
+def test_an_axis_of_lateness_or_its_share_is_known_although_it_begins_without_any(key, texts, columns, title):
+    runs = pd.DataFrame({"ccas": "cubic", f"axis_{key}": list(texts), **columns})
+    (axis,) = varied(runs)
+    assert (axis.title, axis.texts) == (title, texts)
 
 
 @pytest.mark.parametrize(
