@@ -228,8 +228,7 @@ def _wire_settings(wire: Wire, answers: _Answers) -> Check:
         passed=len(told) == (2 if wire.loss is not None or wire.late_s else 1)
         and all(netem.limit == wire.limit_packets for netem in netems)
         and all(abs(value - wire.delay_s) < _TOLD_DELAY_STEP_S for value in told)
-        # tc tells no jitter without a delay; the train measures it.
-        and abs(told_late_s - (wire.late_s if wire.delay_s else 0.0)) < _TOLD_DELAY_STEP_S
+        and abs(told_late_s - wire.late_s) < _TOLD_DELAY_STEP_S
         and all(_same_slots(slots, wire.slots_s) for slots in told_slots)
         and len(told_loss) == len(asked_loss)
         and all(map(_same_chance, told_loss, asked_loss)),

@@ -120,8 +120,11 @@ def delay_tables(cell: Cell) -> dict[str, str]:
 
 
 def _late_words(delay: Duration | None, reordering: Reordering) -> str:
-    """A jitter that is drawn whole or not at all."""
-    least = _microseconds(delay or Duration(0))
+    """A jitter that is drawn whole or not at all.
+
+    tc takes no distribution where there is no delay: then it is the least there is.
+    """
+    least = _microseconds(delay or Duration(1))
     return f"delay {least} {_microseconds(reordering.late)} distribution {_table_name(reordering)}"
 
 

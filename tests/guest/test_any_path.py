@@ -50,6 +50,20 @@ repeat: 1
 """
 
 
+LATE_WHERE_THERE_IS_NO_DELAY = """
+id: access
+title: A tenth of the super-packets comes late from the access link
+slice: two_site
+path:
+  {rate: 25 Mbit/s, rtt: 20 ms, buffer: 100 packets, aqm: cake, ecn: true, mtu: 9000, offloads: true}
+links: {access: {reordering: {rate: 10 %, late: 0.4 ms}}}
+flows:
+  - {cca: bbr2, duration: 3 s, streams: 2}
+  - {video: {bitrate: 2 Mbit/s, chunk: 1 s}, cca: cubic, duration: 3 s}
+repeat: 1
+"""
+
+
 def sometimes(values):
     """One of them, or mostly none."""
     return st.one_of(st.none(), st.none(), values)
@@ -67,7 +81,7 @@ hops = st.fixed_dictionaries(
     optional={
         "rate": st.sampled_from(RATES), "rtt": st.sampled_from(["0 s", "7 ms", "50 ms"]),
         "buffer": st.sampled_from(BUFFERS),
-        "aqm": st.sampled_from(AQMS), "reverse": ways_back,
+        "aqm": st.sampled_from(AQMS), "reverse": ways_back, "reordering": st.sampled_from(LATE),
     },
 )  # fmt: skip
 
@@ -133,6 +147,7 @@ def experiments(draw):
 )  # fmt: skip
 @given(text=experiments())
 @example(text=ALL_OF_THE_FIRST_LOST)
+@example(text=LATE_WHERE_THERE_IS_NO_DELAY)
 def test_every_path_is_refused_or_certified_and_its_report_says_what_can_be(tmp_path_factory, text):
     folder = tmp_path_factory.mktemp("any")
     file = folder / "any.yaml"

@@ -54,6 +54,16 @@ def test_each_axis_is_told_apart_from_the_others():
     assert "times the goodput (0.90 at 2 places) and a has as much within 5 %." in of_aqm
 
 
+def test_what_is_switched_on_is_not_said_to_be_of_true():
+    told = Told()
+    for switched, each in (("false", 10e6), ("true", 5e6)):
+        for cca in ("a", "b"):
+            axes = {"cca": cca, "offloads": switched}
+            told.condition(f"{axes}", group(cca, around(each)), ccas=cca, axes=axes)
+    (text,) = [said(each) for each in told.answer().headline if each.startswith("With offloads")]
+    assert text.startswith("With offloads on instead of off, ")
+
+
 def test_the_effect_on_one_place_has_the_interval_of_the_ratio():
     """Of one place it is that of a ratio of two means, to the first order."""
     one, other = [9.0, 10.0, 11.0, 10.5, 9.5], [20.0, 21.0, 19.0, 20.5, 19.5]

@@ -127,6 +127,12 @@ def test_only_data_that_goes_there_comes_late_and_still_does_after_a_step(planne
         assert any(line.endswith(f"delay {delay_us}us") for line in netems(commands))
 
 
+def test_a_link_without_a_delay_has_a_nanosecond_of_it_since_tc_takes_no_distribution_without(planned):
+    cell = planned("mtu: 1500", more="links: {access: {reordering: {rate: 10 %, late: 0.4 ms}}}")
+    (line, *_) = [line for line in netems(prepare(cell, GUEST).job.configure) if "distribution" in line]
+    assert line.endswith("delay 0.001us 400us distribution late1of10")
+
+
 @given(hundredths=st.integers(1, 5000))
 def test_the_share_of_a_table_that_is_late_is_exactly_the_one_asked(tmp_path_factory, hundredths):
     file = tmp_path_factory.mktemp("share") / "made.yaml"

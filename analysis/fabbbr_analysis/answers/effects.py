@@ -12,7 +12,7 @@ from fabbbr_analysis.answers.leads import decides, leads_among
 from fabbbr_analysis.answers.records import AnswerRow, Lead
 from fabbbr_analysis.answers.rows import COMPLETION, GOODPUT, RTT
 from fabbbr_analysis.answers.tallies import ranking
-from fabbbr_analysis.figures.conditions import Axis, place_in_words
+from fabbbr_analysis.figures.conditions import Axis, place_in_words, value_alone
 from fabbbr_analysis.figures.measures import in_a_sentence
 from fabbbr_analysis.stats import Difference
 from fabbbr_analysis.summary import UNCHANGED_WITHIN, WITHIN
@@ -87,7 +87,8 @@ def _along(axis: Axis, place: int, rows: Sequence[AnswerRow]) -> str:
         round_trips = _effects(axis, place, rows, RTT)
         parts += [_told(round_trips, _WORDS[RTT])] if any(not each.is_none for each in round_trips) else []
     said = "; ".join(filter(None, parts))
-    return said and f"With {place_in_words([axis], [axis.texts[-1]])} instead of {axis.texts[0]}, {said}."
+    first, last = value_alone(axis.texts[0]), place_in_words([axis], [axis.texts[-1]])
+    return said and f"With {last} instead of {first}, {said}."
 
 
 def _effects(axis: Axis, place: int, rows: Sequence[AnswerRow], column: str) -> list[_Effect]:

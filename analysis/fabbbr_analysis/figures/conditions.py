@@ -18,6 +18,7 @@ from fabbbr_analysis.wording import article, listing
 
 _PREFIX = "axis_"
 _TITLES = {"aqm": "AQM", "ecn": "ECN", "rtt": "RTT", "mtu": "MTU"}
+_SWITCHED = {"true": "on", "false": "off"}
 _BDP_IS_WHOLE_BYTES = 1e-3
 """A buffer asked in BDP is cut to whole bytes, so the column is a little below what was asked."""
 
@@ -57,8 +58,15 @@ def place_in_words(axes: Sequence[Axis], texts: Sequence[str]) -> str:
     return listing([_value_in_words(axis, text) for axis, text in zip(axes, texts, strict=True)])
 
 
+def value_alone(text: str) -> str:
+    """A value of an axis whose name was said before: ``on`` of one that is true, others as written."""
+    return _SWITCHED.get(text, text)
+
+
 def _value_in_words(axis: Axis, text: str) -> str:
     name = in_a_sentence(axis.title)
+    if text in _SWITCHED:
+        return f"{name} {value_alone(text)}"
     if axis.shown is not None and text.isdecimal() and name.endswith("s"):
         return counted(int(text), name.removesuffix("s"))
     return f"{article(name)} {name} of {text}"

@@ -199,6 +199,7 @@ def test_where_one_is_varied_or_none_the_names_alone_say_it():
     [
         ("hops", ["2", "10"], "2 hops"), ("streams", ["1", "16"], "1 stream"),
         ("size", ["100 kB", "10 MB"], "a size of 100 kB"), ("aqm", ["cake", "pie"], "an AQM of cake"),
+        ("offloads", ["false", "true"], "offloads off"), ("ecn", ["true", "false"], "ECN on"),
     ],
 )  # fmt: skip
 def test_a_place_is_said_in_words(key, texts, said):
