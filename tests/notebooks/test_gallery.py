@@ -1,4 +1,4 @@
-"""The six questions of docs/gallery.md: what the page says is run as it stands, and answers what it says.
+"""The seven questions of docs/gallery.md: what the page says is run as it stands, and answers what it says.
 
 Directions are checked beyond the intervals, and numbers against what physics allows; none is a copied output.
 """
@@ -69,7 +69,7 @@ def shares(run, group):
 
 
 def test_every_question_has_a_file_an_answer_and_a_figure():
-    assert list(QUESTIONS) == ["shallow", "drop", "short", "near_far", "queues", "uplink"]
+    assert list(QUESTIONS) == ["shallow", "drop", "short", "near_far", "queues", "uplink", "late"]
     assert {tuple(kind for kind, _ in blocks) for blocks in QUESTIONS.values()} == {
         ("yaml", "python", "python figure")
     }
@@ -153,3 +153,33 @@ def test_an_upload_takes_a_downloads_rate_until_its_queue_keeps_them_apart(answe
     full_s = RTT_S + 100 * 1514 * 8 / 2e6
     assert (behind["rtt_median_s"] <= full_s * 1.01).all()
     assert (behind["queue_reverse_median_bytes"] > 50 * 1514).all()
+
+
+@pytest.mark.guest
+def test_bbr_bears_packets_that_cubic_takes_for_lost_and_keeps_a_queue_for_them(answered):
+    run, table = answered("late")
+    assert len(table) == 12
+    found = {(row.variant, row.place[0]): row.values for row in run.answer.rows}
+    rates = {place: values["goodput_per_flow_bps"] for place, values in found.items()}
+    ceiling_bps = RATE_BPS * goodput_ceiling(1500)
+    assert rates["cubic", "40 ms"].low > 0.9 * ceiling_bps
+    assert rates["cubic", "100 ms"].high < 0.5 * ceiling_bps
+    # Each packet that comes too late, one in a hundred, is sent again, and the receiver has it then.
+    for cca in ("cubic", "bbr1", "bbr3"):
+        assert found[cca, "40 ms"]["spurious_ratio"].high < 0.001
+        assert 0.003 < found[cca, "100 ms"]["spurious_ratio"].low
+        assert found[cca, "100 ms"]["spurious_ratio"].high < 0.02
+    for cca in ("bbr1", "bbr3"):
+        assert rates[cca, "100 ms"].low > 0.9 * ceiling_bps
+        assert found[cca, "10 ms"]["queue_delay_median_s"].low > 2 * found[cca, "0 ms"]["queue_delay_median_s"].high
+    # What BBR has in flight is limited to twice what the path holds.
+    assert found["bbr1", "10 ms"]["queue_delay_median_s"].high < 1.1 * RTT_S
+    assert believed_bps(run, "0 ms").max() < 1.001 * ceiling_bps < 1.01 * ceiling_bps < believed_bps(run, "10 ms").min()
+
+
+def believed_bps(run, late):
+    """Congestion control → the median of what BBR believes the link's rate to be, in steady state."""
+    cells = run.runs[run.runs["axis_late"] == late].set_index("cell_id")["axis_cca"]
+    sockets = run.sockets(cell_ids=list(cells.index))
+    sending = sockets[(sockets["side"] == "sender") & (sockets["t_s"] > 10) & sockets["bbr_bw_bps"].notna()]
+    return sending.groupby(sending["cell_id"].map(cells))["bbr_bw_bps"].median()
