@@ -74,9 +74,9 @@ class Reordering(FileRecord):
     it, so that RTprop and BDP stay.
     """
 
-    rate: Share
+    rate: Share = Field(examples=["1 %"])
     """Probability that a packet comes late, independently: a whole number of hundredths of a percent."""
-    late: Span
+    late: Span = Field(examples=["5 ms"])
     """How much later it comes, in ms or µs."""
 
 

@@ -27,11 +27,11 @@ def messages(error: ValidationError, kind: type[Record]) -> Iterator[tuple[Loc, 
         yield detail["loc"], _message(detail, kind)
 
 
+_MAPPINGS = ("model_type", "dict_type")
 _EXPECTED = {
     "bool_parsing": "write true or false",
     "bool_type": "write true or false",
-    "model_type": "expected keys with values, one a line or in braces",
-    "dict_type": "expected keys with values, one a line or in braces",
+    **dict.fromkeys(_MAPPINGS, "expected keys with values, one a line or in braces"),
     "tuple_type": "expected a list; write it in brackets or with dashes",
     "string_type": "expected a single word or quantity",
 }
@@ -54,12 +54,18 @@ def _message(detail: ErrorDetails, kind: type[Record]) -> str:
             return detail["msg"]
         case other:
             words = detail["msg"]
-            return f"{shown(given)}: {_EXPECTED.get(other) or words[:1].lower() + words[1:]}"
+            example = _in_braces(_field(_model_at(kind, parents), last)) if other in _MAPPINGS else ""
+            return f"{shown(given)}: {_EXPECTED.get(other) or words[:1].lower() + words[1:]}{example}"
 
 
 def _example(field: FieldInfo | None, key: str) -> str:
     examples = field.examples if field is not None else None
     return f"; add e.g. {key}: {examples[0]}" if examples else ""
+
+
+def _in_braces(field: FieldInfo | None) -> str:
+    examples = field.examples if field is not None else None
+    return f", e.g. {examples[0]}" if examples and str(examples[0]).startswith("{") else ""
 
 
 def _keys_of(model: type[Record]) -> tuple[str, ...]:

@@ -79,8 +79,8 @@ def test_data_comes_late_from_every_bottleneck_unless_a_link_says_otherwise(plan
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"path": "reordering: 1 %"}, "path.reordering: '1 %': expected keys with values"),
-        ({"path": "reordering: {rate: 1 %}"}, "path.reordering.late: is missing"),
+        ({"path": "reordering: 1 %"}, "one a line or in braces, e.g. {rate: 1 %, late: 5 ms}"),
+        ({"path": "reordering: {rate: 1 %}"}, "path.reordering.late: is missing; add e.g. late: 5 ms"),
         ({"path": "reordering: {late: 1 ms}"}, "path.reordering.rate: is missing"),
         ({"path": "reordering: {rate: 51 %, late: 1 ms}"}, "51 % is out of range; give 0 % to 50 %"),
         (
