@@ -19,6 +19,9 @@ SPIN = "while True: pass"
 LOOK = "import time; end = time.monotonic() + 0.2\nwhile time.monotonic() < end: pass"
 SPINS = r"its clock has stood for (\d+) s of wall time, so a process inside it spins"
 
+ASIDE = r"(; \d+ s for which others had its CPU are not counted)?"
+"""On a machine with more to do than it has CPUs."""
+
 
 @pytest.fixture(scope="module")
 def backend():
@@ -54,7 +57,7 @@ def test_a_process_that_never_sleeps_ends_the_cell_by_its_clock_within_ten_secon
     assert guest._STALL_LIMIT_S > WALL_LIMIT_S
     with pytest.raises(GuestError, match=SPINS) as ended:
         carry_out(tmp_path, backend, SPIN, last=last)
-    assert ended.match(r"spins \(see raw/console.log\)$")
+    assert ended.match(rf"spins{ASIDE} \(see raw/console.log\)$")
     assert guest._SPIN_LIMIT_S + 2 * guest._START_S < 10
 
 
