@@ -48,7 +48,8 @@ def cell(flows=1, sized=(), **more):
 
 
 OF_DATAGRAMS_AND_VIDEOS = (
-    "datagrams_sent", "datagrams_lost", "jitter_s", "pdv_p95_s", "video_startup_s", "video_stalled_s",
+    "datagrams_sent", "datagrams_lost", "datagrams_reordered", "jitter_s", "pdv_p95_s", "video_startup_s",
+    "video_stalled_s",
 )  # fmt: skip
 
 

@@ -308,13 +308,17 @@ def _suffered(flows: pd.DataFrame, cell: Cell) -> dict[str, float | None]:
 
 
 def of_datagrams(calls: pd.DataFrame) -> dict[str, float | None]:
-    """Of flows of UDP: datagrams lost over those sent, and the means of their jitter and PDV [s].
+    """Of flows of UDP: which shares were lost and overtaken, and the means of their jitter and PDV [s].
 
+    Lost over sent; overtaken over those that came, the reordered ratio of RFC 4737.
     None without any flow, and where one is unknown.
     """
-    sent, lost = (_complete_sum(calls, name) for name in ("datagrams_sent", "datagrams_lost"))
+    names = ("datagrams_sent", "datagrams_lost", "datagrams_reordered")
+    sent, lost, overtaken = (_complete_sum(calls, name) for name in names)
+    came = None if sent is None or lost is None else sent - lost
     return {
         "datagram_loss_ratio": None if lost is None or not sent else lost / sent,
+        "datagram_reordered_ratio": None if overtaken is None or not came else overtaken / came,
         "jitter_s": _complete(calls, "jitter_s", np.mean),
         "pdv_p95_s": _complete(calls, "pdv_p95_s", np.mean),
     }

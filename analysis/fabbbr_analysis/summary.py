@@ -24,6 +24,7 @@ BOUNDED = {
     "jain_groups": (0.0, 1.0),
     "ping_loss_ratio": (0.0, 1.0),
     "datagram_loss_ratio": (0.0, 1.0),
+    "datagram_reordered_ratio": (0.0, 1.0),
 }
 """Ratios pile up at their bounds, so their intervals come from the bootstrap. All others have Student's t, or
 the bootstrap where that goes below 0, which none of them can be, or goodput above what the link carries."""

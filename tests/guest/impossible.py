@@ -11,7 +11,7 @@ from fabbbr_analysis.runset import RunSet
 
 _RATIOS = (
     "retransmit_ratio", "spurious_ratio", "queue_median_fill", "jain_flows", "ping_loss_ratio",
-    "datagram_loss_ratio",
+    "datagram_loss_ratio", "datagram_reordered_ratio",
 )  # fmt: skip
 _ONLY_GROW = (
     "bytes_sent", "bytes_acked", "bytes_received", "bytes_retrans", "delivered_segments", "retrans_segments",

@@ -72,7 +72,8 @@ def calling(suffered, *groups):
         for row in told.runs[-3:]:
             calls += [
                 {"cell_id": row["cell_id"], "group": name, "udp_rate_bps": 1e6, "datagrams_sent": 1000.0,
-                 "datagrams_lost": 1000 * lost, "jitter_s": 0.001, "pdv_p95_s": wait_s}
+                 "datagrams_lost": 1000 * lost, "datagrams_reordered": 0.0, "jitter_s": 0.001,
+                 "pdv_p95_s": wait_s}
                 for name, (wait_s, lost) in each.items()
             ]  # fmt: skip
             calls.append({"cell_id": row["cell_id"], "group": "cubic"})

@@ -20,7 +20,8 @@ METRICS_OF_RUNS = {
     "queue_median_fill", "queue_p95_bytes", "queue_reverse_drops", "queue_reverse_median_bytes",
     "queue_reverse_p95_bytes", "utilisation_forward", "utilisation_reverse",
     "ping_median_s", "ping_p95_s", "ping_p99_s", "ping_lost", "ping_loss_ratio",
-    "datagram_loss_ratio", "jitter_s", "pdv_p95_s", "video_startup_s", "video_stalled_s",
+    "datagram_loss_ratio", "datagram_reordered_ratio", "jitter_s", "pdv_p95_s", "video_startup_s",
+    "video_stalled_s",
 }  # fmt: skip
 
 

@@ -50,11 +50,13 @@ def test_of_datagrams_the_share_that_was_lost_counts_those_of_all_flows():
         1e6,
         datagrams_sent=[NAN, 1000, 3000],
         datagrams_lost=[NAN, 0, 40],
+        datagrams_reordered=[NAN, 9, 90],
         jitter_s=[NAN, 0.002, 0.004],
         pdv_p95_s=[NAN, 0.01, 0.03],
     )
     found = of(flows, of_cell=kinds({}, CALL, CALL))
     assert found["datagram_loss_ratio"] == pytest.approx(40 / 4000)
+    assert found["datagram_reordered_ratio"] == pytest.approx(99 / 3960)
     assert found["jitter_s"] == pytest.approx(0.003)
     assert found["pdv_p95_s"] == pytest.approx(0.02)
 
@@ -62,7 +64,8 @@ def test_of_datagrams_the_share_that_was_lost_counts_those_of_all_flows():
 def test_what_a_flow_of_datagrams_does_not_tell_is_unknown_and_not_nothing():
     flows = flow_rows(1e6, 1e6, datagrams_sent=[1000, NAN], datagrams_lost=[0, NAN], jitter_s=[0.002, NAN])
     found = of(flows, of_cell=kinds(CALL, CALL))
-    assert (found["datagram_loss_ratio"], found["jitter_s"]) == (None, None)
+    unknown = ("datagram_loss_ratio", "datagram_reordered_ratio", "jitter_s")
+    assert [found[name] for name in unknown] == [None, None, None]
 
 
 def test_fairness_is_among_flows_that_take_what_they_can_get():

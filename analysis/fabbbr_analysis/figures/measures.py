@@ -46,8 +46,10 @@ def _milliseconds(column: str, slug: str, title: str, explanation: str) -> Measu
     return Measure(column=column, slug=slug, title=title, unit="ms", factor=1e3, explanation=explanation)
 
 
-def _percent(column: str, slug: str, title: str, explanation: str) -> Measure:
-    return Measure(column=column, slug=slug, title=title, unit="%", factor=100, explanation=explanation)
+def _percent(column: str, slug: str, title: str, explanation: str, *, rare: bool = False) -> Measure:
+    return Measure(
+        column=column, slug=slug, title=title, unit="%", factor=100, rare=rare, explanation=explanation
+    )
 
 
 def _seconds(column: str, slug: str, title: str, explanation: str) -> Measure:
@@ -83,14 +85,12 @@ MEASURES: tuple[Measure, ...] = (
         "Retransmission ratio",
         "Share of the segments sent that were sent again.",
     ),
-    Measure(
-        column="spurious_ratio",
-        slug="spurious",
-        title="Spurious retransmissions",
-        unit="%",
-        factor=100,
+    _percent(
+        "spurious_ratio",
+        "spurious",
+        "Spurious retransmissions",
+        "Share of the segments sent that the receivers had already, as they say (DSACK).",
         rare=True,
-        explanation="Share of the segments sent that the receivers had already, as they say (DSACK).",
     ),
     _milliseconds("rtt_median_s", "rtt", "Median RTT", "Smoothed RTT of the senders' sockets."),
     _milliseconds("rtt_p95_s", "rtt_p95", "95th-percentile RTT", "Smoothed RTT of the senders' sockets."),
@@ -131,6 +131,13 @@ MEASURES: tuple[Measure, ...] = (
     ),
     _percent(
         "datagram_loss_ratio", "datagram_loss", "Datagrams lost", "Of those that the flows of UDP sent."
+    ),
+    _percent(
+        "datagram_reordered_ratio",
+        "datagram_reordered",
+        "Datagrams overtaken",
+        "Of those that came: before them came one that was sent after them.",
+        rare=True,
     ),
     _milliseconds(
         "jitter_s",

@@ -32,6 +32,7 @@ _COLUMNS = (
     "ping_p99_s",
     "ping_loss_ratio",
     "datagram_loss_ratio",
+    "datagram_reordered_ratio",
     "jitter_s",
     "pdv_p95_s",
     "video_startup_s",
