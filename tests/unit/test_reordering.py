@@ -284,6 +284,12 @@ def test_a_packet_that_was_sent_late_is_none_that_comes_late(probe):
     assert believed(probe, strayed.model_copy(update={"late": ((101, 110),)})).passed
 
 
+@pytest.mark.parametrize(("late", "passed"), [((), False), (range(0, 400, 40), True), (range(400), False)])
+def test_on_a_real_clock_too_a_share_that_is_far_off_is_noticed(planned, late, passed):
+    probe = prepare(planned("reordering: {rate: 5 %, late: 30 ms}"), place("real")).expected.train
+    assert believed(probe, arrived(probe, late, by_ns=30 * MS), REAL_TIME).passed == passed
+
+
 def test_a_lateness_that_a_real_clock_cannot_tell_is_said_not_to_be_told(planned):
     probe = prepare(planned("reordering: {rate: 5 %, late: 2 ms}"), place("real")).expected.train
     check = believed(probe, arrived(probe, (), jitter_ns=MS), REAL_TIME)
