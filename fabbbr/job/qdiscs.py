@@ -122,9 +122,9 @@ def delay_tables(cell: Cell) -> dict[str, str]:
 def _late_words(delay: Duration | None, reordering: Reordering) -> str:
     """A jitter that is drawn whole or not at all.
 
-    tc takes no distribution where there is no delay: then it is the least there is.
+    tc takes no distribution where there is no delay: then it is a microsecond, the least that every tc reads.
     """
-    least = _microseconds(delay or Duration(1))
+    least = _microseconds(delay or Duration(1000))
     return f"delay {least} {_microseconds(reordering.late)} distribution {_table_name(reordering)}"
 
 

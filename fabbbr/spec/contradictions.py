@@ -240,6 +240,11 @@ def _reordering(loc: Loc, reordering: Reordering | None) -> Iterator[Mistake]:
         said = f"{reordering.rate} is no whole number of hundredths of a percent, in which netem draws"
         yield (*loc, "rate"), said
     yield from _within((*loc, "late"), reordering.late, Duration(0), LATEST)
+    if reordering.late.ns % 1000:
+        said = (
+            f"{reordering.late} is no whole number of microseconds, which are the finest that every tc reads"
+        )
+        yield (*loc, "late"), said
 
 
 def _aggregation(loc: Loc, aggregation: AckAggregation | None) -> Iterator[Mistake]:

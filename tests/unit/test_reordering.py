@@ -92,6 +92,10 @@ def test_data_comes_late_from_every_bottleneck_unless_a_link_says_otherwise(plan
             "path.reordering.late: 2 s is out of range; give 0 ns to 1 s",
         ),
         (
+            {"path": "reordering: {rate: 1 %, late: 1.5 us}"},
+            "path.reordering.late: 1.5 us is no whole number of microseconds",
+        ),
+        (
             {"more": "links: {trunk: {reordering: {rate: 1 %, late: 2 s}}}"},
             "links.trunk.reordering.late: 2 s is out of range",
         ),
@@ -127,10 +131,10 @@ def test_only_data_that_goes_there_comes_late_and_still_does_after_a_step(planne
         assert any(line.endswith(f"delay {delay_us}us") for line in netems(commands))
 
 
-def test_a_link_without_a_delay_has_a_nanosecond_of_it_since_tc_takes_no_distribution_without(planned):
+def test_a_link_without_a_delay_has_a_microsecond_of_it_since_tc_takes_no_distribution_without(planned):
     cell = planned("mtu: 1500", more="links: {access: {reordering: {rate: 10 %, late: 0.4 ms}}}")
     (line, *_) = [line for line in netems(prepare(cell, GUEST).job.configure) if "distribution" in line]
-    assert line.endswith("delay 0.001us 400us distribution late1of10")
+    assert line.endswith("delay 1us 400us distribution late1of10")
 
 
 @given(hundredths=st.integers(1, 5000))
