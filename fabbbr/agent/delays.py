@@ -14,7 +14,6 @@ def readable(tables: Dict[str, str]) -> Iterator[None]:
     if not tables:
         yield
         return
-    before = os.environ.get(_FOLDER_OF_TC)
     with tempfile.TemporaryDirectory() as folder:
         for name, numbers in tables.items():
             with open(os.path.join(folder, name + ".dist"), "w") as file:
@@ -23,7 +22,4 @@ def readable(tables: Dict[str, str]) -> Iterator[None]:
         try:
             yield
         finally:
-            if before is None:
-                del os.environ[_FOLDER_OF_TC]
-            else:
-                os.environ[_FOLDER_OF_TC] = before
+            del os.environ[_FOLDER_OF_TC]

@@ -79,8 +79,8 @@ def result_table(runs: pd.DataFrame, summary: pd.DataFrame, columns: Sequence[st
     axes = varied(runs)
     present = set(summary.loc[summary["mean"].notna(), "metric"])
     some = set(summary.loc[summary["mean"] > 0, "metric"])
-    measures = [BY_COLUMN[column] for column in columns if column in present]
-    measures = [measure for measure in measures if measure.column in some or not measure.rare]
+    offered = [BY_COLUMN[column] for column in columns]
+    measures = [each for each in offered if each.column in (some if each.rare else present)]
     by_condition: dict[str, dict[str, _Record]] = {}
     for record in summary.to_dict("records"):
         by_condition.setdefault(str(record["condition"]), {})[str(record["metric"])] = record
