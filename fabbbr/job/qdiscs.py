@@ -124,7 +124,7 @@ def _late_words(delay: Duration | None, reordering: Reordering) -> str:
 
     tc takes no distribution where there is no delay: then it is a microsecond, the least that every tc reads.
     """
-    least = _microseconds(delay or Duration(1000))
+    least = _microseconds(delay if delay is not None and delay.ns else Duration(1000))
     return f"delay {least} {_microseconds(reordering.late)} distribution {_table_name(reordering)}"
 
 

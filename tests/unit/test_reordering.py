@@ -131,8 +131,11 @@ def test_only_data_that_goes_there_comes_late_and_still_does_after_a_step(planne
         assert any(line.endswith(f"delay {delay_us}us") for line in netems(commands))
 
 
-def test_a_link_without_a_delay_has_a_microsecond_of_it_since_tc_takes_no_distribution_without(planned):
-    cell = planned("mtu: 1500", more="links: {access: {reordering: {rate: 10 %, late: 0.4 ms}}}")
+@pytest.mark.parametrize(
+    "link", ["access: {", "access: {rtt: 0 s, ", "access: {rtt: 4 ms}, trunk: {rtt: 0 s, "]
+)
+def test_a_link_without_a_delay_has_a_microsecond_of_it_since_tc_takes_no_distribution_without(planned, link):
+    cell = planned("buffer: 50 kB", more=f"links: {{{link}reordering: {{rate: 10 %, late: 0.4 ms}}}}}}")
     (line, *_) = [line for line in netems(prepare(cell, GUEST).job.configure) if "distribution" in line]
     assert line.endswith("delay 1us 400us distribution late1of10")
 
