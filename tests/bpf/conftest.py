@@ -10,6 +10,8 @@ from bpf.machine import Loader, Network
 
 FILES = Path(__file__).parents[2] / "playbooks" / "roles" / "bbr" / "files"
 HERE = Path(__file__).parent
+TURN, TURN_S = Path("/run/fabbbr-bpf-tests.lock"), 900
+"""Longer than the tests of any file here take, on a busy machine too."""
 CLANGS = ("clang", *(f"clang-{version}" for version in range(14, 21)))
 
 
@@ -19,6 +21,18 @@ def _able():
     answer = subprocess.run([HERE / "able"], capture_output=True, text=True, check=False)
     if answer.returncode:
         pytest.fail(f"{answer.stderr.strip()}; deselect with -m 'not bpf'")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _alone():
+    """Congestion controls are the whole kernel's: two checkouts that test at once take turns."""
+    with TURN.open("w") as turn:
+        waited = subprocess.run(
+            ("flock", "-w", str(TURN_S), str(turn.fileno())), pass_fds=(turn.fileno(),), check=False
+        )
+        if waited.returncode:
+            pytest.fail(f"other tests of BPF have run for {TURN_S} s: end them (fuser -v {TURN} shows them)")
+        yield
 
 
 @pytest.fixture(scope="session")
