@@ -89,7 +89,7 @@ def interval_rows(per_second):
 def socket_rows(rows=()):
     columns = ["flow", "side", "local_port", "t_s", "rtt_s", "mss_bytes", "bytes_sent", "bbr_bw_bps",
                "peer_port", "bytes_received", "bytes_acked", "sacked_segments",
-               "sent_segments", "dsack_segments"]  # fmt: skip
+               "sent_segments", "dsack_segments", "bytes_retrans"]  # fmt: skip
     rows = [(*row, *[NAN] * (len(columns) - len(row))) for row in rows]
     return pd.DataFrame(list(rows), columns=columns)
 

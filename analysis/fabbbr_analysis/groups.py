@@ -22,7 +22,7 @@ from fabbbr.ways import Ways
 from fabbbr_analysis.arrivals import Arrival, arrivals, deliveries, known, union_s, within
 from fabbbr_analysis.contests import contests
 from fabbbr_analysis.fairness import WINDOW_S, first_lasting
-from fabbbr_analysis.metrics import CellTables, answer_delays_s, queue_back_of, queue_of, sent_segments
+from fabbbr_analysis.metrics import CellTables, answer_delays_s, queue_back_of, queue_of, retransmit_ratio
 from fabbbr_analysis.phases import WHOLE_RUN, Phase, phases_of
 
 Array: TypeAlias = NDArray[np.float64]
@@ -306,8 +306,8 @@ def _grown(samples: pd.DataFrame, counter: str, phase: Phase) -> int | None:
 def _sent(ground: _Ground, phase: Phase, flows: Sequence[Flow]) -> Row:
     """Segments sent again, their share, and echoes of marks, as the senders' sockets count them.
 
-    Of the whole run, what was sent again is what the programs themselves report. The share in a phase is of
-    bytes: the few that iperf3 agrees on a test with are no full segments, and may be all that a flow sends.
+    Of the whole run, what was sent again is what the programs themselves report. The share is of bytes: the
+    few that iperf3 agrees on a test with are no full segments, and may be all that a flow sends in a phase.
     """
     sockets = _senders(ground, flows)
     sockets = sockets[sockets["bytes_sent"].notna()].sort_values("t_s", kind="stable")
@@ -318,7 +318,7 @@ def _sent(ground: _Ground, phase: Phase, flows: Sequence[Flow]) -> Row:
         told = told[told["flow"].isin([flow.index for flow in flows])]
         again = None if told["retransmits"].isna().any() else int(told["retransmits"].sum())
         mss = ground.cell.mtu_bytes - TCP_IPV4_HEADER_BYTES
-        share = _ratio(again, sent_segments(told, sockets, mss_bytes=mss))
+        share = retransmit_ratio(told, sockets, mss_bytes=mss)
     return {
         "retransmits": again,
         "retransmit_ratio": share,

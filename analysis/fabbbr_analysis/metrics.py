@@ -208,31 +208,35 @@ def link_rate_bps(queue: pd.DataFrame) -> float | None:
 
 
 def _retransmission(flows: pd.DataFrame, sockets: pd.DataFrame, cell: Cell) -> dict[str, float | int | None]:
-    """Retransmitted segments as the programs count them, and their ratio to all segments sent."""
+    """Retransmitted segments as the programs count them, and which share of the bytes sent was sent again."""
     total = _complete_sum(flows[flows["cca"].notna()], "retransmits")
-    sent = sent_segments(flows, sockets, mss_bytes=cell.mtu_bytes - TCP_IPV4_HEADER_BYTES)
     return {
         "retransmits": None if total is None else int(total),
-        "retransmit_ratio": None if total is None or not sent else total / sent,
+        "retransmit_ratio": retransmit_ratio(
+            flows, sockets, mss_bytes=cell.mtu_bytes - TCP_IPV4_HEADER_BYTES
+        ),
         "spurious_ratio": spurious_ratio(sockets),
     }
 
 
-def sent_segments(flows: pd.DataFrame, sockets: pd.DataFrame, *, mss_bytes: int) -> float | None:
-    """Full segments that the senders put on the wire, retransmissions too.
+def retransmit_ratio(flows: pd.DataFrame, sockets: pd.DataFrame, *, mss_bytes: int) -> float | None:
+    """Share of the bytes that the senders put on the wire which they had sent before.
 
-    Of a flow whose size was transferred that, and what was sent again: it may be over before ss has seen half
-    of it. Of others the last ``bytes_sent`` of each socket / MSS, since what a program handed to the kernel
-    may still stand there; ``mss_bytes`` where a sample names no MSS. None when nothing was seen to be sent.
+    Of a flow whose size was transferred, that and the full segments that its program says were sent again: it
+    may be over before ss has seen half of it. Of others both as the last sample of each socket has them. What
+    the program says at its end is of a later instant, and what it handed to the kernel may still stand there.
+    None when nothing was seen to be sent.
     """
     whole = flows[flows["completion_s"].notna() & flows["retransmits"].notna()]
-    known = (whole["received_bytes"] / mss_bytes + whole["retransmits"]).sum()
+    again = mss_bytes * whole["retransmits"].sum()
+    sent = again + whole["received_bytes"].sum()
     of_others = (sockets["side"] == "sender") & ~sockets["flow"].isin(whole["flow"])
     sending = sockets[of_others & sockets["bytes_sent"].notna()]
-    if sending.empty:
-        return float(known) if known else None
-    last = _last(sending)
-    return float(known + (last["bytes_sent"] / last["mss_bytes"].fillna(mss_bytes)).sum())
+    if not sending.empty:
+        last = _last(sending)
+        again += last["bytes_retrans"].fillna(0).sum()
+        sent += last["bytes_sent"].sum()
+    return float(again / sent) if sent else None
 
 
 def spurious_ratio(sockets: pd.DataFrame) -> float | None:

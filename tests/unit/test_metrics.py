@@ -135,7 +135,8 @@ def test_a_counter_that_was_reset_gives_no_rate_and_no_drops():
 # Retransmission
 
 
-def test_retransmit_ratio_is_over_segments_on_the_wire():
+def test_retransmit_ratio_is_over_all_bytes_on_the_wire():
+    """Both of the last sample of each sender; ss prints no count of none."""
     sockets = socket_rows(
         [
             (0, "sender", 20001, 1.0, 0.04, 1000, 50_000, NAN),
@@ -144,9 +145,17 @@ def test_retransmit_ratio_is_over_segments_on_the_wire():
             (0, "receiver", 5201, 2.0, 0.04, 1000, 999_999, NAN),
         ]
     )
+    sockets["bytes_retrans"] = [1_000, 20_000, NAN, 999_999]
     found = of(flow_rows(1e6, retransmits=20.0), sockets=sockets)
     assert found["retransmits"] == 20
     assert found["retransmit_ratio"] == pytest.approx(20 / 200)
+
+
+def test_what_is_sent_again_after_the_last_sample_is_no_share_of_what_was_sent_before():
+    """A flow of 2 s, sampled each second, that sends one in ten again, also after the sample at 1 s."""
+    sockets = socket_rows([(0, "sender", 20001, 1.0, 0.04, 1000, 100_000, NAN)])
+    sockets["bytes_retrans"] = 10_000
+    assert of(flow_rows(1e6, retransmits=20.0), sockets=sockets)["retransmit_ratio"] == pytest.approx(0.1)
 
 
 def test_a_transfer_that_was_over_before_ss_saw_all_of_it_counts_whole():
@@ -159,6 +168,7 @@ def test_a_transfer_that_was_over_before_ss_saw_all_of_it_counts_whole():
     )
     flows = flow_rows(1e6, 1e6, retransmits=[14.0, 6.0], completion_s=[0.05, NAN])
     flows["received_bytes"] = [60_000.0, 90_000.0]
+    sockets["bytes_retrans"] = [2 * 1448, 6 * 1448]
     ratio = of(flows, sockets=sockets, of_cell=cell(flows=2))["retransmit_ratio"]
     assert ratio == pytest.approx(20 / (60_000 / 1448 + 14 + 100))
 
@@ -166,8 +176,9 @@ def test_a_transfer_that_was_over_before_ss_saw_all_of_it_counts_whole():
 def test_no_retransmission_is_zero_and_an_absent_count_is_none():
     sockets = socket_rows([(0, "sender", 20001, 1.0, 0.04, 1000, 50_000, NAN)])
     assert of(flow_rows(1e6), sockets=sockets)["retransmit_ratio"] == 0
-    absent = of(flow_rows(1e6, retransmits=NAN), sockets=sockets)
-    assert (absent["retransmits"], absent["retransmit_ratio"]) == (None, None)
+    untold = of(flow_rows(1e6, retransmits=NAN), sockets=sockets)
+    assert (untold["retransmits"], untold["retransmit_ratio"]) == (None, 0)
+    assert of(flow_rows(1e6))["retransmit_ratio"] is None
 
 
 def test_segments_that_a_receiver_had_already_are_a_share_of_all_that_were_sent():

@@ -60,7 +60,7 @@ PANELS = (
     ),
     Asked(
         title="Retransmitted", experiment="buffer", axis="buffer",
-        column="retransmit_ratio", unit="% of segments", factor=100, better="less", most=1.0,
+        column="retransmit_ratio", unit="% of bytes", factor=100, better="less", most=1.0,
     ),
     Asked(
         title="Beside itself", experiment="itself", axis="buffer",

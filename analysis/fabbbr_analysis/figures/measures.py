@@ -83,7 +83,7 @@ MEASURES: tuple[Measure, ...] = (
         "retransmit_ratio",
         "retransmit_ratio",
         "Retransmission ratio",
-        "Share of the segments sent that were sent again.",
+        "Share of the bytes sent that were sent again.",
     ),
     _percent(
         "spurious_ratio",

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from fabbbr_analysis.parse import iperf3
 
-TABLES_VERSION = 16
+TABLES_VERSION = 17
 """Raised when the same raw files give other tables: a parser was mended, a column changed, or they lie
 elsewhere: from 5 on a cell has its own files of samples, from 6 on completion is of the flows with a size,
 from 7 on a table says whether offloads were on, from 8 on there are packets, pings, groups and phases,
@@ -17,7 +17,8 @@ from 10 on fairness is not of datagrams and videos, from 11 on loss is the share
 and a receiver that stands still keeps its zero, from 12 on jitter is of a whole flow, with PDV beside it,
 from 13 on ``runs`` says which share of the pings had no answer, from 14 on groups say where they compete,
 from 15 on the share that a group sent again in a phase is of bytes, whole transfers count in what was sent,
-and a direction is used by the flows that cross the first bottleneck."""
+and a direction is used by the flows that cross the first bottleneck, from 16 on ``runs`` says what came late,
+and from 17 on the share that was sent again is of bytes over a whole run too, as ss saw both."""
 
 CELLS = pa.schema(
     [
