@@ -29,7 +29,9 @@ DATA_PORT = 32768
 data from iperf3's control connection, which injected loss must spare; see docs/decisions."""
 PORTS_PER_FLOW = 64
 
-Aqm = Literal["taildrop", "fq_codel", "cake", "red", "pie"]
+Aqm = Literal["taildrop", "codel", "fq_codel", "cake", "red", "pie", "fq_pie"]
+THRESHOLD_AQMS: tuple[Aqm, ...] = ("codel", "fq_codel")
+"""Those that can mark whatever has waited longer than a threshold."""
 LossPosition = Literal["after_bottleneck", "before_bottleneck"]
 CellStatus = Literal["certified", "uncertified"]
 Implementation = Literal["mainline", "fabbbr", "google"]
@@ -118,7 +120,7 @@ class LinkWay(Record):
     aqm: Aqm = "taildrop"
     ecn: bool = False
     ce_threshold: Span | None = None
-    """Of ``fq_codel``: what has waited longer is marked as it leaves, whatever CoDel decides."""
+    """Of ``codel``, ``fq_codel``: what has waited longer is marked as it leaves, whatever CoDel decides."""
 
 
 class Bottleneck(LinkWay):

@@ -51,7 +51,7 @@ class _GilbertElliott(Told):
 
 
 class _Options(Told):
-    """Of tbf, netem, fq_codel and fq; those of other kinds are of no interest."""
+    """Of tbf, netem, codel, fq_codel and fq; those of other kinds are of no interest."""
 
     rate: int | None = None
     """Bytes per second."""
@@ -168,7 +168,7 @@ def _queue_settings(queue: Queue, answers: _Answers) -> Check:
     kinds = [qdisc.kind for qdisc in answers.qdiscs(queue)]
     tbf = next(iter(answers.options(queue, "tbf")), _Options())
     slack = queue.rate.bps / 8 * _TICK_S * 2 + 1
-    told_s = _told_threshold_s(answers.options(queue, "fq_codel"))
+    told_s = _told_threshold_s(answers.options(queue, queue.aqm))
     right = (
         tbf.rate == queue.rate.bps // 8
         and tbf.limit == queue.buffer_bytes
@@ -189,8 +189,8 @@ def _queue_settings(queue: Queue, answers: _Answers) -> Check:
     )
 
 
-def _told_threshold_s(fq_codels: Sequence[_Options]) -> float | None:
-    told = next((one.ce_threshold for one in fq_codels), None)
+def _told_threshold_s(aqms: Sequence[_Options]) -> float | None:
+    told = next((one.ce_threshold for one in aqms), None)
     return told / 1e6 if told is not None else None
 
 

@@ -18,7 +18,7 @@ from fabbbr.job.records import Cable, Interface
 from fabbbr.model import Check, Loss
 from fabbbr.testbed import Tolerances
 
-_LIMITED_IN_PACKETS = ("fq_codel", "pie")
+_LIMITED_IN_PACKETS = ("codel", "fq_codel", "pie", "fq_pie")
 """AQMs whose limit is a number of packets."""
 
 

@@ -44,10 +44,13 @@ def aqm_lines(cell: Cell, interface: Interface, queue: Bottleneck) -> list[str]:
     ecn = "ecn" if queue.ecn else "noecn"
     if queue.ce_threshold is not None:
         ecn += f" ce_threshold {_microseconds(queue.ce_threshold)}"
+    # It counts kernel memory (truesize), so bytes are kept by counting full frames instead.
+    memory = f"memory_limit {4 * queue.buffer_bytes + (1 << 20)}"
     options = {
-        # memory_limit counts kernel memory (truesize), so bytes are kept by counting full frames instead.
-        "fq_codel": f"fq_codel limit {packets} memory_limit {4 * queue.buffer_bytes + (1 << 20)} {ecn}",
+        "codel": f"codel limit {packets} {ecn}",
+        "fq_codel": f"fq_codel limit {packets} {memory} {ecn}",
         "pie": f"pie limit {packets} {ecn}",
+        "fq_pie": f"fq_pie limit {packets} {memory} {ecn}",
         "red": (
             f"red limit {queue.buffer_bytes} avpkt {_red_packet_bytes(queue.buffer_bytes)} "
             f"bandwidth {queue.rate.bps}bit adaptive" + (" ecn" if queue.ecn else "")

@@ -6,7 +6,17 @@ from collections.abc import Iterator
 
 from fabbbr import limits
 from fabbbr.foreign import listed, shown
-from fabbbr.model import AckAggregation, Aqm, Bottleneck, CellLink, LinkTrace, LinkWay, Loss, Reordering
+from fabbbr.model import (
+    THRESHOLD_AQMS,
+    AckAggregation,
+    Aqm,
+    Bottleneck,
+    CellLink,
+    LinkTrace,
+    LinkWay,
+    Loss,
+    Reordering,
+)
 from fabbbr.physics import stationary_loss
 from fabbbr.plan.ground import Ground, delivers, reverse_of
 from fabbbr.plan.link_traces import Trace
@@ -137,7 +147,7 @@ def _marks(ground: Ground, aqm: Aqm) -> tuple[bool, Duration | None]:
     """Whether such a queue marks, and after which wait whatever else it decides."""
     path = ground.setup.path
     threshold = path.ce_threshold if path.ce_threshold is not None and path.ce_threshold.ns else None
-    return path.ecn and aqm != "taildrop", threshold if aqm == "fq_codel" else None
+    return path.ecn and aqm != "taildrop", threshold if aqm in THRESHOLD_AQMS else None
 
 
 def _bottleneck(

@@ -10,7 +10,16 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TypeVar
 
-from fabbbr.model import DATA_PORT, PORTS_PER_FLOW, AckAggregation, Aqm, Loss, Reordering, Video
+from fabbbr.model import (
+    DATA_PORT,
+    PORTS_PER_FLOW,
+    THRESHOLD_AQMS,
+    AckAggregation,
+    Aqm,
+    Loss,
+    Reordering,
+    Video,
+)
 from fabbbr.spec.document import Loc
 from fabbbr.spec.experiment import (
     BBR_PROFILES,
@@ -140,7 +149,7 @@ def _path(path: PathSetup, links: dict[str, LinkSetup]) -> Iterator[Mistake]:
     yield from _reordering(("path", "reordering"), path.reordering)
     yield from _aggregation(("path", "ack_aggregation"), path.ack_aggregation)
     if path.ecn and set(_aqms(path, links)) == {"taildrop"}:
-        yield ("path", "ecn"), "tail drop cannot mark; set aqm: fq_codel (or cake, red, pie) or remove ecn"
+        yield ("path", "ecn"), "tail drop cannot mark; set aqm: fq_codel (or another) or remove ecn"
     yield from _ce_threshold(path, links)
 
 
@@ -157,8 +166,9 @@ def _ce_threshold(path: PathSetup, links: dict[str, LinkSetup]) -> Iterator[Mist
     if threshold is None or threshold.ns == 0:
         return
     yield from _within(loc, threshold, SHORTEST_CE_THRESHOLD, LONGEST_RTT)
-    if "fq_codel" not in _aqms(path, links):
-        yield loc, f"is fq_codel's, and aqm is {path.aqm}; set aqm: fq_codel or remove ce_threshold"
+    if not set(THRESHOLD_AQMS) & set(_aqms(path, links)):
+        known = " and ".join(THRESHOLD_AQMS)
+        yield loc, f"is of {known} alone, and aqm is {path.aqm}; set aqm: fq_codel or remove ce_threshold"
     elif not path.ecn:
         yield loc, "marks nothing without ECN; add ecn: true or remove ce_threshold"
 

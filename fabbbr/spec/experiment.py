@@ -205,7 +205,8 @@ class PathSetup(FileRecord):
     ecn: bool = False
     """Whether hosts negotiate ECN and the AQM marks instead of dropping; refused with tail drop."""
     ce_threshold: Span | None = None
-    """``fq_codel`` marks what has waited longer, in ms or µs; ``0 s`` is none. Default: as CoDel decides."""
+    """``codel`` and ``fq_codel`` mark what has waited longer, in ms or µs; ``0 s`` is none. Default: as CoDel
+    decides."""
     mtu: Annotated[int, Field(ge=576, le=65_500), WHOLE] = 1500
     """Bytes of an IP packet."""
     offloads: bool = False

@@ -50,6 +50,10 @@ def test_what_tc_told_of_a_setting_is_no_other(queues, name, other):
         ("taildrop", (0, "options", "burst_raw"), "f422"),
         ("taildrop", (0, "handle"), "8001:"),
         ("10 Gbit/s", (0, "options", "burst_raw"), "3d06"),
+        ("codel", (1, "options", "limit"), 331),
+        ("codel, ecn", (1, "options", "ecn"), None),
+        ("fq_pie", (1, "options", "memory_limit"), 1_000_000),
+        ("fq_pie, ecn", (1, "options", "ecn"), None),
         ("fq_codel", (1, "options", "limit"), 331),
         ("fq_codel", (1, "options", "memory_limit"), 1_000_000),
         ("fq_codel", (1, "options", "ecn"), True),
@@ -111,7 +115,7 @@ def test_settings_that_contradict_themselves_or_cannot_be_exact_are_refused(queu
     assert DEVICE in str(refusal.value)
 
 
-MARKS = [(aqm, ecn) for ecn in (False, True) for aqm in ("fq_codel", "pie", "red")]
+MARKS = [(aqm, ecn) for ecn in (False, True) for aqm in ("codel", "fq_codel", "pie", "fq_pie", "red")]
 
 
 @pytest.mark.parametrize(("aqm", "ecn"), [("taildrop", False), ("cake", False), *MARKS])

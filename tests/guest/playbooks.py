@@ -17,10 +17,14 @@ LINE = {"loss": 0.000123, "delay_s": 0.012345, "limit_packets": 20_000}
 SETTINGS = {
     "taildrop": BOTTLENECK,
     "10 Gbit/s": FAST,
+    "codel": {**BOTTLENECK, "aqm": "codel"},
+    "codel, ecn": {**BOTTLENECK, "aqm": "codel", "ecn": True},
     "fq_codel": {**BOTTLENECK, "aqm": "fq_codel"},
     "fq_codel, ecn": {**BOTTLENECK, "aqm": "fq_codel", "ecn": True},
     "pie": {**BOTTLENECK, "aqm": "pie"},
     "pie, ecn": {**BOTTLENECK, "aqm": "pie", "ecn": True},
+    "fq_pie": {**BOTTLENECK, "aqm": "fq_pie"},
+    "fq_pie, ecn": {**BOTTLENECK, "aqm": "fq_pie", "ecn": True},
     "red": {**BOTTLENECK, "aqm": "red"},
     "red, ecn": {**BOTTLENECK, "aqm": "red", "ecn": True},
     "cake": {**BOTTLENECK, "aqm": "cake"},
@@ -92,7 +96,9 @@ def story(room):
         room.folder,
         ports=PORTS,
         hosts={"tcp_host_qdisc": "fq"},
-        switches={"software_switch_qdiscs": ["tbf", "netem", "fq_codel", "pie", "red", "cake"]},
+        switches={
+            "software_switch_qdiscs": ["tbf", "netem", "codel", "fq_codel", "pie", "fq_pie", "red", "cake"]
+        },
     )
     asked["fabbbr"]["children"]["tcp_hosts"]["hosts"]["h1"]["tcp_host_interfaces"].append("h1-eth1")
     told = {"before": queues(room)}

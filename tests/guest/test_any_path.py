@@ -6,6 +6,7 @@ comes late by chance too much or too little is found once in a million.
 """
 
 import os
+from typing import get_args
 
 import pytest
 import yaml
@@ -15,6 +16,7 @@ from hypothesis import HealthCheck, Phase, example, given, reject, settings
 from hypothesis import strategies as st
 
 from fabbbr.errors import FabbbrError
+from fabbbr.model import Aqm
 from fabbbr.plan.opening import open_plan
 from fabbbr_analysis.report import write_report
 
@@ -23,7 +25,7 @@ pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
 EXAMPLES = int(os.environ.get("FABBBR_EXAMPLES", "0"))
 RATES = ["2 Mbit/s", "10 Mbit/s", "25 Mbit/s", "60 Mbit/s"]
 BUFFERS = ["0.5 BDP", "1 BDP", "3 BDP", "4 packets", "20 packets", "200 packets", "64 kB", "100 ms"]
-AQMS = ["taildrop", "fq_codel", "cake", "red", "pie"]
+AQMS = get_args(Aqm)
 HELD = ["1 ms", {"least": "0.2 ms", "most": "3 ms"}]
 LATE = [{"rate": "2 %", "late": "4 ms"}, {"rate": "0.5 %", "late": "50 ms"}]
 CCAS = ["cubic", "reno", "bbr1", "bbr2", "bbr3", "vegas"]

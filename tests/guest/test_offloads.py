@@ -91,7 +91,7 @@ def test_a_queue_whose_burst_is_too_small_cuts_super_packets_and_one_that_holds_
     assert left > came
 
 
-@pytest.mark.parametrize("aqm", ["fq_codel", "red", "pie", "cake"])
+@pytest.mark.parametrize("aqm", ["codel", "fq_codel", "red", "pie", "fq_pie", "cake"])
 def test_super_packets_are_conserved_whatever_holds_the_queue(tmp_path, aqm):
     text = experiment(
         f"offloads_{aqm}",

@@ -30,7 +30,7 @@ VALUES = {
     "rate": ["5 Mbit/s", "10 Mbit/s", "20 Mbit/s"],
     "rtt": ["10 ms", "40 ms", "80 ms"],
     "buffer": ["0.5 BDP", "100 packets", "64 kB"],
-    "aqm": ["fq_codel", "cake", "pie"],
+    "aqm": ["codel", "fq_codel", "cake", "pie", "fq_pie"],
     "mtu": ["1500", "9000"],
     "loss": ["0 %", "0.1 %", "1 %"],
     "burst": ["1", "3", "10"],

@@ -1,6 +1,7 @@
 """Cell → commands: what is set, where, and what must be read back."""
 
 import re
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from fabbbr.job.configure import (
 )
 from fabbbr.job.headroom import Extremes, window_bytes
 from fabbbr.job.qdiscs import _red_packet_bytes
-from fabbbr.model import Loss
+from fabbbr.model import THRESHOLD_AQMS, Aqm, Loss
 from fabbbr.physics import chain_of, mean_burst, stationary_loss
 from fabbbr.plan.opening import open_plan
 from fabbbr.testbed import Kernel, Machine
@@ -376,13 +377,14 @@ def aqms(cell):
     ]
 
 
-def test_fq_codel_is_given_its_threshold(planned):
-    path = "rate: 9 Mbit/s, rtt: 20 ms, aqm: fq_codel, ecn: true, ce_threshold: 242 us"
+@pytest.mark.parametrize("aqm", THRESHOLD_AQMS)
+def test_those_that_mark_after_a_wait_are_given_their_threshold(planned, aqm):
+    path = f"rate: 9 Mbit/s, rtt: 20 ms, aqm: {aqm}, ecn: true, ce_threshold: 242 us"
     ((node, line),) = aqms(planned(path))
-    assert (node, "fq_codel" in line, "ecn ce_threshold 242us" in line) == ("s1", True, True)
+    assert (node, f"2: {aqm} limit" in line, "ecn ce_threshold 242us" in line) == ("s1", True, True)
 
 
-@pytest.mark.parametrize("aqm", ["taildrop", "fq_codel", "cake", "red", "pie"])
+@pytest.mark.parametrize("aqm", get_args(Aqm))
 def test_an_aqm_is_not_there_yet_when_the_rate_is_measured(planned, aqm):
     cell = planned(f"rate: 300 kbit/s, rtt: 40 ms, buffer: 4 packets, aqm: {aqm}")
     assert not [line for _, line in lines(cell, "tc") if f" {aqm} " in line]

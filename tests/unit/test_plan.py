@@ -140,10 +140,14 @@ def test_a_delay_can_be_moved_from_the_bottleneck_to_the_sender():
     assert one.bottleneck.bdp_bytes == 10_000_000 * 0.030 / 8
 
 
-def test_a_threshold_for_marks_is_that_of_fq_codel_alone_and_zero_is_none():
+def test_a_threshold_for_marks_is_that_of_codels_alone_and_zero_is_none():
     marks = "aqm: fq_codel, ecn: true, ce_threshold"
-    one = cell("dumbbell", path=f"{marks}: 242 us", more="links: {out1: {rate: 9 Mbit/s, aqm: cake}}")
-    assert link(one, "trunk").bottleneck.ce_threshold == Duration(242_000)
+    one = cell(
+        "dumbbell",
+        path=f"{marks}: 242 us",
+        more="links: {out1: {rate: 9 Mbit/s, aqm: cake}, out2: {rate: 9 Mbit/s, aqm: codel}}",
+    )
+    assert {link(one, name).bottleneck.ce_threshold for name in ("trunk", "out2")} == {Duration(242_000)}
     assert link(one, "out1").bottleneck.ce_threshold is None
     assert cell(path=f"{marks}: 0 s").bottleneck.ce_threshold is None
 

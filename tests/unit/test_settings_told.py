@@ -8,12 +8,13 @@ from places import GUEST
 from fabbbr.certify.evidence import Answer
 from fabbbr.certify.settings import settings
 from fabbbr.job.build import prepare
+from fabbbr.model import THRESHOLD_AQMS
 from fabbbr.plan.opening import open_plan
 
 TEXT = """id: made
 title: made for a test
 slice: two_site
-path: {rate: 9 Mbit/s, rtt: 20 ms, aqm: fq_codel, ecn: true, ce_threshold: $threshold}
+path: {rate: 9 Mbit/s, rtt: 20 ms, aqm: %s, ecn: true, ce_threshold: $threshold}
 flows: [{cca: cubic, duration: 10 s, maxrate: 8.5 Mbit/s}]
 vary: {threshold: [%s]}
 repeat: 1
@@ -24,16 +25,16 @@ repeat: 1
 def check(tmp_path):
     """Checks by name, of a cell whose switch and sender told these options."""
 
-    def make(threshold="242 us", fq_codel=None, fq=None):
+    def make(threshold="242 us", aqm="fq_codel", options=None, fq=None):
         file = tmp_path / "made.yaml"
-        file.write_text(TEXT % threshold)
+        file.write_text(TEXT % (aqm, threshold))
         prepared = prepare(open_plan(str(file), seed=1).cells[0], GUEST)
         queue, pacing = prepared.expected.queues[0], prepared.expected.pacings[0]
         own = {"rate": 1_125_000, "limit": queue.buffer_bytes, "burst": queue.burst_bytes}
         told = {
             queue.captured: [
                 {"kind": "tbf", "dev": queue.interface.name, "options": own},
-                {"kind": "fq_codel", "dev": queue.interface.name, "options": fq_codel or {}},
+                {"kind": aqm, "dev": queue.interface.name, "options": options or {}},
             ],
             pacing.captured: [{"kind": "prio", "dev": pacing.interface.name, "options": {"bands": 2}}]
             + ([{"kind": "fq", "dev": pacing.interface.name, "options": fq}] if fq is not None else []),
@@ -64,8 +65,9 @@ def check(tmp_path):
         ("0 s", {"ce_threshold": 241}, False),
     ],
 )
-def test_the_threshold_that_is_in_force_is_the_one_that_was_asked(check, asked, told, passed):
-    found = check(threshold=asked, fq_codel=told)["bottleneck trunk at s1-eth1"]
+@pytest.mark.parametrize("aqm", THRESHOLD_AQMS)
+def test_the_threshold_that_is_in_force_is_the_one_that_was_asked(check, aqm, asked, told, passed):
+    found = check(threshold=asked, aqm=aqm, options=told)["bottleneck trunk at s1-eth1"]
     assert found.passed == passed
     assert ("marks after" in found.measured) == bool(told)
 

@@ -289,7 +289,7 @@ def test_mistakes_come_in_the_order_of_the_file_and_once_each():
         ("rtt: 40 ms", "rtt: 40 ms\n  ack_aggregation: {most: 1 ms}", 7,
          "path.ack_aggregation.least: is missing"),
         ("rtt: 40 ms", "rtt: 40 ms\n  ce_threshold: 1 ms", 7,
-         "path.ce_threshold: is fq_codel's, and aqm is taildrop; set aqm: fq_codel"),
+         "path.ce_threshold: is of codel and fq_codel alone, and aqm is taildrop; set aqm: fq_codel"),
         ("rtt: 40 ms", "rtt: 40 ms\n  aqm: fq_codel\n  ce_threshold: 1 ms", 8,
          "path.ce_threshold: marks nothing without ECN; add ecn: true"),
         ("rtt: 40 ms", "rtt: 40 ms\n  aqm: fq_codel\n  ecn: true\n  ce_threshold: 1 us", 9,

@@ -193,7 +193,15 @@ def test_the_evidence_as_it_was_recorded_is_certified_in_super_packets_and_segme
 
 
 @pytest.mark.parametrize(
-    ("aqm", "said"), [("taildrop", False), ("red", False), ("pie", True), ("fq_codel", True)]
+    ("aqm", "said"),
+    [
+        ("taildrop", False),
+        ("red", False),
+        ("pie", True),
+        ("fq_codel", True),
+        ("codel", True),
+        ("fq_pie", True),
+    ],
 )
 def test_a_queue_that_counts_packets_may_hold_more_than_the_buffer_and_says_so(raw, aqm, said):
     certificate = certify(prepare(with_trunk(aqm=aqm), GUEST), Evidence.read(raw), lossy_links=1)

@@ -1,7 +1,7 @@
 """``tc -s -j qdisc show`` → one record per qdisc of a sample.
 
-The same fields for every kind (tbf, netem, fq_codel, cake, red, pie, fq, htb, prio, ...): iproute2 prints the
-generic statistics alike, and only the name under which it counts ECN marks differs.
+The same fields for every kind (tbf, netem, codel, fq_codel, cake, red, pie, fq_pie, fq, htb, prio, ...):
+iproute2 prints the generic statistics alike, and only the name under which it counts ECN marks differs.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ if [ -n "$FABBBR_MODULES" ]; then
 	# A kernel of the distribution: what ours has built in are modules here.
 	mkdir -p /run/modules/lib
 	ln -s "$FABBBR_MODULES" /run/modules/lib/modules
-	for module in veth bridge sch_tbf sch_netem sch_prio sch_ingress sch_fq_codel sch_cake sch_red sch_pie \
-		cls_u32 cls_matchall act_mirred tcp_diag tcp_bbr tcp_htcp tcp_bic tcp_westwood tcp_vegas tcp_illinois \
+	for module in veth bridge sch_tbf sch_netem sch_prio sch_ingress sch_codel sch_fq_codel sch_cake sch_red sch_pie \
+		sch_fq_pie cls_u32 cls_matchall act_mirred tcp_diag tcp_bbr tcp_htcp tcp_bic tcp_westwood tcp_vegas tcp_illinois \
 		tcp_hybla tcp_dctcp tcp_highspeed tcp_scalable tcp_veno tcp_yeah tcp_lp tcp_nv tcp_cdg; do
 		modprobe -q -d /run/modules "$module"
 	done

@@ -36,14 +36,14 @@ options:
       aqm:
         description: Who drops from the queue.
         type: str
-        choices: [taildrop, fq_codel, pie, red, cake]
+        choices: [taildrop, codel, fq_codel, pie, fq_pie, red, cake]
         default: taildrop
       ecn:
         description: Whether the AQM marks instead where it can.
         type: bool
         default: false
       frame_bytes:
-        description: A full frame; C(fq_codel) and C(pie) hold as many as make C(buffer_bytes).
+        description: A full frame; AQMs but C(red) and C(cake) hold as many as make C(buffer_bytes).
         type: int
         default: 1514
       loss:
@@ -131,6 +131,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.fab_link import Link, all_links, find_links
 from ansible.module_utils.fab_node import Node, Record, RefusedError, answer
 from ansible.module_utils.fab_queues import (
+    AQM_OPTIONS,
     DEFAULT_HANDLE,
     Port,
     arriving_differences,
@@ -146,7 +147,7 @@ PORT_SPEC = {
     "rate_bps": {"type": "int"},
     "burst_bytes": {"type": "int"},
     "buffer_bytes": {"type": "int"},
-    "aqm": {"type": "str", "choices": ["taildrop", "fq_codel", "pie", "red", "cake"], "default": "taildrop"},
+    "aqm": {"type": "str", "choices": ["taildrop", *AQM_OPTIONS], "default": "taildrop"},
     "ecn": {"type": "bool", "default": False},
     "frame_bytes": {"type": "int", "default": 1514},
     "loss": {"type": "float"},

@@ -54,12 +54,14 @@ class Port(NamedTuple):
 
 
 AQM_OPTIONS = {
+    "codel": "codel limit {packets} {ecn}",
     "fq_codel": "fq_codel limit {packets} memory_limit {memory} {ecn}",
     "pie": "pie limit {packets} {ecn}",
+    "fq_pie": "fq_pie limit {packets} memory_limit {memory} {ecn}",
     "red": "red limit {buffer} avpkt {average} bandwidth {rate}bit adaptive {mark}",
     "cake": "cake unlimited besteffort memlimit {buffer}",
 }
-_ECN_AQMS = ("fq_codel", "pie", "red")
+_ECN_AQMS = ("codel", "fq_codel", "pie", "fq_pie", "red")
 _QUEUE_KEYS = ("rate_bps", "burst_bytes", "buffer_bytes")
 
 
@@ -230,8 +232,10 @@ def _wrong_in_queue(queue: Queue, options: Sequence[Dict[str, Any]]) -> List[str
 def _aqm_settings(queue: Queue) -> Dict[str, Any]:
     # What is off some AQMs tell, and of others it is left out.
     settings: Dict[str, Dict[str, Any]] = {
+        "codel": {"limit": _packets(queue), "ecn": queue.ecn},
         "fq_codel": {"limit": _packets(queue), "memory_limit": _memory_bytes(queue), "ecn": queue.ecn},
         "pie": {"limit": _packets(queue), "ecn": queue.ecn},
+        "fq_pie": {"limit": _packets(queue), "memory_limit": _memory_bytes(queue), "ecn": queue.ecn},
         "red": {"limit": queue.buffer_bytes, "ecn": queue.ecn, "adaptive": True},
         "cake": {"bandwidth": "unlimited", "diffserv": "besteffort", "memlimit": queue.buffer_bytes},
     }
