@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import get_args
+from typing import get_args, get_origin
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
@@ -19,6 +19,65 @@ from fabbbr.suggest import did_you_mean
 def unknown_key(key: str, known: Sequence[str], *, what: str = "key") -> str:
     """``unknown key; did you mean 'rate'? (known: …)``."""
     return f"unknown {what}{did_you_mean(key, known)} (known: {listed(known) or 'none'})"
+
+
+def stray_key(key: str, known: Sequence[str], root: type[Record]) -> str:
+    """As :func:`unknown_key`, and where in a file of ``root`` the key does stand.
+
+    Keys of tc, iperf3 and ss are known by the names that they have here.
+    """
+    name = _NAMES_HERE.get(key, key)
+    under = " or ".join(_places(root).get(name, ()))
+    if name in known:
+        hint = f"; did you mean {name!r}?"
+    elif under and name == key:
+        hint = f"; it stands under {under}"
+    elif under:
+        hint = f"; did you mean {name!r} under {under}?"
+    else:
+        hint = did_you_mean(key, known)
+    return f"unknown key{hint} (known: {listed(known) or 'none'})"
+
+
+_NAMES_HERE = {
+    "bandwidth": "rate",
+    "bitrate": "rate",
+    "bw": "rate",
+    "capacity": "rate",
+    "delay": "rtt",
+    "latency": "rtt",
+    "jitter": "reordering",
+    "reorder": "reordering",
+    "queue": "buffer",
+    "limit": "buffer",
+    "qdisc": "aqm",
+    "algorithm": "cca",
+    "cc": "cca",
+    "congestion": "cca",
+    "congestion_control": "cca",
+    "time": "duration",
+    "bytes": "size",
+    "parallel": "streams",
+    "group": "label",
+    "name": "label",
+    "interval": "sample_period",
+    "omit": "warm_up",
+    "runs": "repeat",
+    "repetitions": "repeat",
+}
+"""What others call it → what it is called here."""
+
+
+def _places(root: type[Record]) -> dict[str, list[str]]:
+    """Key → where in a file of ``root`` it stands, as ``path`` and ``links.NAME``."""
+    found: dict[str, list[str]] = {}
+    for name, field in root.model_fields.items():
+        record = _record_in(field.annotation)
+        if record is not None:
+            named = f"{name}.NAME" if get_origin(field.annotation) is dict else name
+            for key in _keys_of(record):
+                found.setdefault(key, []).append(named)
+    return found
 
 
 def messages(error: ValidationError, kind: type[Record]) -> Iterator[tuple[Loc, str]]:
@@ -42,7 +101,7 @@ def _message(detail: ErrorDetails, kind: type[Record]) -> str:
     given = detail["input"]
     match detail["type"]:
         case "extra_forbidden":
-            return unknown_key(str(last), _keys_of(_model_at(kind, parents)))
+            return stray_key(str(last), _keys_of(_model_at(kind, parents)), kind)
         case "missing":
             return f"is missing{_example(_field(_model_at(kind, parents), last), str(last))}"
         case "literal_error":

@@ -37,7 +37,7 @@ from fabbbr.spec.document import (
     substitute,
 )
 from fabbbr.spec.experiment import OWN_CCAS, PROFILES, Condition, Experiment, Header, Profile, Setup
-from fabbbr.spec.explain import messages, unknown_key
+from fabbbr.spec.explain import messages, stray_key, unknown_key
 from fabbbr.spec.guess import Guess, guess
 from fabbbr.spec.overrides import PROFILE_KEYS, Changes, with_axis
 
@@ -220,7 +220,7 @@ class _Resolving:
         known = (*KEYS, *axis_names(self.table.entries.get("vary")))
         for key in self.table.entries.keys() - set(KEYS):
             place = self.table.places[key]
-            self.problems.append(Problem(place=place, key=key, message=unknown_key(key, known)))
+            self.problems.append(Problem(place=place, key=key, message=stray_key(key, known, Setup)))
 
     def header(self) -> Header | None:
         table = _only(self.table, HEADER_KEYS)

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from fabbbr import bundled
 from fabbbr.errors import SpecError, UsageError
-from fabbbr.spec import read
+from fabbbr.spec import explain, read
+from fabbbr.spec.experiment import Setup
 from fabbbr.units import Duration, QueueSize, Rate
 
 WHOLE = """\
@@ -235,6 +236,44 @@ EXPECTED = [
 def test_each_of_many_mistakes_is_reported_with_line_key_and_remedy(line, key, remedy):
     lines = mistakes_of(TWENTY)
     assert any(said.startswith(f"f.yaml:{line}: {key}: ") and remedy in said for said in lines), lines
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("repeat: 3", "ecn: true", "ecn: unknown key; it stands under path (known: id, "),
+        ("repeat: 3", "rtt: 3 ms", "rtt: unknown key; it stands under path or links.NAME or steps (known: "),
+        ("repeat: 3", "runs: 3", "runs: unknown key; did you mean 'repeat'? (known: "),
+        (
+            "repeat: 3",
+            "bw: 3 Mbit/s",
+            "bw: unknown key; did you mean 'rate' under path or links.NAME or steps? (",
+        ),
+        (
+            "rtt: 40 ms",
+            "rtt: 40 ms\n  qdisc: red",
+            "path.qdisc: unknown key; did you mean 'aqm'? (known: rate, ",
+        ),
+        ("rtt: 40 ms", "rtt: 40 ms\n  count: 2", "path.count: unknown key; it stands under flows (known: "),
+        (
+            "duration: 60 s",
+            "duration: 60 s, group: a",
+            "flows[0].group: unknown key; did you mean 'label'? (",
+        ),
+        (
+            "duration: 60 s",
+            "duration: 60 s, lable: a",
+            "flows[0].lable: unknown key; did you mean 'label'? (",
+        ),
+        ("duration: 60 s", "duration: 60 s, zzz: a", "flows[0].zzz: unknown key (known: cca, "),
+    ],
+)
+def test_a_key_that_stands_elsewhere_or_has_another_name_here_is_told_so(old, new, said):
+    assert any(said in line for line in mistakes_of(WHOLE.replace(old, new, 1)))
+
+
+def test_the_names_that_keys_of_others_have_here_are_keys():
+    assert set(explain._NAMES_HERE.values()) <= {*read.KEYS, *explain._places(Setup)}
 
 
 def test_mistakes_come_in_the_order_of_the_file_and_once_each():
