@@ -22,6 +22,7 @@ from fabbbr.certify import (
     gates,
     packets,
     reordering,
+    standing,
     superpackets,
 )
 from fabbbr.certify.evidence import BurstTold, Evidence, Preflight, answer_to
@@ -63,6 +64,7 @@ def certify(prepared: Prepared, evidence: Evidence, *, lossy_links: int) -> Cert
             *gates.checks(expected.queues, evidence, allowed),
             *_conserved_and_lost(prepared, evidence, lossy_links),
             *ceiling.checks(prepared, evidence),
+            *standing.checks(prepared, evidence),
             *captured.checks(prepared, evidence),
             *unlimited(cell, evidence),
             kept_by_receivers(cell, evidence.before, evidence.after),

@@ -8,8 +8,9 @@ right: that is for the checks.
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
@@ -353,9 +354,35 @@ class PingReport(Told):
 
 
 FlowReport = Iperf3Report | TransferReport
+_QDISCS = TypeAdapter(tuple[QdiscCounters, ...])
 _FLOW_REPORT: TypeAdapter[FlowReport] = TypeAdapter(
     Annotated[TransferReport | Iperf3Report, Field(union_mode="left_to_right")]
 )
+
+
+@dataclass(frozen=True)
+class Looks:
+    """Samples of the queues of one node; read when they are asked for, since they may be many."""
+
+    path: Path
+
+    def before_the_last(self, least_s: float) -> tuple[float, tuple[QdiscCounters, ...]] | None:
+        """The latest that is at least so much older than the last one: by how much, and what it counted.
+
+        None where they reach less far, or are not a line each.
+        """
+        raw, name = self.path.parent, self.path.name
+        times_s = [float(line) for line in _text(raw, f"{self.path.stem}.times", "the agent").split()]
+        lines = _bytes(raw, name).splitlines()
+        if not times_s or len(lines) != len(times_s):
+            return None
+        place = bisect_right(times_s, times_s[-1] - least_s) - 1
+        if place < 0:
+            return None
+        try:
+            return times_s[-1] - times_s[place], _QDISCS.validate_json(lines[place])
+        except ValidationError as error:
+            raise _lacking(name, _TOOLS["qdiscs"], _first_words(error)) from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -378,6 +405,8 @@ class Evidence:
     """Machine → its clock; empty where one machine carried out everything."""
     captures: CapturesTold | None = None
     """None where nothing was captured."""
+    looks: Mapping[str, Looks] = field(default_factory=dict)
+    """Node → how its queues were looked at while flows ran."""
 
     @classmethod
     def read(cls, raw: Path) -> Evidence:
@@ -409,6 +438,9 @@ class Evidence:
             steps=_load(raw, steps.name, TypeAdapter(tuple[StepRecord, ...])) if steps.exists() else (),
             clocks=_load(raw, clocks.name, TypeAdapter(dict[str, MachineClock])) if clocks.exists() else {},
             captures=_load(raw, captures.name, TypeAdapter(CapturesTold)) if captures.exists() else None,
+            looks={
+                path.stem.removeprefix("queues."): Looks(path) for path in sorted(raw.glob("queues.*.json"))
+            },
         )
 
 

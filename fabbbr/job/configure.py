@@ -99,13 +99,19 @@ def step_commands(cell: Cell, testbed: Testbed, cabling: Cabling) -> Iterator[tu
     """The changes of each step, in the order of the cell's; settings that a step does not name stay."""
     ends_of = {ends.link.name: ends for ends in cabling.ends}
     most = Extremes.of(cell)
+    fastest = {name: queue.rate for name, queue in cell.bottlenecks.items()}
     for step, link in zip(cell.steps, _links_after(cell), strict=True):
         ends, commands = ends_of[step.link], []
+        if link.bottleneck is not None:
+            fastest[step.link] = max(fastest[step.link], link.bottleneck.rate)
         if link.bottleneck is not None and (step.rate is not None or step.buffer_bytes is not None):
             # A way back with a rate of its own keeps it.
             alike = ends.reverse_queues if link.bottleneck.reverse is None else ()
             commands += [
-                _tc(interface.node, tbf_line("change", interface, cell, testbed, link.bottleneck))
+                _tc(
+                    interface.node,
+                    tbf_line("change", interface, cell, testbed, link.bottleneck, fastest=fastest[step.link]),
+                )
                 for interface in (ends.queue, *alike)
             ]
         if step.rtt is not None:
@@ -300,7 +306,9 @@ def _queue_commands(cell: Cell, testbed: Testbed, cabling: Cabling) -> Iterator[
     for ends in cabling.ends:
         for interface, queue in ends.queues:
             if queue.trace is None:
-                yield _tc(interface.node, tbf_line("add", interface, cell, testbed, queue))
+                yield _tc(
+                    interface.node, tbf_line("add", interface, cell, testbed, queue, fastest=queue.rate)
+                )
         if ends.wire_forward is not None:
             yield _tc(ends.wire_forward.node, *netem_lines("add", most, ends, ends.link))
 

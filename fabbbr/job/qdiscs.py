@@ -27,11 +27,18 @@ def tbf_burst_bytes(interface: Interface, cell: Cell, testbed: Testbed, rate: Ra
     return burst_bytes(rate, timer_hz=hz, frame_bytes=cell.frame_bytes)
 
 
-def tbf_line(verb: str, interface: Interface, cell: Cell, testbed: Testbed, queue: Bottleneck) -> str:
-    """The bottleneck's rate, and its buffer where no AQM holds the queue; ``verb`` is add or change."""
+def tbf_line(
+    verb: str, interface: Interface, cell: Cell, testbed: Testbed, queue: Bottleneck, *, fastest: Rate
+) -> str:
+    """The bottleneck's rate, and its buffer where no AQM holds the queue; ``verb`` is add or change.
+
+    ``fastest`` is the highest rate that it has had. When super-packets come, TBF cuts those larger than its
+    burst; one that is in the queue while the burst falls below its size would stay there for ever.
+    """
+    of_burst = fastest if cell.offloads else queue.rate
     return (
         f"qdisc {verb} dev {interface.name} root handle 1: tbf "
-        f"rate {queue.rate.bps}bit burst {tbf_burst_bytes(interface, cell, testbed, queue.rate)} "
+        f"rate {queue.rate.bps}bit burst {tbf_burst_bytes(interface, cell, testbed, of_burst)} "
         f"limit {queue.buffer_bytes}"
     )
 

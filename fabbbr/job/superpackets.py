@@ -16,6 +16,7 @@ many were cut, and into how many segments.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
 
 from fabbbr.job.cabling import Cabling
 from fabbbr.job.expected import Entrance, Queue, SizeClass, Sizes, SuperPackets
@@ -91,10 +92,14 @@ def _sizes(cell: Cell, testbed: Testbed, queue: Queue) -> Sizes:
 
 
 def _rates(cell: Cell, queue: Queue) -> list[Rate]:
-    """All that the queue has while flows run; steps leave a way back of its own as it is."""
+    """All of which the queue has the burst while flows run: of each time the highest rate so far.
+
+    Steps leave a way back of its own as it is.
+    """
     if queue.reverse and cell.bottlenecks[queue.link].reverse is not None:
         return [queue.rate]
-    return [queue.rate, *(step.rate for step in cell.steps if step.link == queue.link and step.rate)]
+    steps = (step.rate for step in cell.steps if step.link == queue.link and step.rate)
+    return list(accumulate(steps, max, initial=queue.rate))
 
 
 def _size_class(cell: Cell, chain: int, span: tuple[int, int], whole: tuple[int, int]) -> SizeClass:

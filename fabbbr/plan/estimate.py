@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fabbbr.model import Cell, Flow
 from fabbbr.physics import RateOverTime, burst_bytes, cubic_window_segments, end_of, stationary_loss
 from fabbbr.testbed import Pace, Testbed
-from fabbbr.units import LARGEST_SUPER_PACKET_BYTES, TCP_IPV4_HEADER_BYTES, Duration, Rate
+from fabbbr.units import LARGEST_SUPER_PACKET_BYTES, TCP_IPV4_HEADER_BYTES, Duration
 from fabbbr.ways import first_queue, going_back
 
 
@@ -73,8 +73,9 @@ def packets_per_s(cell: Cell, testbed: Testbed) -> float:
     one whose bucket does not hold the largest.
     """
     hz = testbed.kernel_of(cell.trunk.a).timer_hz
-    least_bps = min(bps for link in cell.bottlenecks for bps in RateOverTime.of(cell, link).bps)
-    burst = burst_bytes(Rate(least_bps), timer_hz=hz, frame_bytes=cell.frame_bytes)
+    # While rates fall, buckets stay.
+    slowest = min(queue.rate for queue in cell.bottlenecks.values())
+    burst = burst_bytes(slowest, timer_hz=hz, frame_bytes=cell.frame_bytes)
     whole = cell.offloads and burst >= LARGEST_SUPER_PACKET_BYTES
     return testbed.pace.whole_per_s if whole else testbed.pace.packets_per_s
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from guest.cells import experiment, run
+from guest.links import ceiling_bps
 from scipy.stats import binom
 
 MSS_BYTES = 1448
@@ -49,6 +50,19 @@ def drops(ran, cell_id, node, device, handle):
         if (qdisc["dev"], qdisc["handle"]) == (device, handle)
     )
     return after - before
+
+
+def test_a_link_that_gets_slower_goes_on_with_the_super_packets_that_stand_in_its_queue(tmp_path):
+    text = experiment(
+        "slower",
+        path="rate: 200 Mbit/s, rtt: 10 ms, buffer: 200 ms, aqm: $aqm, offloads: true",
+        flows="{cca: cubic, duration: 4 s}",
+        more="steps: [{at: 2 s, rate: 50 Mbit/s}]\nwarm_up: 1 s\nvary: {aqm: [taildrop, codel, fq_pie]}",
+    )
+    ran = run(tmp_path, text)
+    assert ran.wrong() == {}
+    after = ran.set.groups.query("phase_name.str.startswith('from 2 s')", engine="python")
+    assert after["goodput_bps"].tolist() == pytest.approx([ceiling_bps(50e6)] * 3, rel=0.03)
 
 
 @RATES

@@ -461,6 +461,10 @@ def test_codel_marks_what_has_waited_longer_than_its_threshold(tmp_path, aqm):
 
     (codel_s, _), (marked_s, drops) = told("0s"), told("2ms")
     assert drops == 0
+    # A sender that halves its window for a mark has an echo of it first.
+    runs = ran.set.groups.query("phase == -1 or phase_name == 'whole run'").set_index("cell_id")
+    marks = runs.loc["threshold=2ms,r1", ["queue_marks", "ce_segments"]]
+    assert 0 < marks["queue_marks"] <= marks["ce_segments"]
     # A frame of 0.6 ms may have come before the mark had its effect, a round trip later.
     assert marked_s < 0.004 < codel_s
 

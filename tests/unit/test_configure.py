@@ -377,6 +377,23 @@ def aqms(cell):
     ]
 
 
+@pytest.mark.parametrize(
+    ("offloads", "bursts"), [("true", [25_000, 25_000, 50_000]), ("false", [6_250, 12_500, 50_000])]
+)
+def test_a_bucket_holds_each_super_packet_that_stands_in_its_queue_when_the_rate_falls(
+    planned, offloads, bursts
+):
+    """TBF cuts what is larger when it comes; what is there already would stay for ever."""
+    cell = planned(
+        f"rate: 200 Mbit/s, rtt: 10 ms, offloads: {offloads}",
+        more="steps: [{at: 2 s, rate: 50 Mbit/s}, {at: 4 s, rate: 100 Mbit/s}, {at: 6 s, rate: 400 Mbit/s}]",
+    )
+    prepared = prepare(cell, GUEST)
+    told = [re.findall(r"burst (\d+)", step.commands[0].stdin) for step in prepared.job.steps]
+    assert [{int(burst) for burst in found} for found in told] == [{burst} for burst in bursts]
+    assert prepared.expected.queues[0].burst_bytes == 25_000
+
+
 @pytest.mark.parametrize("aqm", THRESHOLD_AQMS)
 def test_those_that_mark_after_a_wait_are_given_their_threshold(planned, aqm):
     path = f"rate: 9 Mbit/s, rtt: 20 ms, aqm: {aqm}, ecn: true, ce_threshold: 242 us"

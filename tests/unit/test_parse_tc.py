@@ -69,6 +69,9 @@ def test_a_sample_may_span_lines():
         ("red", {"marked": 9, "early": 3, "pdrop": 0, "other": 0}, 9),
         ("fq", {"flows": 3, "ce_mark": 9}, 9),
         ("fq_codel", {"ecn_mark": 0}, 0),
+        # With ce_threshold; what CoDel marks anyhow is in both counts.
+        ("fq_codel", {"ecn_mark": 0, "ce_mark": 2520}, 2520),
+        ("codel", {"ecn_mark": 3, "ce_mark": 3157}, 3157),
         ("cake", {"memory_used": 1, "tins": [{"ecn_mark": 4}, {"ecn_mark": 5, "drops": 1}]}, 9),
         ("cake", {"tins": []}, None),
     ],

@@ -80,12 +80,20 @@ def test_a_super_packet_is_taken_for_cut_when_it_is_larger_on_the_wire_than_the_
     assert below.is_cut is below.may_be_cut is (larger and segments > 1)
 
 
-def test_with_steps_of_the_rate_some_sizes_are_cut_at_one_rate_and_not_at_another():
-    step = CELL.steps[0].model_copy(update={"rate": Rate.parse("20 Mbit/s"), "link": "trunk"})
+def kinds_with_a_step_to(rate):
+    step = CELL.steps[0].model_copy(update={"rate": Rate.parse(rate), "link": "trunk"})
     sizes = sizes_of(WITH_OFFLOADS.model_copy(update={"steps": (step,)}))
-    kinds = [(each.may_be_cut, each.is_cut) for each in sizes.classes]
+    return [(each.may_be_cut, each.is_cut) for each in sizes.classes]
+
+
+def test_where_the_rate_rises_some_sizes_are_cut_at_one_rate_and_not_at_another():
+    kinds = kinds_with_a_step_to("200 Mbit/s")
     assert kinds == sorted(kinds)
     assert {(False, False), (True, False), (True, True)} <= set(kinds)
+
+
+def test_where_the_rate_falls_the_bucket_and_so_what_is_cut_stay():
+    assert set(kinds_with_a_step_to("20 Mbit/s")) == {(False, False), (True, True)}
 
 
 def test_cake_cuts_all_that_can_be_cut():

@@ -42,16 +42,21 @@ class Qdisc(msgspec.Struct, frozen=True, kw_only=True):
     marked: _Count | None = None
     """Of red, choke."""
     ce_mark: _Count | None = None
-    """Of fq."""
+    """Of fq; of codel and fq_codel those that had waited longer than ``ce_threshold``."""
     tins: tuple[_Tin, ...] = ()
     """Of cake, which counts marks per tin."""
 
     @property
     def ecn_marks(self) -> int | None:
-        """Packets marked instead of dropped; None when the kind does not count them."""
-        for marks in (self.ecn_mark, self.marked, self.ce_mark):
-            if marks is not None:
-                return marks
+        """Packets marked instead of dropped; None when the kind does not count them.
+
+        CoDel counts in two places, and in both what it marks anyhow and has waited longer than the threshold.
+        It marks nothing before 5 ms: with a threshold up to that ``ce_mark`` is of all, and the larger of
+        the two is never too many.
+        """
+        counted = [marks for marks in (self.ecn_mark, self.marked, self.ce_mark) if marks is not None]
+        if counted:
+            return max(counted)
         per_tin = [tin.ecn_mark for tin in self.tins if tin.ecn_mark is not None]
         return sum(per_tin) if per_tin else None
 

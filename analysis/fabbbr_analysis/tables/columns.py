@@ -18,7 +18,8 @@ and a receiver that stands still keeps its zero, from 12 on jitter is of a whole
 from 13 on ``runs`` says which share of the pings had no answer, from 14 on groups say where they compete,
 from 15 on the share that a group sent again in a phase is of bytes, whole transfers count in what was sent,
 and a direction is used by the flows that cross the first bottleneck, from 16 on ``runs`` says what came late,
-and from 17 on the share that was sent again is of bytes over a whole run too, as ss saw both."""
+and from 17 on the share that was sent again is of bytes over a whole run too, as ss saw both,
+and marks of ``ce_threshold`` count."""
 
 CELLS = pa.schema(
     [

@@ -1,0 +1,48 @@
+"""Does a bottleneck that holds packets send them? For what still stands in one when the flows are over.
+
+A queue that never moves again counts each packet rightly, and its flows say themselves that nothing came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fabbbr.certify.evidence import Evidence, QdiscCounters
+from fabbbr.job.expected import Prepared, Queue
+from fabbbr.model import Check
+from fabbbr.physics import RateOverTime
+from fabbbr.units import LARGEST_SUPER_PACKET_BYTES
+
+_LARGEST = 3
+"""So many of the largest packets it must have had the time to send."""
+
+
+def checks(prepared: Prepared, evidence: Evidence) -> Iterator[Check]:
+    """One for each bottleneck that is not empty at the end; gates of traces count what they deliver."""
+    for queue in prepared.expected.queues:
+        if queue.trace is None and evidence.after.root(queue.interface.node, queue.interface.name).backlog:
+            yield from _moves(prepared, queue, evidence)
+
+
+def _moves(prepared: Prepared, queue: Queue, evidence: Evidence) -> Iterator[Check]:
+    cell = prepared.cell
+    slowest_bps = min(RateOverTime.of(cell, queue.link, reverse=queue.reverse).bps)
+    largest = LARGEST_SUPER_PACKET_BYTES if cell.offloads else cell.frame_bytes
+    looks = evidence.looks.get(queue.interface.node)
+    before = None if looks is None else looks.before_the_last(_LARGEST * 8 * largest / slowest_bps)
+    earlier = None if before is None else _root(before[1], queue)
+    if before is None or earlier is None:
+        return
+    now = evidence.after.root(queue.interface.node, queue.interface.name)
+    sent = now.bytes - earlier.bytes
+    yield Check(
+        name=f"bottleneck {queue.link} at {queue.interface.name} moves",
+        passed=sent > 0 or not earlier.backlog,
+        asked="sends what it holds",
+        measured=f"{sent} B in the last {before[0]:.3g} s",
+        detail=f"{now.qlen} packets, {now.backlog} B, stand in it when the flows are over",
+    )
+
+
+def _root(qdiscs: tuple[QdiscCounters, ...], queue: Queue) -> QdiscCounters | None:
+    return next((one for one in qdiscs if one.dev == queue.interface.name and one.root), None)
