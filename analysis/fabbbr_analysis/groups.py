@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fabbbr.model import Bottleneck, Cell, Flow
+from fabbbr.model import Bottleneck, Cell, CellLink, Flow
 from fabbbr.physics import RateOverTime, payload_share
 from fabbbr.units import TCP_IPV4_HEADER_BYTES, goodput_ceiling
 from fabbbr.ways import Ways
@@ -397,43 +397,58 @@ def _slowdown(ground: _Ground, flow: Flow, start_s: float, completion_s: float) 
 def _recovery(ground: _Ground, phase: Phase) -> Row:
     """How long after a step all flows together fill 90 % of the ceiling over 1 s, and the queue has settled.
 
-    None in a phase that no step begins, and when it does not happen within the phase.
+    Both of the link that the step changes. None in a phase that no step begins, and when it does not happen
+    within the phase.
     """
     starts = np.arange(phase.start_s, phase.end_s - WINDOW_S + 1e-9, _PERIOD_S)
     if phase.begins_with != "step" or not starts.size:
         return {"recovery_s": None, "queue_settled_s": None}
+    link = _changed_link(ground.cell, phase)
     return {
-        "recovery_s": _filled_after_s(ground, phase, starts),
-        "queue_settled_s": _settled_after_s(ground, phase, starts),
+        "recovery_s": _filled_after_s(ground, phase, link, starts),
+        "queue_settled_s": _settled_after_s(ground, phase, link, starts),
     }
 
 
-def _filled_after_s(ground: _Ground, phase: Phase, starts: Array) -> float | None:
-    link = ground.cell.trunk
+def _changed_link(cell: Cell, phase: Phase) -> CellLink:
+    """The first bottleneck that the step at the phase's start changes, or of all where it changes none."""
+    changed = {step.link for step in cell.steps if step.at.seconds == phase.start_s} & cell.bottlenecks.keys()
+    return next((link for link in cell.links if link.name in changed), cell.trunk)
+
+
+def _filled_after_s(ground: _Ground, phase: Phase, link: CellLink, starts: Array) -> float | None:
     through = [flow for flow in ground.cell.flows if link.name in ground.ways[flow.index]]
     queue = link.bottleneck
-    if queue is None or queue.trace is not None or queue.both_directions or not through:
+    if queue is None or queue.both_directions or not through:
         return None
-    own, behind_s = _curves(ground, phase, through)
+    crossed = (
+        set.intersection(*(set(ground.ways[flow.index]) for flow in through)) & ground.bottlenecks.keys()
+    )
+    if any(ground.bottlenecks[name].trace is not None for name in crossed):
+        return None
+    own, behind_s = _curves(ground, phase, link, through)
     if own is None:
         return None
     shares = [payload_share(flow, ground.cell.mtu_bytes) for flow in through]
-    ceiling_bps = ground.rate_of[link.name, True].at(phase.start_s) * min(shares)
+    rate_bps = min(ground.rate_of[name, True].at(phase.start_s) for name in crossed)
+    ceiling_bps = rate_bps * min(shares)
     begins = starts + behind_s
     came = np.array([sum(each.between(begin, begin + WINDOW_S) for each in own) for begin in begins])
     return _first(8 * came / WINDOW_S >= FILLED * ceiling_bps, starts, phase)
 
 
-def _curves(ground: _Ground, phase: Phase, flows: Sequence[Flow]) -> tuple[Sequence[Arrival] | None, float]:
-    """What passed the bottleneck when; else what arrived, and how much later that is [s]."""
-    if all(flow.index in ground.passed for flow in flows):
+def _curves(
+    ground: _Ground, phase: Phase, link: CellLink, flows: Sequence[Flow]
+) -> tuple[Sequence[Arrival] | None, float]:
+    """What passed the first bottleneck when; of another, what arrived, and how much later that is [s]."""
+    if link == ground.cell.trunk and all(flow.index in ground.passed for flow in flows):
         return [ground.passed[flow.index] for flow in flows], 0.0
     behind_s = ground.came(phase, flows[0])[0] - phase.start_s
     return known(ground.arrived, [flow.index for flow in flows]), behind_s
 
 
-def _settled_after_s(ground: _Ground, phase: Phase, starts: Array) -> float | None:
-    queue = queue_of(ground.tables.queues, ground.cell.trunk)
+def _settled_after_s(ground: _Ground, phase: Phase, link: CellLink, starts: Array) -> float | None:
+    queue = queue_of(ground.tables.queues, link)
     times, backlog = (queue[name].to_numpy(dtype=np.float64) for name in ("t_s", "backlog_bytes"))
     later = backlog[(times >= (phase.start_s + phase.end_s) / 2) & (times <= phase.end_s)]
     if not later.size:

@@ -67,7 +67,7 @@ def aqm_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
     """Every AQM below its rate limit."""
     for interface, queue in _queues(cabling):
         if queue.aqm != "taildrop":
-            yield _tc(interface.node, *aqm_lines(cell, interface, queue))
+            yield _tc(interface.node, *aqm_lines("add", cell, interface, queue))
 
 
 def _queues(cabling: Cabling) -> Iterator[tuple[Interface, Bottleneck]]:
@@ -92,7 +92,7 @@ def anew_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
     for interface, queue in _queues(cabling):
         if queue.aqm != "taildrop":
             gone = f"qdisc del dev {interface.name} parent 1:1 handle 2:"
-            yield _tc(interface.node, gone, *aqm_lines(cell, interface, queue))
+            yield _tc(interface.node, gone, *aqm_lines("add", cell, interface, queue))
 
 
 def step_commands(cell: Cell, testbed: Testbed, cabling: Cabling) -> Iterator[tuple[Command, ...]]:
@@ -101,19 +101,16 @@ def step_commands(cell: Cell, testbed: Testbed, cabling: Cabling) -> Iterator[tu
     most = Extremes.of(cell)
     fastest = {name: queue.rate for name, queue in cell.bottlenecks.items()}
     for step, link in zip(cell.steps, _links_after(cell), strict=True):
-        ends, commands = ends_of[step.link], []
-        if link.bottleneck is not None:
-            fastest[step.link] = max(fastest[step.link], link.bottleneck.rate)
-        if link.bottleneck is not None and (step.rate is not None or step.buffer_bytes is not None):
+        ends, commands, queue = ends_of[step.link], [], link.bottleneck
+        if queue is not None and (step.rate is not None or step.buffer_bytes is not None):
+            fastest[step.link] = max(fastest[step.link], queue.rate)
             # A way back with a rate of its own keeps it.
-            alike = ends.reverse_queues if link.bottleneck.reverse is None else ()
-            commands += [
-                _tc(
-                    interface.node,
-                    tbf_line("change", interface, cell, testbed, link.bottleneck, fastest=fastest[step.link]),
-                )
-                for interface in (ends.queue, *alike)
-            ]
+            alike = ends.reverse_queues if queue.reverse is None else ()
+            for at in (ends.queue, *alike):
+                lines = [tbf_line("change", at, cell, testbed, queue, fastest=fastest[step.link])]
+                if step.buffer_bytes is not None:
+                    lines += aqm_lines("change", cell, at, queue)
+                commands.append(_tc(at.node, *lines))
         if step.rtt is not None:
             commands.append(_tc(_wire_of(ends).node, *netem_lines("change", most, ends, link)))
         yield tuple(commands)

@@ -43,8 +43,8 @@ def tbf_line(
     )
 
 
-def aqm_lines(cell: Cell, interface: Interface, queue: Bottleneck) -> list[str]:
-    """What stands below TBF; nothing where the queue drops at its tail."""
+def aqm_lines(verb: str, cell: Cell, interface: Interface, queue: Bottleneck) -> list[str]:
+    """What stands below TBF, and holds the buffer there; nothing where the queue drops at its tail."""
     if queue.aqm == "taildrop":
         return []
     packets = max(queue.buffer_bytes // cell.frame_bytes, 1)
@@ -64,7 +64,7 @@ def aqm_lines(cell: Cell, interface: Interface, queue: Bottleneck) -> list[str]:
         ),
         "cake": f"cake unlimited besteffort memlimit {queue.buffer_bytes}",
     }[queue.aqm]
-    return [f"qdisc add dev {interface.name} parent 1:1 handle 2: {options}"]
+    return [f"qdisc {verb} dev {interface.name} parent 1:1 handle 2: {options}"]
 
 
 def _red_packet_bytes(limit_bytes: int) -> int:

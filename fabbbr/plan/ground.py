@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from fabbbr.model import Aqm
 from fabbbr.plan.assign import Assigned
 from fabbbr.plan.misfits import MisfitError
 from fabbbr.sources import Sources
@@ -106,10 +107,16 @@ def reverse_of(ground: Ground, link: str) -> tuple[ReverseSetup, Loc] | None:
     return (shared, ("path", "reverse")) if shared is not None and link in ground.bottlenecks else None
 
 
+def aqm_of(ground: Ground, link: str) -> Aqm:
+    """Of its queue there."""
+    own = ground.setup.links.get(link)
+    return own.aqm if own is not None and own.aqm is not None else ground.setup.path.aqm
+
+
 def delivers(ground: Ground, link: str) -> bool:
     """Whether a trace of ``link`` is followed by single opportunities: no queue of tc is asked for."""
-    path, own, trunk = ground.setup.path, ground.setup.links.get(link), ground.topology.trunk
-    aqm = own.aqm if own is not None and own.aqm is not None else path.aqm
+    path, trunk = ground.setup.path, ground.topology.trunk
     resized = any(step.buffer is not None and (step.link or trunk) == link for step in ground.setup.steps)
     both_ways_alike = link in ground.backwards and reverse_of(ground, link) is None
-    return path.trace is not None and aqm == "taildrop" and not resized and not both_ways_alike
+    taildrop = aqm_of(ground, link) == "taildrop"
+    return path.trace is not None and taildrop and not resized and not both_ways_alike

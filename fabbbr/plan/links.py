@@ -18,7 +18,7 @@ from fabbbr.model import (
     Reordering,
 )
 from fabbbr.physics import stationary_loss
-from fabbbr.plan.ground import Ground, delivers, reverse_of
+from fabbbr.plan.ground import Ground, aqm_of, delivers, reverse_of
 from fabbbr.plan.link_traces import Trace
 from fabbbr.plan.misfits import Complaints, MisfitError
 from fabbbr.spec.document import Loc
@@ -153,9 +153,8 @@ def _marks(ground: Ground, aqm: Aqm) -> tuple[bool, Duration | None]:
 def _bottleneck(
     ground: Ground, link: str, delays: dict[str, Duration], rate: Rate, trace: Trace | None
 ) -> Bottleneck:
-    path, own = ground.setup.path, ground.setup.links.get(link)
     buffer, loc = _buffer_asked(ground, link)
-    aqm = own.aqm if own is not None and own.aqm is not None else path.aqm
+    aqm = aqm_of(ground, link)
     ecn, marks_after = _marks(ground, aqm)
     rtt = ground.longest_rtt(link, delays)
     return Bottleneck(

@@ -150,6 +150,40 @@ def test_an_aqm_keeps_less_standing_than_tail_drop(aqms, aqm):
     assert mean(aqm) < 0.7 * mean("taildrop")
 
 
+def test_what_follows_a_step_is_of_the_link_that_it_changes(tmp_path):
+    """The first bottleneck has 20 Mbit/s all the time, and nobody fills it while the second has 5."""
+    text = experiment(
+        "later",
+        slice_="{name: parking_lot, hops: 2}",
+        path="rate: 20 Mbit/s, rtt: 20 ms, buffer: 1 BDP",
+        flows="{cca: cubic, duration: 5 s}",
+        more="steps: [{at: 2 s, link: hop2, rate: 5 Mbit/s}]\nwarm_up: 1 s",
+    )
+    ran = run(tmp_path, text)
+    assert ran.wrong() == {}
+    (after,) = ran.set.groups.query("phase_name.str.startswith('from 2 s')", engine="python").to_dict(
+        "records"
+    )
+    assert after["goodput_bps"] == pytest.approx(ceiling_bps(5e6), rel=0.03)
+    assert after["recovery_s"] <= 0.5
+
+
+def test_a_step_of_the_buffer_is_kept_by_every_aqm(tmp_path):
+    text = experiment(
+        "resized",
+        path="rate: 50 Mbit/s, rtt: 40 ms, buffer: 400 packets, aqm: $aqm",
+        flows="{cca: bbr1, duration: 4 s}",
+        more="steps: [{at: 2 s, buffer: 6 packets}]\nwarm_up: 1 s\nvary: {aqm: %s}" % ["taildrop", *AQMS],
+    )
+    ran = run(tmp_path, text)
+    assert ran.wrong() == {}
+    for cell_id in ran.summary.certified:
+        samples = of_bottleneck(ran, cell_id)
+        before, after = samples.query("t_s < 2"), samples.query("t_s > 2.1")
+        assert before["backlog_bytes"].max() > 6 * 1514
+        assert after["backlog_bytes"].max() <= 6 * 1514
+
+
 SLOW_AQM = """vary:
   aqm: [codel, fq_codel, cake, red, pie, fq_pie]
   rate: [200 kbit/s, 2 Mbit/s]

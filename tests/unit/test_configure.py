@@ -20,7 +20,7 @@ from fabbbr.job.configure import (
     step_commands,
 )
 from fabbbr.job.headroom import Extremes, window_bytes
-from fabbbr.job.qdiscs import _red_packet_bytes
+from fabbbr.job.qdiscs import _red_packet_bytes, aqm_lines
 from fabbbr.model import THRESHOLD_AQMS, Aqm, Loss
 from fabbbr.physics import chain_of, mean_burst, stationary_loss
 from fabbbr.plan.opening import open_plan
@@ -375,6 +375,21 @@ def aqms(cell):
         for command in prepare(cell, GUEST).job.aqms
         for line in command.stdin.splitlines()
     ]
+
+
+@pytest.mark.parametrize("aqm", get_args(Aqm))
+def test_a_step_of_the_buffer_is_one_of_the_aqm_that_holds_the_queue(planned, aqm):
+    """TBF asks its own limit of nobody once it has a child."""
+    cell = planned(
+        f"rate: 50 Mbit/s, rtt: 10 ms, aqm: {aqm}",
+        more="steps: [{at: 1 s, rate: 60 Mbit/s}, {at: 2 s, buffer: 6 packets}]",
+    )
+    prepared = prepare(cell, GUEST)
+    of_rate, of_buffer = (step.commands[0].stdin.splitlines() for step in prepared.job.steps)
+    queue = cell.bottleneck.model_copy(update={"rate": cell.steps[0].rate, "buffer_bytes": 6 * 1514})
+    assert len(of_rate) == 1
+    assert of_buffer[1:] == aqm_lines("change", cell, prepared.expected.queues[0].interface, queue)
+    assert len(of_buffer) == 1 + (aqm != "taildrop")
 
 
 @pytest.mark.parametrize(

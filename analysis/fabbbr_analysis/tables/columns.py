@@ -19,7 +19,7 @@ from 13 on ``runs`` says which share of the pings had no answer, from 14 on grou
 from 15 on the share that a group sent again in a phase is of bytes, whole transfers count in what was sent,
 and a direction is used by the flows that cross the first bottleneck, from 16 on ``runs`` says what came late,
 and from 17 on the share that was sent again is of bytes over a whole run too, as ss saw both,
-and marks of ``ce_threshold`` count."""
+marks of ``ce_threshold`` count, and what follows a step is of the link that it changes."""
 
 CELLS = pa.schema(
     [
