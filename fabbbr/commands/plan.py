@@ -18,7 +18,7 @@ from fabbbr.commands.terminal import Terminal
 from fabbbr.job.build import prepare
 from fabbbr.job.records import Command, Job
 from fabbbr.laboratory import Request, place, planned, selected
-from fabbbr.model import Cell
+from fabbbr.model import Cell, LinkWay
 from fabbbr.physics import end_of, loss_in_words
 from fabbbr.plan.estimate import Estimate, estimate, offered_loads
 from fabbbr.testbed import Testbed
@@ -123,7 +123,7 @@ def row_of(cell: Cell) -> dict[str, str]:
         + (f" by {queue.trace.name}" if queue.trace is not None else "")
         + (f", back {queue.reverse.rate}" if queue.reverse is not None else ""),
         "RTT": ", ".join(dict.fromkeys(str(flow.rtt) for flow in cell.flows)),
-        "buffer": ", back ".join(f"{way.buffer_asked} = {way.buffer_bytes} B" for way in queue.distinct),
+        "buffer": ", back ".join(map(_buffer_in_words, queue.distinct)),
         "loss": loss_in_words(loss) if loss else "none",
         "late": f"{late.rate} by {late.late}" if late else "",
         "flows": _flows_in_words(cell),
@@ -132,6 +132,12 @@ def row_of(cell: Cell) -> dict[str, str]:
     }
     absent = {name for name, there in (("load", loads), ("late", late)) if not there}
     return {name: text for name, text in texts.items() if name not in absent}
+
+
+def _buffer_in_words(way: LinkWay) -> str:
+    """As in ``2 BDP = 250000 B (codel)``."""
+    held_by = "" if way.aqm == "taildrop" else f" ({way.aqm})"
+    return f"{way.buffer_asked} = {way.buffer_bytes} B{held_by}"
 
 
 def _flows_in_words(cell: Cell) -> str:

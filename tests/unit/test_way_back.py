@@ -260,3 +260,5 @@ def test_a_plan_shows_the_buffer_of_each_way_that_has_its_own(planned):
     assert told["bottleneck"] == "50 Mbit/s, back 5 Mbit/s"
     assert told["buffer"] == "200 ms = 1250000 B, back 100 packets = 151400 B"
     assert row_of(planned("buffer: 90 kB", THERE))["buffer"] == "90 kB = 90000 B"
+    held = planned("buffer: 90 kB, aqm: codel, reverse: {rate: 5 Mbit/s, buffer: 9 kB, aqm: pie}", THERE)
+    assert row_of(held)["buffer"] == "90 kB = 90000 B (codel), back 9 kB = 9000 B (pie)"
