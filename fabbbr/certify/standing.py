@@ -13,8 +13,9 @@ from fabbbr.model import Check
 from fabbbr.physics import RateOverTime
 from fabbbr.units import LARGEST_SUPER_PACKET_BYTES
 
-_LARGEST = 3
-"""So many of the largest packets it must have had the time to send."""
+_LARGEST, _LEAST_S = 3, 0.1
+"""So many of the largest packets it must have had the time to send; and where a real machine is kept from its
+work for a moment, this long."""
 
 
 def checks(prepared: Prepared, evidence: Evidence) -> Iterator[Check]:
@@ -29,7 +30,8 @@ def _moves(prepared: Prepared, queue: Queue, evidence: Evidence) -> Iterator[Che
     slowest_bps = min(RateOverTime.of(cell, queue.link, reverse=queue.reverse).bps)
     largest = LARGEST_SUPER_PACKET_BYTES if cell.offloads else cell.frame_bytes
     looks = evidence.looks.get(queue.interface.node)
-    before = None if looks is None else looks.before_the_last(_LARGEST * 8 * largest / slowest_bps)
+    needed_s = max(_LARGEST * 8 * largest / slowest_bps, _LEAST_S)
+    before = None if looks is None else looks.before_the_last(needed_s)
     earlier = None if before is None else _root(before[1], queue)
     if before is None or earlier is None:
         return

@@ -17,7 +17,7 @@ title: made for a test
 slice: two_site
 path: {rate: 200 Mbit/s, rtt: 10 ms, offloads: true}
 flows: [{cca: cubic, duration: 8 s}]
-steps: [{at: 4 s, rate: 50 Mbit/s}]
+steps: [{at: 4 s, rate: RATE}]
 repeat: 1
 """
 
@@ -33,10 +33,10 @@ def tbf(sent, backlog):
 def checks(tmp_path):
     """Those of a cell whose queue told (s, bytes sent, bytes in it), the last when the flows were over."""
     file = tmp_path / "made.yaml"
-    file.write_text(TEXT)
-    prepared = prepare(open_plan(str(file), seed=1).cells[0], GUEST)
 
-    def made(*samples, lines=None):
+    def made(*samples, lines=None, rate="50 Mbit/s"):
+        file.write_text(TEXT.replace("RATE", rate))
+        prepared = prepare(open_plan(str(file), seed=1).cells[0], GUEST)
         *looks, (_, sent, backlog) = samples
         told = [json.dumps([tbf(*each)]) for _, *each in looks] if lines is None else lines
         (tmp_path / "queues.s1.json").write_text("\n".join(told) + "\n")
@@ -75,11 +75,12 @@ def test_of_an_empty_one_nothing_is_said(checks):
     assert checks((7.8, 99_000_000, 0), (7.9, 99_000_000, 0), (8.0, 99_000_000, 0)) == []
 
 
-def test_looks_that_reach_less_far_than_three_super_packets_take_tell_nothing(checks):
-    """Of 65 kB each, 31 ms at the slowest rate."""
-    late = (7.99, 99_000_000, 651_000), (8.0, 99_000_000, 651_000)
-    assert checks((7.97, 99_000_000, 651_000), *late) == []
-    assert not checks((7.95, 99_000_000, 651_000), *late)[0].passed
+@pytest.mark.parametrize(("rate", "needed_s"), [("50 Mbit/s", 0.1), ("5 Mbit/s", 0.315)])
+def test_looks_that_reach_less_far_than_three_super_packets_take_tell_nothing(checks, rate, needed_s):
+    """Of 65 kB each, at the slowest rate; 0.1 s at least."""
+    late = (8.0, 99_000_000, 651_000), (8.01, 99_000_000, 651_000)
+    assert checks((8.002 - needed_s, 99_000_000, 651_000), *late, rate=rate) == []
+    assert not checks((7.998 - needed_s, 99_000_000, 651_000), *late, rate=rate)[0].passed
 
 
 def test_a_look_that_cannot_be_read_is_a_broken_tool(checks):
