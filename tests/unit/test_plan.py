@@ -434,16 +434,18 @@ def test_an_estimate_is_the_capacity_of_the_bottleneck_while_flows_run():
 
 
 @pytest.mark.parametrize(
-    ("offloads", "step", "cheaper"),
+    ("offloads", "rate", "step", "cheaper"),
     [
-        ("false", "", False),
-        ("true", "", True),
-        ("true", "steps: [{at: 20 s, rate: 100 Mbit/s}]", False),
+        ("false", "10 Gbit/s", "", False),
+        ("true", "10 Gbit/s", "", True),
+        # While the rate falls the bucket stays.
+        ("true", "10 Gbit/s", "steps: [{at: 20 s, rate: 100 Mbit/s}]", True),
+        ("true", "100 Mbit/s", "steps: [{at: 20 s, rate: 10 Gbit/s}]", False),
     ],
 )
-def test_an_estimate_takes_super_packets_for_cheap_unless_a_limit_cuts_them(offloads, step, cheaper):
+def test_an_estimate_takes_super_packets_for_cheap_unless_a_limit_cuts_them(offloads, rate, step, cheaper):
     """The bucket of 10 Gbit/s holds 1.25 MB, that of 100 Mbit/s 12.5 kB."""
-    big = cell(path=f"offloads: {offloads}", more=f"links: {{trunk: {{rate: 10 Gbit/s}}}}\n{step}")
+    big = cell(path=f"offloads: {offloads}", more=f"links: {{trunk: {{rate: {rate}}}}}\n{step}")
     assert packets_per_s(big, GUEST) == (GUEST.pace.whole_per_s if cheaper else GUEST.pace.packets_per_s)
 
 
