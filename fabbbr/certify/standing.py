@@ -21,11 +21,12 @@ work for a moment, this long."""
 def checks(prepared: Prepared, evidence: Evidence) -> Iterator[Check]:
     """One for each bottleneck that is not empty at the end; gates of traces count what they deliver."""
     for queue in prepared.expected.queues:
-        if queue.trace is None and evidence.after.root(queue.interface.node, queue.interface.name).backlog:
-            yield from _moves(prepared, queue, evidence)
+        now = evidence.after.root(queue.interface.node, queue.interface.name)
+        if queue.trace is None and now.backlog:
+            yield from _moves(prepared, queue, evidence, now)
 
 
-def _moves(prepared: Prepared, queue: Queue, evidence: Evidence) -> Iterator[Check]:
+def _moves(prepared: Prepared, queue: Queue, evidence: Evidence, now: QdiscCounters) -> Iterator[Check]:
     cell = prepared.cell
     slowest_bps = min(RateOverTime.of(cell, queue.link, reverse=queue.reverse).bps)
     largest = LARGEST_SUPER_PACKET_BYTES if cell.offloads else cell.frame_bytes
@@ -35,7 +36,6 @@ def _moves(prepared: Prepared, queue: Queue, evidence: Evidence) -> Iterator[Che
     earlier = None if before is None else _root(before[1], queue)
     if before is None or earlier is None:
         return
-    now = evidence.after.root(queue.interface.node, queue.interface.name)
     sent = now.bytes - earlier.bytes
     yield Check(
         name=f"bottleneck {queue.link} at {queue.interface.name} moves",

@@ -16,9 +16,9 @@ from fabbbr.spec.document import Loc
 from fabbbr.suggest import did_you_mean
 
 
-def unknown_key(key: str, known: Sequence[str], *, what: str = "key") -> str:
-    """``unknown key; did you mean 'rate'? (known: …)``."""
-    return f"unknown {what}{did_you_mean(key, known)} (known: {listed(known) or 'none'})"
+def unknown_key(key: str, known: Sequence[str], *, what: str = "key", hint: str = "") -> str:
+    """``unknown key; did you mean 'rate'? (known: …)``; with a ``hint`` that, and no guess."""
+    return f"unknown {what}{hint or did_you_mean(key, known)} (known: {listed(known) or 'none'})"
 
 
 def stray_key(key: str, known: Sequence[str], root: type[Record]) -> str:
@@ -26,7 +26,7 @@ def stray_key(key: str, known: Sequence[str], root: type[Record]) -> str:
 
     Keys of tc, iperf3 and ss are known by the names that they have here.
     """
-    name = _NAMES_HERE.get(key, key)
+    name, hint = _NAMES_HERE.get(key, key), ""
     under = " or ".join(_places(root).get(name, ()))
     if name in known:
         hint = f"; did you mean {name!r}?"
@@ -34,9 +34,7 @@ def stray_key(key: str, known: Sequence[str], root: type[Record]) -> str:
         hint = f"; it stands under {under}"
     elif under:
         hint = f"; did you mean {name!r} under {under}?"
-    else:
-        hint = did_you_mean(key, known)
-    return f"unknown key{hint} (known: {listed(known) or 'none'})"
+    return unknown_key(key, known, hint=hint)
 
 
 _NAMES_HERE = {
@@ -46,7 +44,6 @@ _NAMES_HERE = {
     "capacity": "rate",
     "delay": "rtt",
     "latency": "rtt",
-    "jitter": "reordering",
     "reorder": "reordering",
     "queue": "buffer",
     "limit": "buffer",

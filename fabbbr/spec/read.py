@@ -151,7 +151,7 @@ def _stray_keys(root: Table) -> Iterator[Problem]:
             yield Problem(place=over.place, key=name, message="expected keys to replace, e.g. {repeat: 3}")
             continue
         for key in over.entries.keys() - set(allowed):
-            said = f"cannot be set here: {unknown_key(key, allowed)}"
+            said = f"cannot be set here: {stray_key(key, allowed, Setup)}"
             yield Problem(place=over.places[key], key=f"{name}.{key}", message=said)
 
 

@@ -243,6 +243,11 @@ def test_each_of_many_mistakes_is_reported_with_line_key_and_remedy(line, key, r
     [
         ("repeat: 3", "ecn: true", "ecn: unknown key; it stands under path (known: id, "),
         ("repeat: 3", "rtt: 3 ms", "rtt: unknown key; it stands under path or links.NAME or steps (known: "),
+        (
+            "quick: {repeat: 2",
+            "quick: {ecn: true",
+            "quick.ecn: cannot be set here: unknown key; it stands under path (",
+        ),
         ("repeat: 3", "runs: 3", "runs: unknown key; did you mean 'repeat'? (known: "),
         (
             "repeat: 3",
