@@ -132,8 +132,8 @@ def carry_out(
     plan = planned(request)
     cells = selected(request, plan.cells)
     with _opened(request, cells) as backend:
-        jobs = _at_once(request.jobs, backend)
         cells = _to_be_had(cells, backend)
+        jobs = _at_once(request.jobs, backend, cells)
         out = run_folder_path(request, plan.experiment.id)
         if plan.modules:
             _take_in(request, plan, [cell for cell in cells if not _is_there(out, cell)], backend)
@@ -203,7 +203,7 @@ def carry_out_in_guest(
         message = f"{folder.path} has no finished cell to run in the guest; finish it first"
         raise UsageError(message)
     with closing(open_backend(DEFAULT, None)) as backend:
-        at_once = _at_once(jobs, backend)
+        at_once = _at_once(jobs, backend, cells)
         with only_writer(folder.path / BESIDE):
             beside = _open_or_create_beside(folder, cells, backend.testbed.clock)
             announce(beside, cells, at_once, backend.testbed)
@@ -301,9 +301,9 @@ def require_seed(seed: int) -> None:
         raise UsageError(message)
 
 
-def _at_once(jobs: int | None, backend: Backend) -> int:
+def _at_once(jobs: int | None, backend: Backend, cells: Sequence[Cell]) -> int:
     require_jobs(jobs)
-    return backend.cells_at_once(jobs)
+    return backend.cells_at_once(jobs, cells)
 
 
 def open_or_create(request: Request, plan: Planned) -> RunFolder:

@@ -15,7 +15,7 @@ from typing import Any, NoReturn, Protocol
 
 from fabbbr.errors import EnvironmentUnfitError, UsageError
 from fabbbr.job.records import Job
-from fabbbr.model import Module
+from fabbbr.model import Cell, Module
 from fabbbr.sources import Sources
 from fabbbr.testbed import Testbed
 
@@ -80,8 +80,8 @@ class Backend(Protocol):
         Raises EnvironmentUnfitError with the remedy where there is none of that name.
         """
 
-    def cells_at_once(self, asked: int | None) -> int:
-        """How many cells run at a time: as many as ``asked``, or as do not disturb one another.
+    def cells_at_once(self, asked: int | None, cells: Sequence[Cell], /) -> int:
+        """How many of ``cells`` run at a time: as many as ``asked``, or as do not disturb one another.
 
         Raises UsageError for more than the place can take.
         """

@@ -27,6 +27,7 @@ from fabbbr.backends.keeper import Keeper, die_with_runner, kill_group
 from fabbbr.backends.own_controls import OwnControls
 from fabbbr.backends.tools import NODE_PYTHON, WAY_INTO_NAME_SPACES, search_path, tool_versions, tools_found
 from fabbbr.errors import BackendError, EnvironmentUnfitError, UsageError
+from fabbbr.model import Cell
 from fabbbr.testbed import REAL_TIME, Kernel, Machine, Testbed
 
 _PACKAGE = Path(__file__).parent.parent
@@ -124,7 +125,7 @@ class MininetBackend:
         """As it is."""
         return self.testbed if kernel is None else refuse_kernel(kernel, _KERNEL)
 
-    def cells_at_once(self, asked: int | None) -> int:
+    def cells_at_once(self, asked: int | None, _cells: Sequence[Cell], /) -> int:
         """One: two would share the CPU in real time."""
         if asked is not None and asked > 1:
             message = (

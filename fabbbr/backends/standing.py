@@ -10,6 +10,7 @@ from fabbbr.backends.channel import Channel
 from fabbbr.backends.machines import carry_out
 from fabbbr.backends.own_controls import OwnControls
 from fabbbr.errors import PlaceLostError, UsageError
+from fabbbr.model import Cell
 from fabbbr.testbed import Testbed
 
 
@@ -29,7 +30,7 @@ class StandingMachines:
         """As it is."""
         return self.testbed if kernel is None else refuse_kernel(kernel, "the kernel of a slice's machines")
 
-    def cells_at_once(self, asked: int | None) -> int:
+    def cells_at_once(self, asked: int | None, _cells: Sequence[Cell], /) -> int:
         """One: they would share machines and paths."""
         if asked is not None and asked > 1:
             message = f"--jobs {asked}: one cell at a time has the machines of a slice; leave --jobs out"

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
-import stat
-import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
-from fabbbr.backends.allotted import cpus_at_once, usable_cpus
+from fabbbr.backends.allotted import cpus_at_once, free_memory_bytes, usable_cpus
 from fabbbr.backends.guest.image.found import found_image
 from fabbbr.backends.guest.kernel.build import cannot_build
 from fabbbr.backends.guest.kernel.prebuilt import prebuilt_kernel
+from fabbbr.backends.guest.memory import guests_with_room, memory_folder
+from fabbbr.backends.guest.size import LEAST_TAKEN_BYTES
 from fabbbr.backends.mininet import lacks
 from fabbbr.backends.tools import tool_versions
 from fabbbr.commands.terminal import Terminal
+from fabbbr.counts import counted
 from fabbbr.errors import EnvironmentUnfitError
 from fabbbr.sandbox.outside import require_programs
 
-_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where a guest's memory comes from
-_GUEST_MEMORY_BYTES = 2 << 30
+_MORE_MEMORY = "; end what takes it, or give the container more"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +55,7 @@ def main(arguments: argparse.Namespace) -> int:
 def _cpus() -> str:
     at_once, all_of_them = cpus_at_once(), len(usable_cpus())
     quota = f" of {all_of_them}, by a quota of its control group" if at_once < all_of_them else ""
-    return f"{at_once}{quota}: as many cells run at a time"
+    return f"{at_once}{quota}: as many cells run at a time, where memory has room"
 
 
 def _findings() -> Iterator[Finding]:
@@ -116,30 +114,18 @@ def _prebuilt() -> Finding:
 
 
 def _memory() -> Finding:
-    """A guest's memory is a file in shared memory that must be large enough and may be executed."""
-    folder = Path(os.environ.get("TMPDIR", str(_SHARED_MEMORY)))
+    """Where that of a guest stands, and how many of the smallest there is room for."""
     try:
-        free = shutil.disk_usage(folder).free
-        executable = _may_execute(folder)
-    except OSError as error:
-        return Finding(
-            name="guest memory", fit=False, said=f"{folder}: {error.strerror}; set TMPDIR elsewhere"
-        )
-    if not executable:
-        return Finding(
-            name="guest memory",
-            fit=False,
-            said=f"{folder} is mounted noexec; remount it, or set TMPDIR to a folder that is not",
-        )
+        folder = memory_folder()
+    except EnvironmentUnfitError as error:
+        return Finding(name="guest memory", fit=False, said=str(error))
+    in_folder, in_all = shutil.disk_usage(folder).free, free_memory_bytes()
+    guests = guests_with_room(LEAST_TAKEN_BYTES)
     return Finding(
         name="guest memory",
-        fit=free >= _GUEST_MEMORY_BYTES,
-        said=f"{free / 1e9:.1f} GB free in {folder}, a guest uses up to {_GUEST_MEMORY_BYTES / 1e9:.1f} GB",
+        fit=guests > 0,
+        said=(
+            f"{in_folder / 1e9:.2g} GB free in {folder}, and {in_all / 1e9:.2g} GB of memory to use: "
+            f"room for {counted(guests, 'guest')} of the smallest kind{'' if guests else _MORE_MEMORY}"
+        ),
     )
-
-
-def _may_execute(folder: Path) -> bool:
-    with tempfile.NamedTemporaryFile(dir=folder) as file:
-        path = Path(file.name)
-        path.chmod(path.stat().st_mode | stat.S_IXUSR)
-        return os.access(path, os.X_OK) and not os.statvfs(folder).f_flag & os.ST_NOEXEC

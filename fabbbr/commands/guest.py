@@ -9,12 +9,11 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from fabbbr.backends.allotted import cpus_at_once
 from fabbbr.backends.base import require_jobs
 from fabbbr.backends.guest.command import Outside, run_in_guest
 from fabbbr.backends.guest.image.build import build_image
 from fabbbr.backends.guest.image.found import GuestImage, found_image, images_folder
-from fabbbr.backends.guest.kernel.build import SPACE_BYTES, expected_minutes
+from fabbbr.backends.guest.kernel.build import SPACE_BYTES, compilers_at_once, expected_minutes
 from fabbbr.backends.tools import search_path
 from fabbbr.commands.building import with_bar
 from fabbbr.commands.terminal import Terminal
@@ -67,7 +66,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def build(console: Terminal, *, jobs: int | None = None) -> GuestImage:
     """Build the image with a bar on ``console``, or a line per stage where it is no terminal."""
-    cpus = jobs or cpus_at_once()
+    cpus = jobs or compilers_at_once()
     console.say(
         f"building the guest image, once: about {expected_minutes(cpus)} minutes with {cpus} CPUs, "
         f"{SPACE_BYTES / 1e9:.0f} GB below {images_folder()} while it is compiled, and 50 MB after"

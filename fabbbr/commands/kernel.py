@@ -11,11 +11,16 @@ from pathlib import Path
 from rich import box
 from rich.table import Table
 
-from fabbbr.backends.allotted import cpus_at_once
 from fabbbr.backends.base import require_jobs
 from fabbbr.backends.guest.image.found import found_image
 from fabbbr.backends.guest.kernel import own
-from fabbbr.backends.guest.kernel.build import SPACE_BYTES, GuestKernel, expected_minutes, recipe_hash
+from fabbbr.backends.guest.kernel.build import (
+    SPACE_BYTES,
+    GuestKernel,
+    compilers_at_once,
+    expected_minutes,
+    recipe_hash,
+)
 from fabbbr.backends.guest.kernel.given import Given
 from fabbbr.backends.guest.module.tree import keep
 from fabbbr.commands.building import with_bar
@@ -52,7 +57,7 @@ def _build(arguments: argparse.Namespace) -> int:
 
 def build(console: Terminal, given: Given, *, jobs: int | None = None) -> GuestKernel:
     """Build a kernel with a bar on ``console``, or a line per stage where it is no terminal."""
-    name, cpus = given.called, jobs or cpus_at_once()
+    name, cpus = given.called, jobs or compilers_at_once()
     console.say(
         f"building kernel {name}: about {expected_minutes(cpus)} minutes with {cpus} CPUs, "
         f"{SPACE_BYTES / 1e9:.0f} GB below {own.own_kernels_folder()} while it is compiled, and 60 MB after"

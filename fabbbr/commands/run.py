@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from functools import partial
 
-from fabbbr.backends.allotted import cpus_at_once
 from fabbbr.backends.guest.image.found import found_image, images_folder
-from fabbbr.backends.guest.kernel.build import cannot_build, expected_minutes
+from fabbbr.backends.guest.kernel.build import cannot_build, compilers_at_once, expected_minutes
 from fabbbr.backends.guest.kernel.own import lacking
 from fabbbr.backends.registry import DEFAULT, clock_of
 from fabbbr.commands.display import as_json, print_outcome, raise_for, watched
@@ -147,7 +146,7 @@ def offer_image(request: Request) -> None:
     if not _boots_image(request) or found_image() is not None or cannot_build() is not None:
         return
     planned(request)  # a mistake in the file is named before minutes of building
-    cpus = cpus_at_once()
+    cpus = compilers_at_once()
     if build_now(expected_minutes(cpus), cpus, images_folder()):
         build(Terminal(), jobs=None)
 
@@ -160,7 +159,7 @@ def _offer_kernels(request: Request) -> None:
     cells = selected(request, planned(request).cells)
     names = sorted({cell.kernel for cell in cells if cell.kernel is not None})
     wanted = [given for name in names if (given := lacking(name, image.kernel)) is not None]
-    cpus = cpus_at_once()
+    cpus = compilers_at_once()
     if wanted and build_kernels_now([given.called for given in wanted], expected_minutes(cpus), cpus):
         for given in wanted:
             build_kernel(Terminal(), given)

@@ -47,7 +47,7 @@ class Guest:
     def __init__(self):
         Guest.ran = []
 
-    def cells_at_once(self, asked):
+    def cells_at_once(self, asked, _cells):
         return asked or 1
 
     def execute(self, task):

@@ -106,15 +106,15 @@ def test_on_a_real_clock_a_cell_lasts_as_long_as_its_flows(tmp_path):
 
 def test_mininet_refuses_more_than_one_cell_at_a_time_and_does_not_ignore_it():
     backend = object.__new__(MininetBackend)
-    assert backend.cells_at_once(None) == backend.cells_at_once(1) == 1
+    assert backend.cells_at_once(None, ()) == backend.cells_at_once(1, ()) == 1
     with pytest.raises(UsageError, match=r"--jobs 2: .*leave --jobs out"):
-        backend.cells_at_once(2)
+        backend.cells_at_once(2, ())
 
 
 def test_a_guest_takes_as_many_cells_as_asked():
     backend = object.__new__(GuestBackend)
-    assert backend.cells_at_once(3) == 3
-    assert backend.cells_at_once(None) >= 1
+    assert backend.cells_at_once(3, ()) == 3
+    assert backend.cells_at_once(None, ()) >= 1
 
 
 @pytest.mark.guest

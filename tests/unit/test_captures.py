@@ -8,7 +8,7 @@ from golden_cell import CELL, RAW
 from places import GUEST, several
 
 from fabbbr import limits
-from fabbbr.backends.guest import connection_slots, memory_bytes, slots_by_memory
+from fabbbr.backends.guest.size import connection_slots, memory_bytes, slots_by_memory
 from fabbbr.capturing import room_of
 from fabbbr.certify import captured
 from fabbbr.certify.evidence import CapturesTold, Evidence, TapTold

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from places import GUEST
 
-from fabbbr.backends.guest import memory_bytes
+from fabbbr.backends.guest.size import memory_bytes
 from fabbbr.commands.plan import row_of
 from fabbbr.job.build import prepare
 from fabbbr.job.cabling import lay_cables

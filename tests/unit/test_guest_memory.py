@@ -3,7 +3,7 @@
 import pytest
 from places import GUEST
 
-from fabbbr.backends.guest import memory_bytes
+from fabbbr.backends.guest.size import memory_bytes
 from fabbbr.job.build import prepare
 from fabbbr.plan.opening import open_plan
 

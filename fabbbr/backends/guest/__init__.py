@@ -10,7 +10,6 @@ from typing import Any
 
 from fabbbr import testbed
 from fabbbr.backends.agent import agent_hash, read_outcome
-from fabbbr.backends.allotted import cpus_at_once
 from fabbbr.backends.base import JOB, OwnControl, Report, Task
 from fabbbr.backends.guest import wakeups
 from fabbbr.backends.guest.cpus import Cpus
@@ -19,58 +18,26 @@ from fabbbr.backends.guest.kernel.build import GuestKernel, foreign_processor
 from fabbbr.backends.guest.kernel.own import kernel_named
 from fabbbr.backends.guest.kernel.prebuilt import PrebuiltKernel, prebuilt_kernel
 from fabbbr.backends.guest.machine import Machine, Watch, boot
+from fabbbr.backends.guest.memory import guests_at_once
 from fabbbr.backends.guest.module.shelf import Shelf
 from fabbbr.backends.guest.runtime import sweep
+from fabbbr.backends.guest.size import connection_slots, memory_bytes, taken_bytes
 from fabbbr.backends.keeper import Keeper
 from fabbbr.backends.tools import tool_versions, tools_found
 from fabbbr.errors import EnvironmentUnfitError, GuestError, ModuleUnfitError
 from fabbbr.job.records import Job
 from fabbbr.kernels import OF_IMAGE
+from fabbbr.model import Cell
 from fabbbr.testbed import REAL_TIME, VIRTUAL_TIME, ClockKind, Kernel, Testbed
 
 _NAME = "guest"
 _TIMER_HZ = 1000
 _MODULES = "modules"
-_MEMORY_BYTES = 2 << 30
-_MEMORY_SHARE = 6
-"""Guest memory per byte of socket window: a byte in flight stands in several buffers at once."""
-_STEP_BYTES = 64 << 20
-_BYTES_PER_CONNECTION_SLOT = 128 << 10
-_FREE_AT_BOOT = 0.97
 _STALL_LIMIT_S = 120.0
 _SPIN_LIMIT_S = 9.0
 _START_S = 0.05
 """To start the programs of a flow, on a slow and busy core: where many start at once, the clock stands."""
 _SET_UP_S = 120
-
-
-def memory_bytes(job: Job) -> int:
-    """What the guest gets; reports count in 64 MiB steps, for the kernel sizes its limits by its memory."""
-    more = max(job.ring_bytes - _free_bytes(job), 0)
-    return _memory_without_rings(job) + -(-more // _STEP_BYTES) * _STEP_BYTES
-
-
-def _memory_without_rings(job: Job) -> int:
-    return max(_MEMORY_BYTES, _MEMORY_SHARE * job.window_bytes >> 20 << 20) + (job.reports_bytes >> 26 << 26)
-
-
-def _free_bytes(job: Job) -> int:
-    """Half of the least memory is for programs; of the other half, what windows leave is for rings."""
-    return max(_MEMORY_BYTES // 2 - _MEMORY_SHARE * job.window_bytes, 0)
-
-
-def connection_slots(job: Job) -> int | None:
-    """Of the kernel's table of connections where rings add memory; None for as many as it makes of itself.
-
-    ss prints in the order of that table: with a capture and without it must be the same.
-    """
-    least = _memory_without_rings(job)
-    return slots_by_memory(least) if memory_bytes(job) > least else None
-
-
-def slots_by_memory(memory: int) -> int:
-    """What the kernel makes: one for each 128 KiB that it does not need itself, to the next power of two."""
-    return 1 << (round(memory * _FREE_AT_BOOT) // _BYTES_PER_CONNECTION_SLOT - 1).bit_length()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,9 +66,9 @@ class GuestBackend:
         """A guest of the same image that boots this kernel."""
         return self._guest(kernel).testbed
 
-    def cells_at_once(self, asked: int | None) -> int:
-        """One per CPU that we may use at once, unless asked otherwise: each guest is pinned to its own."""
-        return asked or cpus_at_once()
+    def cells_at_once(self, asked: int | None, cells: Sequence[Cell], /) -> int:
+        """One per CPU that we may use at once, if memory has room for the largest; or as many as asked."""
+        return asked or guests_at_once(max(map(taken_bytes, cells), default=1))
 
     def take_in(self, controls: Sequence[OwnControl], tell: Callable[[str], None], /) -> None:
         """Build them for the image's kernel, and let each carry a flow."""

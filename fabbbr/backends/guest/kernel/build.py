@@ -22,7 +22,7 @@ from typing import Protocol
 
 from pydantic import TypeAdapter
 
-from fabbbr.backends.allotted import cpus_at_once
+from fabbbr.backends.allotted import processes_at_once
 from fabbbr.backends.guest.clock import address_of_clock
 from fabbbr.backends.guest.kernel.edits import INGREDIENTS, edit
 from fabbbr.backends.guest.kernel.options import asked_of, refused, version_of
@@ -54,6 +54,7 @@ SPACE_BYTES = 3_000_000_000
 """That a build needs while it goes on."""
 _FETCH_S, _COMPILE_CPU_S = 40, 420
 """On a server's cores of 2022: fetching and unpacking, and the compiler's time on all cores together."""
+_COMPILER_BYTES = 256 << 20
 _NO_PATH_FOR_MAKE = re.compile(r"[\s:]")
 _LARGE_TEMPORARY_FILES = Path("/var/tmp")  # noqa: S108
 Progress = Callable[[str, float], None]
@@ -167,7 +168,7 @@ def build_kernel(progress: Progress, *, jobs: int | None = None, keep: Keep | No
         existing = cached_kernel()
         if existing is not None:
             return existing
-        at_once = jobs or cpus_at_once()
+        at_once = jobs or compilers_at_once()
         kernel, source = _build_in(work, shelf, root, progress, at_once)
         if keep is not None:
             keep(source, kernel, progress, jobs=at_once)
@@ -328,6 +329,11 @@ def step(argv: tuple[str, ...], cwd: Path) -> None:
         said = (done.stderr or done.stdout).strip().splitlines()[-3:]
         message = f"{' '.join(argv[:3])} failed: {' / '.join(said)}"
         raise KernelBuildError(message)
+
+
+def compilers_at_once() -> int:
+    """As many as may run at once, and have the memory to."""
+    return processes_at_once(_COMPILER_BYTES)
 
 
 def expected_minutes(cpus: int) -> int:

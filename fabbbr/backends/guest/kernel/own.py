@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from fabbbr.backends.allotted import cpus_at_once
 from fabbbr.backends.guest.kernel import build
 from fabbbr.backends.guest.kernel.build import DESCRIPTION, GuestKernel, Keep, Origin, Progress
 from fabbbr.backends.guest.kernel.given import Given, is_series, lay_out
@@ -41,7 +40,7 @@ def build_own(
     root.mkdir(parents=True, exist_ok=True)
     workshop = build.workshop_for(root)
     build.require_space(workshop)
-    at_once = jobs or cpus_at_once()
+    at_once = jobs or build.compilers_at_once()
     with (
         build.only_one_builder(root, progress),
         build.folder_in(workshop) as work,
