@@ -149,6 +149,11 @@ class Testbed(Record):
         """Of all machines, each once."""
         return tuple(dict.fromkeys(machine.kernel.release for machine in self.machines.values()))
 
+    @property
+    def least_timer_hz(self) -> int:
+        """Of all machines: it makes the largest bursts."""
+        return min(machine.kernel.timer_hz for machine in self.machines.values())
+
     def kernel_of(self, node: str) -> Kernel:
         """The kernel under ``node``."""
         return self.machines[self.machine_of(node)].kernel

@@ -115,7 +115,7 @@ def ping_rows(*samples):
 
 
 EMPTY = CellTables(
-    cells=pd.DataFrame(),
+    cells=pd.DataFrame({"timer_hz": [1000]}),
     flows=flow_rows(),
     intervals=interval_rows({}),
     sockets=socket_rows(),

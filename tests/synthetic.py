@@ -278,6 +278,7 @@ def _run_row(
         "backend": stored.provenance.testbed.backend,
         "clock": stored.provenance.testbed.clock,
         "kernel_release": stored.provenance.testbed.kernel_releases[0],
+        "timer_hz": stored.provenance.testbed.least_timer_hz,
         "virtual_s": stored.virtual_s,
         "rate_bps": rate,
         "rtt_s": rtt_s,

@@ -16,8 +16,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fabbbr.model import Bottleneck, Cell, CellLink, Flow
-from fabbbr.physics import RateOverTime, payload_share
-from fabbbr.units import TCP_IPV4_HEADER_BYTES, goodput_ceiling
+from fabbbr.physics import RateOverTime, burst_bytes, payload_share
+from fabbbr.units import TCP_IPV4_HEADER_BYTES, Rate, goodput_ceiling
 from fabbbr.ways import Ways
 from fabbbr_analysis.arrivals import Arrival, arrivals, deliveries, known, union_s, within
 from fabbbr_analysis.contests import contests
@@ -35,6 +35,8 @@ _STAYS = 1.25
 """A queue has settled when it is at most so many times what it is in the second half of the phase."""
 _FRAMES = 10
 """Or at most so many frames more: a queue of none has no multiples."""
+_ROUND_TRIPS = 1.5
+"""Of a transfer at least: its SYN, the answer, and the way of its last byte."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +74,21 @@ class _Ground:
         if any(forward and self.bottlenecks[name].trace is not None for name, forward in met):
             return []
         return [self.rate_of[each] for each in met]
+
+    def burst_bytes(self, rate: RateOverTime, start_s: float, end_s: float) -> int:
+        """The most that the token bucket of a bottleneck holds between two instants.
+
+        With offloads it stays while the rate falls (``fabbbr.job.qdiscs.tbf_line``).
+        """
+        most = rate.most(0.0 if self.cell.offloads else start_s, end_s)
+        hz = int(self.tables.cells["timer_hz"].iloc[0])
+        return burst_bytes(Rate(most), timer_hz=hz, frame_bytes=self.cell.frame_bytes)
+
+    def least_rtt_s(self, flow: Flow, start_s: float, end_s: float) -> float:
+        """Of propagation between two instants, were each link all the time at its least."""
+        links = [link for link in self.cell.links if link.name in self.ways[flow.index]]
+        added = (min(_rtts_s(self.cell, link, start_s, end_s)) - _rtt_at_first_s(link) for link in links)
+        return flow.rtt.seconds + sum(added)
 
     def came(self, phase: Phase, flow: Flow) -> tuple[float, float]:
         """When the bytes come to the receiver that left the bottleneck in the phase [s].
@@ -258,12 +275,27 @@ def _propagation_s(ground: _Ground, phase: Phase, flows: Sequence[Flow]) -> dict
     }
     if phase.number == WHOLE_RUN and any(step.rtt is not None for step in cell.steps):
         return None
-    before = {link.name: 2 * link.delay.seconds if link.delay is not None else 0.0 for link in cell.links}
+    before = {link.name: _rtt_at_first_s(link) for link in cell.links}
     return {
         flow.index: flow.rtt.seconds
         + sum(changes[name] - before[name] for name in ground.ways[flow.index] if name in changes)
         for flow in flows
     }
+
+
+def _rtt_at_first_s(link: CellLink) -> float:
+    """What it adds to a round trip before any step."""
+    return 2 * link.delay.seconds if link.delay is not None else 0.0
+
+
+def _rtts_s(cell: Cell, link: CellLink, start_s: float, end_s: float) -> list[float]:
+    """What it adds at ``start_s``, and after each step from then until ``end_s``."""
+    found = [_rtt_at_first_s(link)]
+    for step in sorted(cell.steps, key=lambda step: step.at):
+        if step.link == link.name and step.rtt is not None and step.at.seconds < end_s:
+            kept = found if step.at.seconds > start_s else []
+            found = [*kept, step.rtt.seconds]
+    return found
 
 
 def _senders(ground: _Ground, flows: Sequence[Flow]) -> pd.DataFrame:
@@ -379,16 +411,20 @@ def _completion(ground: _Ground, phase: Phase, flows: Sequence[Flow]) -> Row:
 
 
 def _slowdown(ground: _Ground, flow: Flow, start_s: float, completion_s: float) -> float | None:
-    """Completion time over the least that a transfer needs: propagation RTT and its bytes at the ceiling.
+    """Completion time over the least that a transfer can take, were each step meanwhile the best for it.
 
-    One round trip for the handshake and the way there; the rate is the highest that the path has meanwhile.
+    From the first SYN until the receiver has the last byte: a round trip and a half, and what its frames take
+    at the slowest link, whose full token bucket lets a burst of them pass at once.
     """
-    rates = ground.rates(flow)
+    rates, end_s = ground.rates(flow), start_s + completion_s
     if not rates or flow.size is None:
         return None
-    rate_bps = min(rate.most(start_s, start_s + completion_s) for rate in rates)
-    ceiling_bps = rate_bps * goodput_ceiling(ground.cell.mtu_bytes)
-    return float(completion_s / (flow.rtt.seconds + 8 * flow.size.bytes / ceiling_bps))
+    wire_bytes = flow.size.bytes / goodput_ceiling(ground.cell.mtu_bytes)
+    sent_s = max(
+        8 * max(wire_bytes - ground.burst_bytes(rate, start_s, end_s), 0) / rate.most(start_s, end_s)
+        for rate in rates
+    )
+    return completion_s / (_ROUND_TRIPS * ground.least_rtt_s(flow, start_s, end_s) + sent_s)
 
 
 # After a step

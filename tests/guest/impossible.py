@@ -43,6 +43,9 @@ def _ratios(run_set: RunSet) -> Iterator[str]:
         for name in ("share", "fair_share", "retransmit_ratio"):
             if not pd.isna(row[name]) and not 0 <= row[name] <= 1:
                 yield f"{name} of {row['group']} in {row['phase_name']} is {row[name]}"
+        for name in ("slowdown_median", "slowdown_p95"):
+            if row[name] < 1:
+                yield f"{name} of {row['group']} in {row['phase_name']} is {row[name]}"
 
 
 def _shares(groups: pd.DataFrame) -> Iterator[str]:

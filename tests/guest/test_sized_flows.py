@@ -70,6 +70,21 @@ def test_a_flow_of_one_window_completes_to_50_us_when_the_link_has_sent_it(windo
     assert soonest <= completion_s <= soonest + 50e-6
 
 
+def test_alone_on_its_path_it_takes_the_ideal_time_and_that_of_one_acknowledgement(window):
+    whole = window.set.groups.query("phase == 0").iloc[0]
+    more_s = 8 * ACK_BYTES / 1e6 + 50e-6
+    assert 1 <= whole["slowdown_median"] <= 1 + more_s / (whole["completion_median_s"] - more_s)
+
+
+def test_a_short_path_whose_full_bucket_lets_much_pass_at_once_is_no_faster_than_the_ideal(tmp_path):
+    """100 kB on 1 ms at 100 Mbit/s: a burst of 12.5 kB saves 1 of 9 ms."""
+    text = experiment(
+        "burst", path="rate: 100 Mbit/s, rtt: 1 ms, buffer: 100 kB", flows="{cca: cubic, size: 100 kB}"
+    )
+    whole = run(tmp_path, text).set.groups.query("phase == 0").iloc[0]
+    assert 1 <= whole["slowdown_median"] <= 1.01
+
+
 SIZES = [300_001, 200_000, 100_000, 100_000]
 
 

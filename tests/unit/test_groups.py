@@ -181,8 +181,56 @@ def test_a_group_of_flows_that_follow_one_another_is_no_faster_than_its_link():
     assert whole["active_s"] == pytest.approx(8.0)
     assert whole["completed"] == 10
     assert whole["completion_median_s"] == pytest.approx(0.8)
-    # 40 ms of round trip and 600 kB at the ceiling.
-    assert whole["slowdown_median"] == pytest.approx(0.8 / (0.040 + 4.8e6 / (8e6 * CEILING)))
+    assert whole["slowdown_median"] == pytest.approx(0.8 / ideal_s(8e6))
+
+
+def ideal_s(rate_bps, rtt_s=0.040, burst_bytes=1514):
+    """Of 600 kB: SYN, answer, the way of the last byte, and what the link cannot send at once."""
+    return 1.5 * rtt_s + 8 * (600e3 / CEILING - burst_bytes) / rate_bps
+
+
+def slowdown(hz=1000, steps=(), **more):
+    """Of 600 kB that begin after 2 s and take 0.8 s, beside a long flow."""
+    of_cell = cell(flow(0, "long"), flow(1, "short", start="2 s", size="600 kB"), steps=steps)
+    of_cell = of_cell.model_copy(update=more)
+    tables = came(of_cell, [steadily(1e6), (steadily(6e6), 0.8)])
+    tables = dataclasses.replace(tables, cells=pd.DataFrame({"timer_hz": [hz]}))
+    (whole,) = [row for row in of_groups(tables, of_cell) if (row["group"], row["phase"]) == ("short", 0)]
+    return whole["slowdown_median"]
+
+
+def rtt_step(at, rtt):
+    return model.Step(at=Duration.parse(at), link="trunk", rtt=Duration.parse(rtt))
+
+
+IDEALS = {
+    "faster for a while": ([step("2.2 s", "16 Mbit/s"), step("2.4 s", "8 Mbit/s")], 16e6, 0.040),
+    "faster before": ([step("1 s", "16 Mbit/s"), step("1.5 s", "8 Mbit/s")], 8e6, 0.040),
+    "slower for a while": ([step("2.2 s", "4 Mbit/s"), step("2.4 s", "8 Mbit/s")], 8e6, 0.040),
+    "slower before and after": ([step("1 s", "4 Mbit/s"), step("2.9 s", "8 Mbit/s")], 4e6, 0.040),
+    "shorter for a while": ([rtt_step("2.2 s", "10 ms"), rtt_step("2.4 s", "40 ms")], 8e6, 0.010),
+    "longer for a while": ([rtt_step("2.2 s", "90 ms"), rtt_step("2.4 s", "40 ms")], 8e6, 0.040),
+    "longer before and after": ([rtt_step("1 s", "90 ms"), rtt_step("2.9 s", "40 ms")], 8e6, 0.090),
+    "shorter before": ([rtt_step("1 s", "10 ms"), rtt_step("1.5 s", "40 ms")], 8e6, 0.040),
+}
+
+
+@pytest.mark.parametrize("how", IDEALS)
+def test_the_ideal_of_a_transfer_has_the_best_that_the_path_is_meanwhile(how):
+    steps, rate_bps, rtt_s = IDEALS[how]
+    burst_bytes = max(1514, rate_bps / 8000)
+    assert slowdown(steps=steps) == pytest.approx(0.8 / ideal_s(rate_bps, rtt_s, burst_bytes))
+
+
+def test_a_bucket_of_a_slow_tick_lets_more_pass_at_once():
+    assert slowdown(hz=100) == pytest.approx(0.8 / ideal_s(8e6, burst_bytes=10_000))
+    assert slowdown(hz=1) == pytest.approx(0.8 / 0.060)
+
+
+def test_with_offloads_the_bucket_stays_as_large_as_the_fastest_rate_made_it():
+    before = [step("0.5 s", "32 Mbit/s"), step("1 s", "8 Mbit/s")]
+    assert slowdown(steps=before) == pytest.approx(0.8 / ideal_s(8e6))
+    assert slowdown(steps=before, offloads=True) == pytest.approx(0.8 / ideal_s(8e6, burst_bytes=4000))
 
 
 def test_a_transfer_that_did_not_complete_leaves_the_times_of_its_group_unknown():

@@ -97,6 +97,7 @@ def _cell_row(stored: StoredCell) -> Row:
         "backend": place.backend,
         "clock": place.clock,
         "kernel_release": ", ".join(place.kernel_releases),
+        "timer_hz": place.least_timer_hz,
         "virtual_s": manifest.virtual_s,
         "rtt_s": max((flow.rtt.seconds for flow in cell.flows), default=None),
         **_bottleneck_columns(cell),
