@@ -26,7 +26,7 @@ def stray_key(key: str, known: Sequence[str], root: type[Record]) -> str:
 
     Keys of tc, iperf3 and ss are known by the names that they have here.
     """
-    name, hint = _NAMES_HERE.get(key, key), ""
+    name, hint = _NAMES_HERE.get(key, key), _INSTEAD.get(key, "")
     under = " or ".join(_places(root).get(name, ()))
     if name in known:
         hint = f"; did you mean {name!r}?"
@@ -57,12 +57,18 @@ _NAMES_HERE = {
     "parallel": "streams",
     "group": "label",
     "name": "label",
+    "pacing_rate": "pacing",
     "interval": "sample_period",
     "omit": "warm_up",
     "runs": "repeat",
     "repetitions": "repeat",
 }
 """What others call it → what it is called here."""
+_INSTEAD = {
+    "jitter": "; delays that vary in order are ack_aggregation, those that do not keep it reordering",
+    "every": "; the flows of a group follow one another by stagger, or at random by arrivals",
+}
+"""What is not here under any name → what there is instead."""
 
 
 def _places(root: type[Record]) -> dict[str, list[str]]:

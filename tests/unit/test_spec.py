@@ -259,6 +259,16 @@ def test_each_of_many_mistakes_is_reported_with_line_key_and_remedy(line, key, r
             "rtt: 40 ms\n  qdisc: red",
             "path.qdisc: unknown key; did you mean 'aqm'? (known: rate, ",
         ),
+        (
+            "rtt: 40 ms",
+            "rtt: 40 ms\n  jitter: 2 ms",
+            "path.jitter: unknown key; delays that vary in order are ack_aggregation, ",
+        ),
+        (
+            "duration: 60 s",
+            "duration: 60 s, every: 1 s",
+            "flows[0].every: unknown key; the flows of a group ",
+        ),
         ("rtt: 40 ms", "rtt: 40 ms\n  count: 2", "path.count: unknown key; it stands under flows (known: "),
         (
             "duration: 60 s",
