@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fabbbr import limits
 from fabbbr.capturing import room_of
 from fabbbr.errors import PlanError, SpecError, UntrustedError
-from fabbbr.model import Arrivals, Cell, Flow
+from fabbbr.model import Arrivals, Cell, CellLink, Flow
 from fabbbr.physics import end_of
 from fabbbr.plan.arrivals import arrivals
 from fabbbr.plan.definitions import ParametersError
@@ -176,6 +176,11 @@ def _in_condition(
     return cell, wiring.arrivals
 
 
+def _marks_anywhere(links: Sequence[CellLink]) -> bool:
+    found = (link.bottleneck for link in links if link.bottleneck is not None)
+    return any(queue.ecn for bottleneck in found for queue in bottleneck.distinct)
+
+
 def _resolved(experiment: str, condition: Condition, topology: Topology, wiring: Wiring) -> Cell:
     setup = condition.setup
     windows = [wiring.flows[index].start.ns + duration.ns for index, (_, duration) in wiring.arrivals.items()]
@@ -205,7 +210,7 @@ def _resolved(experiment: str, condition: Condition, topology: Topology, wiring:
         steps=wiring.steps,
         mtu_bytes=setup.path.mtu,
         offloads=setup.path.offloads,
-        ecn=setup.path.ecn,
+        ecn=_marks_anywhere(wiring.links),
         sample_period=setup.sample_period,
         warm_up=default_warm_up(wiring.flows, end=end) if setup.warm_up is None else setup.warm_up,
         captures=setup.capture,

@@ -146,8 +146,9 @@ def _check_backwards(
 def _marks(ground: Ground, aqm: Aqm) -> tuple[bool, Duration | None]:
     """Whether such a queue marks, and after which wait whatever else it decides."""
     path = ground.setup.path
-    threshold = path.ce_threshold if path.ce_threshold is not None and path.ce_threshold.ns else None
-    return path.ecn and aqm != "taildrop", threshold if aqm in THRESHOLD_AQMS else None
+    marks = path.ecn and aqm != "taildrop"
+    after = path.ce_threshold if marks and aqm in THRESHOLD_AQMS else None
+    return marks, after if after is not None and after.ns else None
 
 
 def _bottleneck(

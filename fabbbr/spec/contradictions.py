@@ -1,7 +1,8 @@
 """What a setup says that cannot be meant: mistakes between keys that are each well formed.
 
-Each check yields the location of a key and a message with the remedy. Checks that need the hosts and links
-of a slice are made in :mod:`fabbbr.plan.expand`.
+Each check yields the location of a key and a message with the remedy. What a key asks for in vain is a
+mistake unless another condition of the experiment heeds it. Checks that need the hosts and links of a slice
+are made in :mod:`fabbbr.plan.expand`.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ MOST_FLOWS = (65_536 - DATA_PORT) // PORTS_PER_FLOW
 
 def mistakes(setup: Setup) -> Iterator[Mistake]:
     """All of them."""
-    yield from _path(setup.path, setup.links)
+    yield from _path(setup.path)
     for name, link in setup.links.items():
         yield from _link(("links", name), link, setup.path.mtu)
     yield from _flows(setup)
@@ -108,6 +109,29 @@ def mistakes(setup: Setup) -> Iterator[Mistake]:
     yield from _steps(setup)
     yield from _times(setup)
     yield from _captures(setup)
+
+
+def idle(setup: Setup) -> Iterator[Mistake]:
+    """Keys that change nothing here: a mistake where they do so in no condition of the experiment."""
+    path, aqms = setup.path, set(_aqms(setup.path, setup.links))
+    if path.ecn and aqms == {"taildrop"}:
+        yield ("path", "ecn"), "tail drop cannot mark; set aqm: fq_codel (or another) or remove ecn"
+    if path.ce_threshold is not None and path.ce_threshold.ns:
+        yield from _idle_threshold(path, aqms)
+    for index, group in enumerate(setup.flows):
+        if group.stagger.ns and group.count < 2:
+            yield ("flows", index, "stagger"), "one flow alone cannot be staggered; raise count or use start"
+        if group.profile is not None and group.cca is not None and not BBR_PROFILES.get(group.cca):
+            yield ("flows", index, "profile"), f"{group.cca} has no profiles; remove it"
+
+
+def _idle_threshold(path: PathSetup, aqms: set[Aqm]) -> Iterator[Mistake]:
+    loc = ("path", "ce_threshold")
+    if not set(THRESHOLD_AQMS) & aqms:
+        known = " and ".join(THRESHOLD_AQMS)
+        yield loc, f"is of {known} alone, and aqm is {path.aqm}; set aqm: fq_codel or remove ce_threshold"
+    elif not path.ecn:
+        yield loc, "marks nothing without ECN; add ecn: true or remove ce_threshold"
 
 
 def _captures(setup: Setup) -> Iterator[Mistake]:
@@ -127,7 +151,7 @@ def _captures(setup: Setup) -> Iterator[Mistake]:
         yield ("queue_delay",), said
 
 
-def _path(path: PathSetup, links: dict[str, LinkSetup]) -> Iterator[Mistake]:
+def _path(path: PathSetup) -> Iterator[Mistake]:
     if (path.rate is None) == (path.trace is None):
         said = (
             "needs a rate, e.g. rate: 100 Mbit/s" if path.rate is None else "give a rate or a trace, not both"
@@ -148,9 +172,8 @@ def _path(path: PathSetup, links: dict[str, LinkSetup]) -> Iterator[Mistake]:
     yield from _loss(("path", "loss"), path.loss)
     yield from _reordering(("path", "reordering"), path.reordering)
     yield from _aggregation(("path", "ack_aggregation"), path.ack_aggregation)
-    if path.ecn and set(_aqms(path, links)) == {"taildrop"}:
-        yield ("path", "ecn"), "tail drop cannot mark; set aqm: fq_codel (or another) or remove ecn"
-    yield from _ce_threshold(path, links)
+    if path.ce_threshold != Duration(0):
+        yield from _within(("path", "ce_threshold"), path.ce_threshold, SHORTEST_CE_THRESHOLD, LONGEST_RTT)
 
 
 def _aqms(path: PathSetup, links: dict[str, LinkSetup]) -> Iterator[Aqm]:
@@ -159,18 +182,6 @@ def _aqms(path: PathSetup, links: dict[str, LinkSetup]) -> Iterator[Aqm]:
     for way in (*links.values(), path.reverse, *(link.reverse for link in links.values())):
         if way is not None and way.aqm is not None:
             yield way.aqm
-
-
-def _ce_threshold(path: PathSetup, links: dict[str, LinkSetup]) -> Iterator[Mistake]:
-    loc, threshold = ("path", "ce_threshold"), path.ce_threshold
-    if threshold is None or threshold.ns == 0:
-        return
-    yield from _within(loc, threshold, SHORTEST_CE_THRESHOLD, LONGEST_RTT)
-    if not set(THRESHOLD_AQMS) & set(_aqms(path, links)):
-        known = " and ".join(THRESHOLD_AQMS)
-        yield loc, f"is of {known} alone, and aqm is {path.aqm}; set aqm: fq_codel or remove ce_threshold"
-    elif not path.ecn:
-        yield loc, "marks nothing without ECN; add ecn: true or remove ce_threshold"
 
 
 def _link(loc: Loc, link: LinkSetup, mtu: int) -> Iterator[Mistake]:
@@ -277,11 +288,7 @@ def _flows(setup: Setup) -> Iterator[Mistake]:
         yield from _video((*loc, "video"), group.video)
         yield from _group(loc, group)
         yield from _bbr(loc, group)
-    if all(group.kind == "ping" for group in setup.flows):
-        said = "nothing but pings, which need flows to be beside; add e.g. {cca: cubic, duration: 60 s}"
-        yield ("flows",), said
-    if min(group.start.ns for group in setup.flows) > 0:
-        yield ("flows", 0, "start"), "some flow must start at 0 s: the clock begins with the first flow"
+    yield from _some_begin_at_once(setup.flows)
     total = sum(_expected_flows(group) for group in setup.flows)
     if total > MOST_FLOWS:
         yield ("flows",), f"{total} flows; at most {MOST_FLOWS} have ports to send from, use fewer"
@@ -289,6 +296,19 @@ def _flows(setup: Setup) -> Iterator[Mistake]:
     for label, times in Counter(group.label for group in setup.flows if group.label).items():
         if times > 1:
             yield ("flows", last[label], "label"), f"{label!r} names {times} groups; give each its own"
+
+
+def _some_begin_at_once(groups: tuple[FlowGroup, ...]) -> Iterator[Mistake]:
+    present = [group for group in groups if group.count]
+    if not present:
+        yield ("flows",), "every count is 0, so there is nothing to run; raise one"
+    elif all(group.kind == "ping" for group in present):
+        said = "nothing but pings, which need flows to be beside; add e.g. {cca: cubic, duration: 60 s}"
+        yield ("flows",), said
+    elif min(group.start.ns for group in present) > 0:
+        first = next(index for index, group in enumerate(groups) if group.count)
+        said = "some flow must start at 0 s: the clock begins with the first flow"
+        yield ("flows", first, "start"), said
 
 
 _OF_EVERY_KIND = frozenset({"start", "duration", "direction", "sender", "receiver", "label"})
@@ -391,8 +411,6 @@ def _how_long(loc: Loc, group: FlowGroup) -> Iterator[Mistake]:
 
 
 def _group(loc: Loc, group: FlowGroup) -> Iterator[Mistake]:
-    if group.stagger.ns and group.count == 1:
-        yield (*loc, "stagger"), "one flow alone cannot be staggered; raise count or use start"
     yield from _directed(loc, group)
     yield from _rate((*loc, "pacing"), group.pacing)
     yield from _within((*loc, "maxrate"), group.maxrate, SLOWEST_RATE, FASTEST_MAXRATE)
@@ -409,9 +427,8 @@ def _bbr(loc: Loc, group: FlowGroup) -> Iterator[Mistake]:
     known, profiles = IMPLEMENTATIONS.get(group.cca, ("mainline",)), BBR_PROFILES.get(group.cca, ())
     if group.whose not in known:
         yield (*loc, "implementation"), f"{group.cca} is {' or '.join(known)}, not {group.whose}"
-    if group.profile is not None and group.profile not in profiles:
-        has = f"is {' or '.join(profiles)}, not {group.profile}" if profiles else "has no profiles; remove it"
-        yield (*loc, "profile"), f"{group.cca} {has}"
+    if group.profile is not None and profiles and group.profile not in profiles:
+        yield (*loc, "profile"), f"{group.cca} is {' or '.join(profiles)}, not {group.profile}"
     elif group.profile is not None and group.whose == "google":
         said = f"Google's {group.cca} has no profiles; remove it, or take implementation: fabbbr"
         yield (*loc, "profile"), said

@@ -322,8 +322,8 @@ class FlowGroup(FileRecord):
     """Constants of fabbbr's own BBR. Default: ``v1``, ``v2alpha`` or ``v3``, by its version."""
     implementation: Implementation | None = None
     """Whose BBR. Default: ``mainline`` for ``bbr1``, ``fabbbr`` for ``bbr2`` and ``bbr3``."""
-    count: Annotated[int, Field(ge=1, le=400), WHOLE] = 1
-    """Flows in this group, each with its own iperf3."""
+    count: Annotated[int, Field(ge=0, le=400), WHOLE] = 1
+    """Flows in this group, each with its own iperf3; 0 where a condition has none of them."""
     streams: Annotated[int, Field(ge=1, le=PORTS_PER_FLOW), WHOLE] = 1
     """Parallel connections of each flow, each from a port of its own."""
     start: Span = Duration(0)
@@ -439,7 +439,7 @@ class Setup(FileRecord):
     @property
     def end(self) -> Duration | None:
         """When the last flow stops; None when some flow sends a size, or comes at random."""
-        flows = [group for group in self.flows if group.kind != "ping"]
+        flows = [group for group in self.flows if group.kind != "ping" and group.count]
         ends = [
             group.start.ns + (group.count - 1) * group.stagger.ns + group.duration.ns
             for group in flows

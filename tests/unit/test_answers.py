@@ -425,3 +425,28 @@ def test_acknowledgements_that_stand_in_a_way_back_of_their_own_are_warned_of(bo
     )
     told = list(_held_up_by_acknowledgements(thin))
     assert [each[:15] for each in told] == (["In back=100kbit"] if warned else [])
+
+
+def test_what_a_group_has_without_the_rivals_of_other_conditions_is_told_beside():
+    told = Told()
+    for n, mine, rivals in (("0", 9e6, None), ("1", 6e6, 3e6), ("4", 2e6, 1.5e6)):
+        groups = [group("mine", [0.99 * mine, mine, 1.01 * mine], cca="bbr3")]
+        groups += (
+            [group("rivals", [0.99 * rivals, rivals, 1.01 * rivals], cca="cubic", n_flows=int(n))]
+            if rivals
+            else []
+        )
+        told.condition(f"n={n}", *groups, ccas="bbr3,cubic", axes={"n": n})
+    headline = list(map(said, told.answer().headline))
+    (alone,) = [each for each in headline if "alone" in each]
+    assert alone.startswith("At an N of 0, mine (bbr3) alone has 9.0")
+    assert alone.endswith(" Mbit/s.")
+
+
+def test_a_group_that_has_no_rivals_anywhere_is_not_said_to_be_alone():
+    told = Told()
+    for n, mine in (("0", 9e6), ("1", 6e6)):
+        told.condition(
+            f"n={n}", group("mine", [0.99 * mine, mine, 1.01 * mine], cca="bbr3"), ccas="bbr3", axes={"n": n}
+        )
+    assert not [each for each in told.answer().headline if "alone" in each]

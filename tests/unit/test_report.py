@@ -401,6 +401,9 @@ def test_sizes_starts_and_every_step_reach_the_reader_of_the_conditions(runs):
     assert said["Starts"] == f"{flow.group} at 0 s; small at 5 s and 7 s"
     assert said["Changes while flows run"] == "at 10 s RTT 60 ms, buffer 250 kB; at 20 s rate 10 Mbit/s"
     assert said["Duration"] == f"{flow.duration} and until the bytes asked for have arrived"
+    one_apart = manifest.model_copy(update={"cells": (*cells[:1], *manifest.cells[1:])})
+    starts = {fact.name: fact.value for fact in conditions(one_apart)}["Starts"]
+    assert set(starts.split(" · ")) == {said["Starts"], "all at 0 s"}
 
 
 # Which figures stand where

@@ -189,7 +189,7 @@ links:
 flows:
   - {cca: cubbic, duration: 60 s}
   - {cca: bbr, duration: 60 s, stagger: 1 s}
-  - {cca: $cca, duration: 1.5 furlongs, count: 0}
+  - {cca: $cca, duration: 1.5 furlongs, streams: 0}
   - {cca: reno, direction: sideways}
 steps:
   - {rate: 20 Mbit/s}
@@ -218,7 +218,7 @@ EXPECTED = [
     (17, "flows[0].cca", "did you mean 'cubic'?"),
     (18, "flows[1].cca", "the kernel's bbr is called bbr1 here"),
     (19, "flows[2].duration", "unknown unit 'furlongs'"),
-    (19, "flows[2].count", "greater than or equal to 1"),
+    (19, "flows[2].streams", "greater than or equal to 1"),
     (20, "flows[3].direction", "'sideways' is not known (known: forward, reverse)"),
     (22, "steps[0].at", "is missing; add e.g. at: 20 s"),
     (23, "steps[1].at", "$when: unknown axis (known: cca, loss, speed)"),
@@ -289,6 +289,84 @@ def test_a_key_that_stands_elsewhere_or_has_another_name_here_is_told_so(old, ne
 
 def test_the_names_that_keys_of_others_have_here_are_keys():
     assert set(explain._NAMES_HERE.values()) <= {*read.KEYS, *explain._places(Setup)}
+
+
+SWEEPS = {
+    "ecn": (
+        "path: {rate: 10 Mbit/s, rtt: 20 ms, aqm: $x, ecn: true}",
+        "{cca: cubic, duration: 9 s}",
+        "taildrop, red",
+    ),
+    "ce_threshold": (
+        "path: {rate: 10 Mbit/s, rtt: 20 ms, aqm: $x, ecn: true, ce_threshold: 1 ms}",
+        "{cca: cubic, duration: 9 s}",
+        "red, codel",
+    ),
+    "ecn and its threshold": (
+        "path: {rate: 10 Mbit/s, rtt: 20 ms, aqm: codel, ecn: $x, ce_threshold: 1 ms}",
+        "{cca: cubic, duration: 9 s}",
+        "false, true",
+    ),
+    "stagger": (
+        "path: {rate: 10 Mbit/s, rtt: 20 ms}",
+        "{cca: cubic, count: $x, stagger: 1 s, duration: 9 s}",
+        "0, 1, 2",
+    ),
+    "profile": (
+        "path: {rate: 10 Mbit/s, rtt: 20 ms}",
+        "{cca: $x, profile: draft01, duration: 9 s}",
+        "cubic, bbr2",
+    ),
+}
+
+
+def sweep(path, flow, values):
+    return (
+        f"id: a\ntitle: b\nslice: two_site\n{path}\nflows: [{{cca: reno, duration: 9 s}}, {flow}]\n"
+        f"vary: {{x: [{values}]}}\n"
+    )
+
+
+@pytest.mark.parametrize("key", SWEEPS)
+def test_a_key_that_means_nothing_in_some_conditions_is_for_the_others(key):
+    path, flow, values = SWEEPS[key]
+    conditions = parse(sweep(path, flow, values)).conditions
+    assert len(conditions) == len(values.split(","))
+
+
+@pytest.mark.parametrize("key", SWEEPS)
+def test_a_key_that_means_nothing_in_any_condition_is_a_mistake(key):
+    path, flow, values = SWEEPS[key]
+    in_vain = ", ".join(values.split(", ")[:-1])
+    (said,) = mistakes_of(sweep(path, flow, in_vain))
+    assert said.startswith("f.yaml:")
+
+
+def test_a_value_of_an_axis_that_means_nothing_at_another_axis_is_a_mistake_with_the_remedy():
+    text = sweep(
+        "path: {rate: 10 Mbit/s, rtt: 20 ms, aqm: $x, ecn: $on}",
+        "{cca: cubic, duration: 9 s}",
+        "taildrop, red",
+    )
+    text = text.replace("vary: {", "vary: {on: [false, true], ")
+    (said,) = mistakes_of(text)
+    assert "path.ecn = $on: tail drop cannot mark" in said
+    assert said.endswith("conditions where it means nothing are left out by except")
+    left_out = f"{text}except: [{{x: taildrop, on: true}}]\n"
+    assert len(parse(left_out).conditions) == 3
+
+
+def test_a_group_of_no_flows_is_no_group_and_some_group_must_have_one():
+    flows = (
+        "flows: [{cca: reno, count: $x, duration: 9 s}, {cca: cubic, count: $y, start: $s, duration: 20 s}]"
+    )
+    text = f"id: a\ntitle: b\nslice: two_site\npath: {{rate: 10 Mbit/s, rtt: 20 ms}}\n{flows}\nvary: "
+    (one,) = parse(f"{text}{{x: [1], y: [0], s: [1 s]}}\n").conditions
+    assert one.setup.end.seconds == 9
+    (said,) = mistakes_of(f"{text}{{x: [0], y: [0], s: [0 s]}}\n")
+    assert "flows: every count is 0, so there is nothing to run; raise one" in said
+    (said,) = mistakes_of(f"{text}{{x: [0], y: [2], s: [1 s]}}\n")
+    assert "flows[1].start = $s: some flow must start at 0 s" in said
 
 
 def test_mistakes_come_in_the_order_of_the_file_and_once_each():

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from fabbbr.counts import counted
 from fabbbr_analysis.answers.records import AnswerRow, Lead
-from fabbbr_analysis.answers.rows import BY_COLUMN, COMPLETION
+from fabbbr_analysis.answers.rows import BY_COLUMN, COMPLETION, GOODPUT
 from fabbbr_analysis.answers.tallies import ALIKE, standings, tally
 from fabbbr_analysis.figures.conditions import Axis, place_in_words
 from fabbbr_analysis.stats import Interval
@@ -26,6 +26,7 @@ def headline(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequenc
     """Say what groups beside one another got, what transfers took, what steps did, and who is best where."""
     told = [
         *_contests(rows, leads, axes),
+        *_left_alone(rows, leads, axes),
         *_transfers(rows, leads, axes),
         *_plateaus(rows, axes),
         *_sweep(rows, leads, axes),
@@ -72,6 +73,15 @@ def _contests(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequen
     for last, lead in lasts:
         yield f"{where(last, axes, phased=phased, variant=True)}{_outcome(last, lead)}"
         yield from _starving(last)
+
+
+def _left_alone(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[Axis]) -> Iterator[str]:
+    """What a group has in conditions without the rivals that it has in others."""
+    rivals = {rows[index].group for index, lead in leads.items() if lead.paired}
+    groups = Counter(row.condition for row in rows)
+    alone = [row for row in rows if groups[row.condition] == 1 and row.group in rivals and not row.sized]
+    for row in alone[:TOLD_ONE_BY_ONE] if all(GOODPUT in row.values for row in alone) else ():
+        yield f"{where(row, axes)}{row.name} alone has {amount(row, GOODPUT)}."
 
 
 def _has_phases(rows: Sequence[AnswerRow]) -> bool:

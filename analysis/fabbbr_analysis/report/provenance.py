@@ -87,8 +87,12 @@ def conditions(manifest: RunManifest, other: OtherWarmUp | None = None) -> tuple
         value = on if all(cell.offloads for cell in cells) else both
         rows.append(Fact(name="Segmentation offloads", value=value))
     by_size = sorted(cells, key=_least_size)
-    told = (("Flow sizes", _sizes), ("Starts", _starts), ("Changes while flows run", _steps))
-    rows += [Fact(name=name, value=said) for name, say in told if (said := _of_each(by_size, say))]
+    told = {
+        "Flow sizes": _of_each(by_size, _sizes, "none"),
+        "Starts": _of_each(by_size, _starts, "all at 0 s"),
+        "Changes while flows run": _of_each(by_size, _steps, "none"),
+    }
+    rows += [Fact(name=name, value=said) for name, said in told.items() if said]
     return tuple(rows)
 
 
@@ -199,11 +203,13 @@ def _durations(cells: Sequence[Cell]) -> Iterator[str]:
         yield "until what each came with is sent"
 
 
-def _of_each(cells: Sequence[Cell], say: Callable[[Cell], str]) -> str:
+def _of_each(cells: Sequence[Cell], say: Callable[[Cell], str], otherwise: str) -> str:
     """What is said of the cells, each thing once; nothing when there is nothing to say of any."""
-    said = distinct(say(cell) or "none" for cell in cells)
+    said = distinct(say(cell) or otherwise for cell in cells)
     return (
-        "" if said == ["none"] else " · ".join(said[:_MOST_WAYS]) + (" …" if len(said) > _MOST_WAYS else "")
+        ""
+        if said == [otherwise]
+        else " · ".join(said[:_MOST_WAYS]) + (" …" if len(said) > _MOST_WAYS else "")
     )
 
 
