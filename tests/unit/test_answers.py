@@ -450,3 +450,17 @@ def test_a_group_that_has_no_rivals_anywhere_is_not_said_to_be_alone():
             f"n={n}", group("mine", [0.99 * mine, mine, 1.01 * mine], cca="bbr3"), ccas="bbr3", axes={"n": n}
         )
     assert not [each for each in told.answer().headline if "alone" in each]
+
+
+def test_an_axis_of_congestion_controls_is_one_where_a_condition_has_none_of_its_flows_too():
+    """A count of 0 leaves the flows out that the axis is about."""
+    told = Told()
+    for cca, rival in (("cubic", 3e6), ("bbr3", 6e6)):
+        for n in ("0", "2"):
+            groups = [group("mine", [4e6, 4.1e6, 4.2e6], cca="reno")]
+            groups += [group("rivals", [rival, 1.01 * rival, 1.02 * rival], cca=cca)] if n == "2" else []
+            ran = f"reno,{cca}" if n == "2" else "reno"
+            told.condition(f"n={n},cca={cca}", *groups, ccas=ran, axes={"n": n, "cca": cca})
+    found = told.answer()
+    assert found.axes == ("N",)
+    assert {row.variant for row in found.rows} == {"cubic", "bbr3"}
