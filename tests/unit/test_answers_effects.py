@@ -250,3 +250,34 @@ def test_which_end_comes_first_turns_the_factor_and_nothing_else(factor):
     assert [math.log(each) for each in forth] == pytest.approx(
         [-math.log(back[0]), -math.log(back[2]), -math.log(back[1])], abs=0.01
     )
+
+
+def test_a_change_that_may_as_well_be_none_has_no_factor():
+    """``a`` is the same give or take half of it, and ``b`` surely has half."""
+
+    def goodput(cca, n, aqm):
+        if cca == "a":
+            return [5e6, 10e6, 15e6] if n == "1" else [6e6, 10e6, 17e6]
+        return around(10e6 if n == "1" else 5e6)
+
+    headline = list(map(said, grid(goodput).answer().headline))
+    (text,) = [each for each in headline if each.startswith("With an N of 4 instead of 1, ")]
+    assert "b has 0.500" in text
+    assert text.endswith("and the goodput of a may as well be the same.")
+
+
+def test_of_more_flows_each_has_less_and_all_of_them_are_compared():
+    told = Told()
+    for n, of_all in (("1", 8e6), ("4", 9e6)):
+        for buffer in ("1 BDP", "4 BDP"):
+            each = [of_all / int(n) * spread for spread in (0.99, 1.0, 1.01)]
+            alone = group("cubic", each, cca="cubic", n_flows=int(n)) | {
+                "goodput_bps": [of_all * spread for spread in (0.99, 1.0, 1.01)]
+            }
+            axes = {"n": n, "buffer": buffer}
+            told.condition(f"{axes}", alone, ccas="cubic", axes=axes)
+    headline = list(map(said, told.answer().headline))
+    assert "all flows of cubic have 1.12" in next(each for each in headline if each.startswith("With an N"))
+    assert headline[0].startswith("cubic has most at")
+    assert "9.0" in headline[0].split(", and least")[0]
+    assert " together" in headline[0]

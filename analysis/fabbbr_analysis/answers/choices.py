@@ -12,7 +12,7 @@ from fabbbr.counts import counted
 from fabbbr_analysis import stats
 from fabbbr_analysis.answers.leads import decides, leads_among, once
 from fabbbr_analysis.answers.records import AnswerRow, Lead
-from fabbbr_analysis.answers.rows import BY_COLUMN, COMPLETION, GOODPUT
+from fabbbr_analysis.answers.rows import BY_COLUMN, COMPLETION, GOODPUT, OF_ALL
 from fabbbr_analysis.answers.sentences import TOLD_ONE_BY_ONE, amount, apart, bare, where
 from fabbbr_analysis.answers.tallies import ALIKE, begun, ranking
 from fabbbr_analysis.figures.conditions import Axis
@@ -20,7 +20,6 @@ from fabbbr_analysis.stats import Interval
 from fabbbr_analysis.wording import distinct, listing, tie
 
 _NAMED = 3
-_OF_ALL = "goodput_bps"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +143,7 @@ def _left(contest: _Contest, place: str) -> str:
     if contest.rows[0].sized or not all(left):
         return ""
     several = any(len(others) > 1 for others in left)
-    column = _OF_ALL if several else GOODPUT
+    column = OF_ALL if several else GOODPUT
     amounts = [bare(_together(others, column), column) for others in left]
     amounts[0] += f" {BY_COLUMN[column].unit}{'' if several or left[0][0].n_flows == 1 else ' a flow'}"
     parts = [f"{each} beside {row.cca}" for each, row in zip(amounts, contest.rows, strict=True)]
@@ -164,7 +163,7 @@ def _left_over(contest: _Contest, rivals: Sequence[AnswerRow]) -> str:
 
 def _is_rival(other: AnswerRow, row: AnswerRow) -> bool:
     same = other.phase == row.phase and not other.sized and not other.self_limited
-    return same and bool(other.by_run.get(_OF_ALL))
+    return same and bool(other.by_run.get(OF_ALL))
 
 
 def _together(rows: Sequence[AnswerRow], column: str) -> Interval:

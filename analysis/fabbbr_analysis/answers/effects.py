@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from fabbbr.counts import counted
 from fabbbr_analysis import stats
-from fabbbr_analysis.answers.leads import decides, leads_among
+from fabbbr_analysis.answers.leads import decides, decides_apart, leads_among
 from fabbbr_analysis.answers.records import AnswerRow, Lead
-from fabbbr_analysis.answers.rows import COMPLETION, GOODPUT, RTT
+from fabbbr_analysis.answers.rows import COMPLETION, GOODPUT, OF_ALL, RTT
 from fabbbr_analysis.answers.tallies import ranking
 from fabbbr_analysis.figures.conditions import Axis, place_in_words, value_alone
 from fabbbr_analysis.figures.measures import in_a_sentence
@@ -19,7 +19,12 @@ from fabbbr_analysis.summary import UNCHANGED_WITHIN, WITHIN
 from fabbbr_analysis.wording import distinct, estimate, listing, number, tie
 
 _LISTED = 4
-_MEASURED = {GOODPUT: "in goodput", COMPLETION: "in completion time", RTT: "in median RTT"}
+_MEASURED = {
+    GOODPUT: "in goodput",
+    OF_ALL: "in goodput of all",
+    COMPLETION: "in completion time",
+    RTT: "in median RTT",
+}
 _TOLD_ELSEWHERE = ("loss_ratio", "rtt_s")
 """Of one of these alone a report says how far along it goodput holds up."""
 
@@ -32,6 +37,8 @@ class _Effect:
         self.places = [after.values[column].value / before.values[column].value for before, after in pairs]
         self.mean = math.exp(sum(map(math.log, self.places)) / len(self.places))
         self.ends: tuple[float, float] | None = None
+        self.may_be_none = False
+        """Whether it may as well be none on average and at each place, and is not surely so."""
         found = [
             stats.log_ratio(list(after.by_run[column].values()), list(before.by_run[column].values()))
             for before, after in pairs
@@ -40,6 +47,7 @@ class _Effect:
         if len(known) == len(found):
             low, high = Difference.mean_of(known).limits()
             self.ends = math.exp(low), math.exp(high)
+            self.may_be_none = _all_hold_zero([*known, Difference.mean_of(known)]) and not self.is_none
 
     @property
     def is_none(self) -> bool:
@@ -57,6 +65,10 @@ class _Effect:
         least, most = (number(end(self.places), significant=2) for end in (min, max))
         ends = least if least == most else f"{least} to {most}"
         return f"{factor} ({ends} at {counted(len(self.places), 'place')})"
+
+
+def _all_hold_zero(differences: Sequence[Difference]) -> bool:
+    return all(low <= 0 <= high for low, high in (each.limits() for each in differences))
 
 
 def told_of_axes(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> list[str]:
@@ -81,11 +93,12 @@ def _is_names(axis: Axis) -> bool:
 
 def _along(axis: Axis, place: int, rows: Sequence[AnswerRow]) -> str:
     """What changes from one end of an axis to the other; empty where nothing was measured at both."""
-    decided = decides(rows[0])
+    decided = decides_apart(rows)
     parts = [_told(_effects(axis, place, rows, decided), _WORDS[decided])]
     if axis.condition is None or axis.condition.column != "rtt_s":
         round_trips = _effects(axis, place, rows, RTT)
-        parts += [_told(round_trips, _WORDS[RTT])] if any(not each.is_none for each in round_trips) else []
+        sure = any(not (each.is_none or each.may_be_none) for each in round_trips)
+        parts += [_told(round_trips, _WORDS[RTT])] if sure else []
     said = "; ".join(filter(None, parts))
     first, last = value_alone(axis.texts[0]), place_in_words([axis], [axis.texts[-1]])
     return said and f"With {last} instead of {first}, {said}."
@@ -109,7 +122,7 @@ def _effects(axis: Axis, place: int, rows: Sequence[AnswerRow], column: str) -> 
 def _among(axis: Axis, place: int, rows: Sequence[AnswerRow]) -> str:
     """Which of several names is the best how often, others held; empty where no two can be compared."""
     said: list[str] = []
-    for column in (decides(rows[0]), RTT):
+    for column in (decides_apart(rows), RTT):
         contests = _contests(place, rows, column)
         if not contests:
             continue
@@ -137,19 +150,30 @@ class _Words:
     same: str
     """Of several."""
     same_of_one: str
+    unclear: str
 
 
 _WORDS = {
-    GOODPUT: _Words("{} has", "the goodput", "have as much", "has as much"),
-    COMPLETION: _Words("transfers of {} take", "as long", "take as long", "take as long"),
-    RTT: _Words("round trips of {} take", "as long", "take as long", "take as long"),
+    GOODPUT: _Words("{} has", "the goodput", "have as much", "has as much", "the goodput of {}"),
+    OF_ALL: _Words(
+        "all flows of {} have",
+        "the goodput",
+        "have as much",
+        "have as much",
+        "the goodput of all flows of {}",
+    ),
+    COMPLETION: _Words(
+        "transfers of {} take", "as long", "take as long", "take as long", "completion times of {}"
+    ),
+    RTT: _Words("round trips of {} take", "as long", "take as long", "take as long", "round trips of {}"),
 }
 
 
 def _told(effects: Sequence[_Effect], words: _Words) -> str:
     """All that is told of one column, as a part of a sentence; empty without effects."""
     changed = sorted(
-        (each for each in effects if not each.is_none), key=lambda each: -abs(math.log(each.mean))
+        (each for each in effects if not (each.is_none or each.may_be_none)),
+        key=lambda each: -abs(math.log(each.mean)),
     )
     said = [f"{words.first.format(each.rival)} {each.told(words.what)}" for each in changed[:1]]
     said += [f"{each.rival} {each.told()}" for each in changed[1:_LISTED]]
@@ -157,4 +181,6 @@ def _told(effects: Sequence[_Effect], words: _Words) -> str:
     said += [f"{left} more change{'s' if left == 1 else ''} less"] if left > 0 else []
     same = [each.rival for each in effects if each.is_none]
     said += [f"{listing(same)} {words.same if len(same) > 1 else words.same_of_one} {WITHIN}"] if same else []
+    unclear = [each.rival for each in effects if each.may_be_none]
+    said += [f"{words.unclear.format(listing(unclear))} may as well be the same"] if unclear else []
     return listing(said)

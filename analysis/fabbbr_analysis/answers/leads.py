@@ -7,7 +7,7 @@ from typing import TypeAlias, TypeVar
 
 from fabbbr_analysis import stats
 from fabbbr_analysis.answers.records import AnswerRow, Lead
-from fabbbr_analysis.answers.rows import COMPLETION, GOODPUT, RTT
+from fabbbr_analysis.answers.rows import COMPLETION, GOODPUT, OF_ALL, RTT
 from fabbbr_analysis.wording import distinct
 
 _T = TypeVar("_T")
@@ -52,6 +52,16 @@ def leads_among(
 def decides(row: AnswerRow) -> str:
     """The column that says who wins: goodput a flow, or of flows with a size the median completion time."""
     return COMPLETION if row.sized else GOODPUT
+
+
+def decides_apart(rows: Sequence[AnswerRow]) -> str:
+    """The column that tells rows apart that did not run together.
+
+    Of more flows each has less: where their numbers differ, it is what all of a group have.
+    """
+    column = decides(rows[0])
+    several = len({row.n_flows for row in rows}) > 1 and all(OF_ALL in row.values for row in rows)
+    return OF_ALL if column == GOODPUT and several else column
 
 
 def _rivals(rows: Sequence[AnswerRow]) -> Iterator[list[int]]:

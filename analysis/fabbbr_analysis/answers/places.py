@@ -7,7 +7,7 @@ from itertools import pairwise
 from math import comb
 
 from fabbbr_analysis import stats
-from fabbbr_analysis.answers.leads import decides
+from fabbbr_analysis.answers.leads import decides, decides_apart
 from fabbbr_analysis.answers.records import AnswerRow, Lead
 from fabbbr_analysis.answers.rows import COMPLETION
 from fabbbr_analysis.answers.sentences import amount, apart, margin, value
@@ -42,7 +42,7 @@ def _at(row: AnswerRow, axes: Sequence[Axis]) -> str:
 
 def _extremes(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
     """By chance alone the best of several places is some way from the worst: the interval allows for that."""
-    column = decides(rows[0])
+    column = decides_apart(rows)
     best, *_, worst = _ranked(rows, column)
     pairs = comb(len(rows), 2)
     lead = Lead(
@@ -74,7 +74,7 @@ def _enough(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
     """From which value of the one numeric axis on it is nearly the best, or up to which."""
     if len(axes) != 1 or axes[0].shown is None:
         return
-    column = decides(rows[0])
+    column = decides_apart(rows)
     best = _ranked(rows, column)[0].values[column].value
     in_order = sorted(rows, key=lambda row: axes[0].texts.index(row.place[0]))
     good = [_nearly(row.values[column].value, best, column) for row in in_order]

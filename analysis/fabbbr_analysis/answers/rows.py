@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
 
 GOODPUT = "goodput_per_flow_bps"
+OF_ALL = "goodput_bps"
 COMPLETION = "completion_median_s"
 RTT = "rtt_median_s"
 _START_UP = 1
@@ -32,7 +33,7 @@ _SHARES = frozenset({"share", "retransmit_ratio", "spurious_ratio"})
 
 MEASURES: tuple[Measure, ...] = (
     Measure(column=GOODPUT, slug="goodput_per_flow", title="Goodput a flow", unit="Mbit/s", factor=1e-6),
-    Measure(column="goodput_bps", slug="goodput", title="Goodput of all", unit="Mbit/s", factor=1e-6),
+    Measure(column=OF_ALL, slug="goodput", title="Goodput of all", unit="Mbit/s", factor=1e-6),
     Measure(column="share", slug="share", title="Share", unit="%", factor=100),
     Measure(column=COMPLETION, slug="completion", title="Completion, median", unit="s"),
     Measure(column="completion_p95_s", slug="completion_p95", title="Completion, 95th percentile", unit="s"),

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from fabbbr.counts import counted
 from fabbbr_analysis.answers.records import AnswerRow, Lead
-from fabbbr_analysis.answers.rows import BY_COLUMN, COMPLETION, GOODPUT
+from fabbbr_analysis.answers.rows import BY_COLUMN, COMPLETION, GOODPUT, OF_ALL
 from fabbbr_analysis.answers.tallies import ALIKE, standings, tally
 from fabbbr_analysis.figures.conditions import Axis, place_in_words
 from fabbbr_analysis.stats import Interval
@@ -130,7 +130,8 @@ def _outcome(last: AnswerRow, lead: Lead) -> str:
 
 def amount(row: AnswerRow, column: str) -> str:
     """What a row has of the column that decides."""
-    return value(row.values[column], column) + (" a flow" if column != COMPLETION and row.n_flows > 1 else "")
+    of = {OF_ALL: " together", GOODPUT: " a flow"}.get(column, "") if row.n_flows > 1 else ""
+    return value(row.values[column], column) + of
 
 
 def margin(last: AnswerRow, lead: Lead, *, among: int = 1) -> str:
