@@ -92,6 +92,11 @@ def test_where_datagrams_wait_least_and_most_is_told_where_other_flows_run():
     assert calling(waits, CALL) == []
 
 
+def test_what_no_clock_tells_apart_is_no_delay():
+    (text,) = calling({"cake": {"call": (1e-9, 0.0)}, "red": {"call": (2e-6, 0.0)}}, DOWNLOAD, CALL)
+    assert "at an AQM of cake, 0 ms in the 95th percentile, and most at an AQM of red, 0.00200 ms" in text
+
+
 def test_each_group_of_datagrams_is_told_by_itself():
     """One goes up behind a full queue, the other comes down: a mean of the two is what neither waits."""
     mine, theirs = (group(name, 1e5, cca=None, self_limited=True) for name in ("mine", "theirs"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _GROUPS = 3
 """So many say what their pings or datagrams suffered."""
+_STAMP_S = 1e-6
+"""How finely packets are stamped."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +150,7 @@ def _told(runs: pd.DataFrame, axes: Sequence[Axis], kind: _Kind) -> str:
 
 def _delayed(delays: Sequence[At], kind: _Kind, *, lost: bool) -> str:
     what = kind.that_came if lost else kind.all
-    least, most = delays[0], delays[-1]
+    least, most = (replace(each, value=_as_stamped(each, kind.delay)) for each in (delays[0], delays[-1]))
     if len(delays) == 1:
         return f"95 % of the {what} {kind.take} at most {least.value} {least.where}".rstrip()
     if most.mean <= least.mean * (1 + UNCHANGED_WITHIN):
@@ -158,6 +160,11 @@ def _delayed(delays: Sequence[At], kind: _Kind, *, lost: bool) -> str:
         f"{what} {kind.take} least {least.where}, {least.value} in the 95th percentile, and "
         f"most {most.where}, {most.value}"
     )
+
+
+def _as_stamped(delay: At, measure: Measure) -> str:
+    """Below what a clock tells apart there is no delay."""
+    return delay.value if delay.mean >= _STAMP_S / 2 else f"0 {measure.unit}"
 
 
 def _lost(losses: Sequence[At], kind: _Kind) -> str:
