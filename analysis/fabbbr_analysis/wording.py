@@ -49,6 +49,17 @@ def interval(value: float | None, low: float | None, high: float | None) -> str:
     return f"{mean(value, low, high)} {limits(value, low, high)}"
 
 
+def interval_of(value: float, low: float | None, high: float | None, unit: str) -> str:
+    """Write a value and its interval with their unit; what is said of it instead of an interval comes last.
+
+    >>> interval_of(91.1234, 90.81, 91.42, "ms"), interval_of(5.0, 5.0, 5.0, "ms")
+    ('91.12 [90.81, 91.42] ms', '5.00 ms (in all runs)')
+    """
+    sure = limits(value, low, high)
+    told = f"{mean(value, low, high)} {unit} {sure}"
+    return f"{interval(value, low, high)} {unit}" if sure.startswith("[") else told
+
+
 def estimate(value: float, low: float | None, high: float | None) -> str:
     """Write a value with its interval, or alone where it has none or is the same in all runs.
 

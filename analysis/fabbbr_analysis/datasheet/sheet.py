@@ -17,7 +17,7 @@ from fabbbr_analysis.datasheet.asked import PANELS, Asked, Better
 from fabbbr_analysis.figures.conditions import varied
 from fabbbr_analysis.phases import WHOLE_RUN
 from fabbbr_analysis.stats import Array, Interval
-from fabbbr_analysis.wording import interval, listing
+from fabbbr_analysis.wording import interval_of, listing
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
@@ -56,11 +56,10 @@ class Answered:
 
     def in_words(self, cell: Mark) -> str:
         """A mean with its interval and unit."""
-        ends = (
-            None if end is None else end * self.asked.factor
-            for end in (cell.mean.value, cell.mean.low, cell.mean.high)
+        low, high = (
+            None if end is None else end * self.asked.factor for end in (cell.mean.low, cell.mean.high)
         )
-        return f"{interval(*ends)} {self.asked.unit}"
+        return interval_of(cell.mean.value * self.asked.factor, low, high, self.asked.unit)
 
 
 @dataclass(frozen=True, kw_only=True)
