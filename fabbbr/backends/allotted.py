@@ -89,7 +89,8 @@ def _numbers(folder: Path, names: tuple[str, ...]) -> list[int]:
 
 
 def _cached_bytes(folder: Path) -> int:
-    said = dict(line.split(maxsplit=1) for line in lines(folder / "memory.stat"))
+    split = (line.partition(" ") for line in lines(folder / "memory.stat"))
+    said = {name: amount for name, _, amount in split if amount.isdecimal()}
     for names in _CACHED:
         if all(name in said for name in names):
             return sum(int(said[name]) for name in names)

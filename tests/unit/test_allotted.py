@@ -104,9 +104,9 @@ ROOMS = {
         {
             "cgroup/memory.max": f"{2000 * MB}\n", "cgroup/memory.high": "max\n",
             "cgroup/memory.current": f"{900 * MB}\n",
-            "cgroup/memory.stat": f"anon {300 * MB}\ninactive_file {400 * MB}\nactive_file {100 * MB}\n",
+            "cgroup/memory.stat": f"anon {300 * MB}\n\nodd\ninactive_file {400 * MB}\nactive_file {MB}\n",
         },
-        1600 * MB,
+        1501 * MB,
     ),
     "docker --memory=2g, version 1": (
         "12:memory:/docker/5f0a\n4:cpu,cpuacct:/docker/5f0a\n0::/docker/5f0a\n",
