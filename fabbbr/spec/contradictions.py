@@ -1,8 +1,8 @@
 """What a setup says that cannot be meant: mistakes between keys that are each well formed.
 
-Each check yields the location of a key and a message with the remedy. What a key asks for in vain is a
-mistake unless another condition of the experiment heeds it. Checks that need the hosts and links of a slice
-are made in :mod:`fabbbr.plan.expand`.
+Each check yields the location of a key and a message with the remedy. What changes nothing is
+looked for in :mod:`fabbbr.spec.in_vain`; checks that need the hosts and links of a slice are made in
+:mod:`fabbbr.plan.expand`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ from typing import TypeVar
 from fabbbr.model import (
     DATA_PORT,
     PORTS_PER_FLOW,
-    THRESHOLD_AQMS,
     AckAggregation,
-    Aqm,
     Loss,
     Reordering,
     Video,
@@ -111,29 +109,6 @@ def mistakes(setup: Setup) -> Iterator[Mistake]:
     yield from _captures(setup)
 
 
-def idle(setup: Setup) -> Iterator[Mistake]:
-    """Keys that change nothing here: a mistake where they do so in no condition of the experiment."""
-    path, aqms = setup.path, set(_aqms(setup.path, setup.links))
-    if path.ecn and aqms == {"taildrop"}:
-        yield ("path", "ecn"), "tail drop cannot mark; set aqm: fq_codel (or another) or remove ecn"
-    if path.ce_threshold is not None and path.ce_threshold.ns:
-        yield from _idle_threshold(path, aqms)
-    for index, group in enumerate(setup.flows):
-        if group.stagger.ns and group.count < 2:
-            yield ("flows", index, "stagger"), "one flow alone cannot be staggered; raise count or use start"
-        if group.profile is not None and group.cca is not None and not BBR_PROFILES.get(group.cca):
-            yield ("flows", index, "profile"), f"{group.cca} has no profiles; remove it"
-
-
-def _idle_threshold(path: PathSetup, aqms: set[Aqm]) -> Iterator[Mistake]:
-    loc = ("path", "ce_threshold")
-    if not set(THRESHOLD_AQMS) & aqms:
-        known = " and ".join(THRESHOLD_AQMS)
-        yield loc, f"is of {known} alone, and aqm is {path.aqm}; set aqm: fq_codel or remove ce_threshold"
-    elif not path.ecn:
-        yield loc, "marks nothing without ECN; add ecn: true or remove ce_threshold"
-
-
 def _captures(setup: Setup) -> Iterator[Mistake]:
     first: set[str] = set()
     for index, capture in enumerate(setup.capture):
@@ -174,14 +149,6 @@ def _path(path: PathSetup) -> Iterator[Mistake]:
     yield from _aggregation(("path", "ack_aggregation"), path.ack_aggregation)
     if path.ce_threshold != Duration(0):
         yield from _within(("path", "ce_threshold"), path.ce_threshold, SHORTEST_CE_THRESHOLD, LONGEST_RTT)
-
-
-def _aqms(path: PathSetup, links: dict[str, LinkSetup]) -> Iterator[Aqm]:
-    """All that are asked for, both ways."""
-    yield path.aqm
-    for way in (*links.values(), path.reverse, *(link.reverse for link in links.values())):
-        if way is not None and way.aqm is not None:
-            yield way.aqm
 
 
 def _link(loc: Loc, link: LinkSetup, mtu: int) -> Iterator[Mistake]:

@@ -20,7 +20,7 @@ from fabbbr.errors import SpecError
 from fabbbr.foreign import shown
 from fabbbr.record import Record
 from fabbbr.spec.axes import Combination, axis_names, axis_nodes, read_axes
-from fabbbr.spec.contradictions import Mistake, idle, mistakes
+from fabbbr.spec.contradictions import mistakes
 from fabbbr.spec.document import (
     Loc,
     Node,
@@ -39,6 +39,7 @@ from fabbbr.spec.document import (
 from fabbbr.spec.experiment import OWN_CCAS, PROFILES, Condition, Experiment, Header, Profile, Setup
 from fabbbr.spec.explain import messages, stray_key, unknown_key
 from fabbbr.spec.guess import Guess, guess
+from fabbbr.spec.in_vain import InVain
 from fabbbr.spec.overrides import PROFILE_KEYS, Changes, with_axis
 
 HEADER_KEYS = tuple(Header.model_fields)
@@ -171,36 +172,6 @@ def in_profile(root: Table, profile: Profile) -> Table:
 
 
 @dataclass
-class _InVain:
-    """Keys that change nothing: wrong where they do so in every condition, or in one that an axis makes."""
-
-    always: dict[Loc, tuple[Mistake, Table]] | None = None
-    of_axes: list[tuple[Mistake, Table]] = field(default_factory=list)
-
-    def look(self, setup: Guess[Setup], table: Table) -> None:
-        """At one more condition."""
-        found = {mistake[0]: (mistake, table) for mistake in setup.common(idle, loc_of=itemgetter(0))}
-        self.of_axes += [(_left_out(said), at) for said, at in found.values() if _of_axis(at, said[0])]
-        known = found if self.always is None else self.always
-        self.always = {loc: known[loc] for loc in known if loc in found and not _of_axis(table, loc)}
-
-    def found(self) -> Iterator[tuple[Mistake, Table]]:
-        """After all conditions."""
-        yield from (self.always or {}).values()
-        yield from self.of_axes
-
-
-def _of_axis(table: Table, loc: Loc) -> bool:
-    node = find(table, loc).node
-    return isinstance(node, Scalar) and node.axis is not None
-
-
-def _left_out(said: Mistake) -> Mistake:
-    loc, message = said
-    return loc, f"{message}; conditions where it means nothing are left out by except"
-
-
-@dataclass
 class _Resolving:
     """Collects what is wrong with one profile of a file."""
 
@@ -208,7 +179,7 @@ class _Resolving:
     problems: list[Problem]
     looked: list[Looked] = field(default_factory=list)
     guesses: int = 0
-    in_vain: _InVain = field(default_factory=_InVain)
+    in_vain: InVain = field(default_factory=InVain)
 
     def wrong(self, loc: Loc, message: str, *, root: Node | None = None) -> None:
         problem = _problem(root or self.table, loc, message)

@@ -645,3 +645,9 @@ def test_a_damaged_experiment_is_an_experiment_or_a_spec_error(line, cut, put):
     text = "\n".join([*LINES[:line], LINES[line][:cut] + put + LINES[line][cut + 2 :], *LINES[line + 1 :]])
     refusal = refusal_of(text)
     assert refusal is None or all(said.startswith("f.yaml") for said in refusal.splitlines())
+
+
+def test_of_a_condition_that_cannot_be_read_nobody_knows_what_it_heeds():
+    path, flow, _ = SWEEPS["ecn"]
+    (said,) = mistakes_of(sweep(path, flow, "taildrop, fq_codl"))
+    assert "did you mean 'fq_codel'?" in said

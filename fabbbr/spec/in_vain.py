@@ -1,0 +1,74 @@
+"""Keys that change nothing in a condition: mistakes, unless another condition heeds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from operator import itemgetter
+
+from fabbbr.model import THRESHOLD_AQMS, Aqm
+from fabbbr.spec.contradictions import Mistake
+from fabbbr.spec.document import Loc, Scalar, Table, find
+from fabbbr.spec.experiment import BBR_PROFILES, LinkSetup, PathSetup, Setup
+from fabbbr.spec.guess import Guess
+
+
+@dataclass
+class InVain:
+    """Keys that change nothing: wrong where they do so in every condition, or in one that an axis makes."""
+
+    always: dict[Loc, tuple[Mistake, Table]] | None = None
+    of_axes: list[tuple[Mistake, Table]] = field(default_factory=list)
+
+    def look(self, setup: Guess[Setup], table: Table) -> None:
+        """At one more condition."""
+        found = {mistake[0]: (mistake, table) for mistake in setup.common(_idle, loc_of=itemgetter(0))}
+        self.of_axes += [(_left_out(said), at) for said, at in found.values() if _of_axis(at, said[0])]
+        known = found if self.always is None else self.always
+        self.always = {loc: known[loc] for loc in known if loc in found and not _of_axis(table, loc)}
+
+    def found(self) -> Iterator[tuple[Mistake, Table]]:
+        """After all conditions."""
+        yield from (self.always or {}).values()
+        yield from self.of_axes
+
+
+def _of_axis(table: Table, loc: Loc) -> bool:
+    node = find(table, loc).node
+    return isinstance(node, Scalar) and node.axis is not None
+
+
+def _left_out(said: Mistake) -> Mistake:
+    loc, message = said
+    return loc, f"{message}; conditions where it means nothing are left out by except"
+
+
+def _idle(setup: Setup) -> Iterator[Mistake]:
+    """Keys that change nothing here, each with the remedy."""
+    path, aqms = setup.path, set(_aqms(setup.path, setup.links))
+    if path.ecn and aqms == {"taildrop"}:
+        yield ("path", "ecn"), "tail drop cannot mark; set aqm: fq_codel (or another) or remove ecn"
+    if path.ce_threshold is not None and path.ce_threshold.ns:
+        yield from _idle_threshold(path, aqms)
+    for index, group in enumerate(setup.flows):
+        if group.stagger.ns and group.count < 2:
+            yield ("flows", index, "stagger"), "one flow alone cannot be staggered; raise count or use start"
+        if group.profile is not None and group.cca is not None and not BBR_PROFILES.get(group.cca):
+            yield ("flows", index, "profile"), f"{group.cca} has no profiles; remove it"
+
+
+def _idle_threshold(path: PathSetup, aqms: set[Aqm]) -> Iterator[Mistake]:
+    loc = ("path", "ce_threshold")
+    if not set(THRESHOLD_AQMS) & aqms:
+        known = " and ".join(THRESHOLD_AQMS)
+        yield loc, f"is of {known} alone, and aqm is {path.aqm}; set aqm: fq_codel or remove ce_threshold"
+    elif not path.ecn:
+        yield loc, "marks nothing without ECN; add ecn: true or remove ce_threshold"
+
+
+def _aqms(path: PathSetup, links: dict[str, LinkSetup]) -> Iterator[Aqm]:
+    """All that are asked for, both ways."""
+    yield path.aqm
+    for way in (*links.values(), path.reverse, *(link.reverse for link in links.values())):
+        if way is not None and way.aqm is not None:
+            yield way.aqm
