@@ -107,10 +107,16 @@ def varied(runs: pd.DataFrame) -> tuple[Axis, ...]:
     """Return everything but the congestion control that differs, the most varied number first.
 
     A quantity that only follows another axis (``zip`` in the experiment file) is not one of its own; a name
-    is, since it tells apart what no line should join, unless it is another name of the same conditions.
+    is, since it tells apart what no line should join, unless it is another name of the same conditions. Of
+    two axes that tell the same conditions apart, the one that the experiment file has first stays.
     """
     columns = [name for name in axis_columns(runs) if name not in cca_columns(runs)]
-    axes = [_axis(runs, name) for name in columns]
+    as_written = [_axis(runs, name) for name in columns]
+    axes = [
+        axis
+        for place, axis in enumerate(as_written)
+        if not any(_say_the_same(runs, axis, before) for before in as_written[:place])
+    ]
     ordered = sorted(axes, key=lambda axis: (axis.shown is None, -len(axis.texts), axis.key))
     return tuple(
         axis
@@ -119,13 +125,19 @@ def varied(runs: pd.DataFrame) -> tuple[Axis, ...]:
     )
 
 
+def _say_the_same(runs: pd.DataFrame, one: Axis, other: Axis) -> bool:
+    """Both numbers or both names, such as an AQM and whether it marks, and each decides the other."""
+    alike = (one.shown is None) == (other.shown is None)
+    return alike and _decides(runs, one, other) and _decides(runs, other, one)
+
+
 def _follows(runs: pd.DataFrame, axis: Axis, leader: Axis) -> bool:
-    own, its = f"{_PREFIX}{axis.key}", f"{_PREFIX}{leader.key}"
-    follows = bool(runs.groupby(its)[own].nunique().max() == 1)
-    if all(_is_quantity(text) for text in axis.texts):
-        return follows
-    # Two names for the same conditions, such as an AQM and whether it marks.
-    return follows and leader.shown is None and bool(runs.groupby(own)[its].nunique().max() == 1)
+    return all(_is_quantity(text) for text in axis.texts) and _decides(runs, leader, axis)
+
+
+def _decides(runs: pd.DataFrame, axis: Axis, other: Axis) -> bool:
+    """Whether every value of an axis stands beside one value of the other."""
+    return bool(runs.groupby(f"{_PREFIX}{axis.key}")[f"{_PREFIX}{other.key}"].nunique().max() == 1)
 
 
 def _is_quantity(text: str) -> bool:

@@ -139,6 +139,15 @@ def test_what_is_no_quantity_everywhere_is_a_row_of_names():
     assert axis.place_of("1 MB") == "1 MB"
 
 
+def test_of_two_axes_that_say_the_same_the_one_first_in_the_file_is_named():
+    news, olds = pd.Series(["2", "5", "8"]), pd.Series(["8", "5", "2"])
+    assert [a.key for a in varied(pd.DataFrame({"axis_n": news, "axis_m": olds, "ccas": "x"}))] == ["n"]
+    assert [a.key for a in varied(pd.DataFrame({"axis_m": olds, "axis_n": news, "ccas": "x"}))] == ["m"]
+    switch, queue = pd.Series(["true", "false"]), pd.Series(["red", "taildrop"])
+    named = pd.DataFrame({"axis_marks": switch, "axis_aqm": queue, "ccas": "x"})
+    assert [a.key for a in varied(named)] == ["marks"]
+
+
 def test_plain_whole_numbers_of_which_no_column_knows_are_an_axis_of_numbers():
     runs = pd.DataFrame({"axis_streams": ["1", "16", "4"], "ccas": "cubic"})
     (axis,) = varied(runs)
