@@ -355,6 +355,8 @@ class Cell(Record):
     offloads: bool = False
     """True keeps segmentation offloads on everywhere: what is queued, lost and counted are super-packets."""
     ecn: bool = False
+    sysctls: dict[str, str] = Field(default_factory=dict)
+    """Settings of the hosts' TCP that were asked for: full name → value, as ``sysctl`` takes and tells it."""
     sample_period: Span
     warm_up: Span
     """Left out of steady-state metrics, never of whole-run ones."""
@@ -363,6 +365,11 @@ class Cell(Record):
     queue_delay: QueueDelay = "samples"
     kernel: str | None = None
     """Name of the kernel that the guest boots; None for the one that its image came with."""
+
+    @property
+    def tuning(self) -> str:
+        """What was asked of the hosts' TCP, as ``tcp_rmem 4096 131072 6291456, tcp_sack 0``."""
+        return ", ".join(f"{name.removeprefix('net.ipv4.')} {value}" for name, value in self.sysctls.items())
 
     @property
     def traffic(self) -> tuple[Flow | Ping, ...]:

@@ -18,6 +18,13 @@ LIMITED_ROUNDS = 10
 """A flow may be limited by its receive window or send buffer for 2 % of its busy time or for ten round trips,
 whichever is longer: in slow start the window that the receiver offers grows no faster than the sender's."""
 
+SETTINGS: Mapping[str, tuple[str, ...]] = {
+    "receive window": (
+        "tcp_rmem", "tcp_moderate_rcvbuf", "tcp_rcvbuf_low_rtt", "tcp_window_scaling", "tcp_shrink_window",
+    ),
+    "send buffer": ("tcp_wmem", "tcp_notsent_lowat"),
+}  # fmt: skip
+"""What limits a flow → the settings by which an experiment may ask for it."""
 _ACKED_OF_HANDSHAKE = 1
 """Byte that stands for the SYN in what ss calls acknowledged."""
 _SEEN_PERIODS = 3
@@ -49,12 +56,20 @@ def unlimited(cell: Cell, evidence: Evidence) -> Iterator[Check]:
         flow.index for flow in cell.flows if _must_be_seen(cell, flow, evidence) and not _both_saw(flow, seen)
     ]
     for name, (beyond, told) in worst.items():
+        wanted = _wanted(cell, name)
         yield Check(
-            name=f"not limited by the {name}",
-            passed=beyond <= 1 and not unseen,
-            asked=f"at most {LIMITED_SHARE:.0%} of the time or {allowed_s:g} s",
+            name=f"time limited by the {name}" if wanted else f"not limited by the {name}",
+            passed=(bool(wanted) or beyond <= 1) and not unseen,
+            asked=wanted or f"at most {LIMITED_SHARE:.0%} of the time or {allowed_s:g} s",
             measured=f"ss did not see flow {', '.join(map(str, unseen))}" if unseen else told,
         )
+
+
+def _wanted(cell: Cell, what: str) -> str:
+    """The settings with which the experiment itself limits its flows so; empty when there is none."""
+    names = (name for name in SETTINGS[what] if f"net.ipv4.{name}" in cell.sysctls)
+    said = ", ".join(f"{name} {cell.sysctls[f'net.ipv4.{name}']}" for name in names)
+    return said and f"as the experiment sets {said}"
 
 
 class _Limits(NamedTuple):
@@ -146,6 +161,7 @@ def kept_by_receivers(cell: Cell, before: Counters, after: Counters) -> Check:
     """A receiver short of memory drops what the path has delivered: loss that nobody injected.
 
     From the kernel's own counters. (The drop count of a socket in ss also has duplicates, which are no loss.)
+    Where the experiment itself sets that memory, it is asked for.
     """
     grown = {
         f"{host} {name}": after.tcp(host, name) - before.tcp(host, name)
@@ -153,9 +169,10 @@ def kept_by_receivers(cell: Cell, before: Counters, after: Counters) -> Check:
         for name in _SHORT_OF_MEMORY
     }
     told = [f"{name} {count}" for name, count in grown.items() if count]
+    wanted = _wanted(cell, "receive window")
     return Check(
-        name="nothing dropped by receivers",
-        passed=not told,
-        asked="no packet for want of memory",
+        name="drops by receivers" if wanted else "nothing dropped by receivers",
+        passed=bool(wanted) or not told,
+        asked=wanted or "no packet for want of memory",
         measured=", ".join(told) or "0 packets",
     )

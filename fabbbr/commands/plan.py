@@ -97,7 +97,7 @@ def _room(cells: Sequence[Cell]) -> Room:
     )
 
 
-_HEADS = ("cell", "bottleneck", "RTT", "buffer", "loss", "late", "flows", "load", "duration")
+_HEADS = ("cell", "bottleneck", "RTT", "buffer", "loss", "late", "flows", "load", "duration", "sysctl")
 
 
 def _table(cells: Sequence[Cell]) -> Table:
@@ -129,8 +129,9 @@ def row_of(cell: Cell) -> dict[str, str]:
         "flows": _flows_in_words(cell),
         "load": ", ".join(f"{group} {load:.1%}" for group, load in loads.items()),
         "duration": f"{end_of(cell.flows, cell.links).seconds:g} s",
+        "sysctl": cell.tuning,
     }
-    absent = {name for name, there in (("load", loads), ("late", late)) if not there}
+    absent = {name for name, there in (("load", loads), ("late", late), ("sysctl", cell.tuning)) if not there}
     return {name: text for name, text in texts.items() if name not in absent}
 
 

@@ -211,6 +211,7 @@ def _resolved(experiment: str, condition: Condition, topology: Topology, wiring:
         mtu_bytes=setup.path.mtu,
         offloads=setup.path.offloads,
         ecn=_marks_anywhere(wiring.links),
+        sysctls=setup.sysctl.given() if setup.sysctl is not None else {},
         sample_period=setup.sample_period,
         warm_up=default_warm_up(wiring.flows, end=end) if setup.warm_up is None else setup.warm_up,
         captures=setup.capture,

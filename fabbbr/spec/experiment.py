@@ -29,6 +29,7 @@ from fabbbr.model import (
 from fabbbr.quantity import WHOLE, BitRate, Buffer, ByteSize, PerSecond, Span
 from fabbbr.record import FileRecord, Record
 from fabbbr.spec.axes import squeeze
+from fabbbr.spec.sysctls import Sysctls
 from fabbbr.suggest import did_you_mean
 from fabbbr.units import Duration, QueueSize
 
@@ -417,6 +418,8 @@ class Setup(FileRecord):
     """Groups of flows, one at least."""
     steps: tuple[StepSetup, ...] = ()
     """Changes of links while flows run."""
+    sysctl: Sysctls | None = Field(None, examples=["{tcp_rmem: 6 MB}"])
+    """How TCP of all hosts is tuned. Default: as the kernel has it, with buffers that limit no flow."""
     warm_up: Span | None = None
     """Left out of steady-state metrics. Default: 20 s or 50 RTT, the longer; at most half the run."""
     sample_period: Span = Duration(100_000_000)

@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 from fabbbr.foreign import listed, shown
 from fabbbr.record import Record
 from fabbbr.spec.document import Loc
+from fabbbr.spec.sysctls import PREFIX
 from fabbbr.suggest import did_you_mean
 
 
@@ -26,6 +27,7 @@ def stray_key(key: str, known: Sequence[str], root: type[Record]) -> str:
 
     Keys of tc, iperf3 and ss are known by the names that they have here.
     """
+    key = key.removeprefix(PREFIX)
     name, hint = _NAMES_HERE.get(key, key), _INSTEAD.get(key, "")
     under = " or ".join(_places(root).get(name, ()))
     if name in known:
@@ -62,11 +64,21 @@ _NAMES_HERE = {
     "omit": "warm_up",
     "runs": "repeat",
     "repetitions": "repeat",
+    "window": "tcp_rmem",
+    "rmem": "tcp_rmem",
+    "wmem": "tcp_wmem",
 }
 """What others call it → what it is called here."""
 _INSTEAD = {
     "jitter": "; delays that vary in order are ack_aggregation, those that do not keep it reordering",
     "every": "; the flows of a group follow one another by stagger, or at random by arrivals",
+    "tcp_congestion_control": "; the congestion control is cca, of each group of flows",
+    "tcp_ecn": "; write ecn: true under path",
+    "tcp_mem": "; it is of the whole machine, not of one host",
+    "tcp_timestamps": "; they stay on, for what a segment carries is part of every ceiling here",
+    "tcp_base_mss": "; the size of packets is mtu, under path",
+    "tcp_mtu_probing": "; the size of packets is mtu, under path",
+    "tcp_no_metrics_save": "; no flow remembers another here",
 }
 """What is not here under any name → what there is instead."""
 

@@ -9,7 +9,7 @@ from operator import itemgetter
 from fabbbr.model import THRESHOLD_AQMS, Aqm
 from fabbbr.spec.contradictions import Mistake
 from fabbbr.spec.document import Loc, Scalar, Table, find
-from fabbbr.spec.experiment import BBR_PROFILES, LinkSetup, PathSetup, Setup
+from fabbbr.spec.experiment import BBR_PROFILES, FlowGroup, LinkSetup, PathSetup, Setup
 from fabbbr.spec.guess import Guess
 
 
@@ -50,11 +50,17 @@ def _idle(setup: Setup) -> Iterator[Mistake]:
         yield ("path", "ecn"), "tail drop cannot mark; set aqm: fq_codel (or another) or remove ecn"
     if path.ce_threshold is not None and path.ce_threshold.ns:
         yield from _idle_threshold(path, aqms)
+    if setup.sysctl is not None and not any(_of_tcp(group) for group in setup.flows):
+        yield ("sysctl",), "is how TCP is tuned, and no flow is of TCP; add one or remove it"
     for index, group in enumerate(setup.flows):
         if group.stagger.ns and group.count < 2:
             yield ("flows", index, "stagger"), "one flow alone cannot be staggered; raise count or use start"
         if group.profile is not None and group.cca is not None and not BBR_PROFILES.get(group.cca):
             yield ("flows", index, "profile"), f"{group.cca} has no profiles; remove it"
+
+
+def _of_tcp(group: FlowGroup) -> bool:
+    return group.kind not in ("udp", "ping") and bool(group.count)
 
 
 def _idle_threshold(path: PathSetup, aqms: set[Aqm]) -> Iterator[Mistake]:

@@ -40,6 +40,13 @@ TRACE = "".join(
 """Opportunities that come singly, many at once and, for a while, not at all."""
 OTHERS = [{"udp": "200 kbit/s", "duration": "2 s"}, {"ping": "50 ms"},
           {"video": {"bitrate": "1 Mbit/s", "chunk": "1 s"}, "cca": "cubic", "duration": "3 s"}]  # fmt: skip
+TUNED = [
+    {"tcp_rmem": "300 kB"},
+    {"tcp_wmem": "64 kB"},
+    {"tcp_sack": False},
+    {"tcp_recovery": 0, "tcp_early_retrans": 0},
+    {"tcp_window_scaling": False, "tcp_comp_sack_nr": 0},
+]
 STEPS = [{"rate": "5 Mbit/s"}, {"rate": "50 Mbit/s"}, {"buffer": "50 packets"}, {"rtt": "30 ms"}]
 
 ALL_OF_THE_FIRST_LOST = """
@@ -139,6 +146,7 @@ def experiments(draw):
     asked["links"] = {link: changes for link, changes in links.items() if changes}
     step = draw(sometimes(st.sampled_from(STEPS)))
     asked["steps"] = [{"at": "1 s", **step}] if step else []
+    asked |= {"sysctl": tuned} if (tuned := draw(sometimes(st.sampled_from(TUNED)))) else {}
     return yaml.safe_dump(asked, sort_keys=False)
 
 

@@ -177,6 +177,8 @@ def _axis(runs: pd.DataFrame, column: str) -> Axis:
 
 
 def _title(key: str) -> str:
+    if key.startswith("tcp_"):  # a setting of the kernel
+        return key
     return _TITLES.get(key, key.replace("_", " ").capitalize())
 
 

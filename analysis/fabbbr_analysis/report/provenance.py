@@ -91,6 +91,7 @@ def conditions(manifest: RunManifest, other: OtherWarmUp | None = None) -> tuple
         "Flow sizes": _of_each(by_size, _sizes, "none"),
         "Starts": _of_each(by_size, _starts, "all at 0 s"),
         "Changes while flows run": _of_each(by_size, _steps, "none"),
+        "TCP of the hosts": _of_each(cells, lambda cell: cell.tuning, "as the kernel has it"),
     }
     rows += [Fact(name=name, value=said) for name, said in told.items() if said]
     return tuple(rows)
