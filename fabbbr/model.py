@@ -248,6 +248,8 @@ class Flow(Record):
     pacing: BitRate | None = None
     maxrate: BitRate | None = None
     """Of the ``fq`` that its sending host has; all flows of a host share it. None for a host without one."""
+    initial_window: int | None = None
+    """Segments, of all flows between these two hosts; None for what the kernel has."""
     rtt: Span
     """Propagation round trip of the path of this flow."""
     implementation: Implementation | None = None
@@ -380,6 +382,15 @@ class Cell(Record):
     def pairs(self) -> tuple[tuple[str, str], ...]:
         """Sender and receiver of all traffic, each pair once; those of flows first."""
         return tuple(dict.fromkeys((one.sender, one.receiver) for one in self.traffic))
+
+    @property
+    def initial_windows(self) -> dict[tuple[str, str], int]:
+        """Sender and receiver → segments, where asked for; the plan has seen to it that their flows agree."""
+        return {
+            (flow.sender, flow.receiver): flow.initial_window
+            for flow in self.flows
+            if flow.initial_window is not None
+        }
 
     @property
     def talking(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import Field, TypeAdapter
 
 from fabbbr.certify.evidence import Answer, Told, answer_to, parsed
-from fabbbr.job.expected import Expected, HostPacing, Prepared, Queue, Slots, Wire
+from fabbbr.job.expected import Expected, HostPacing, InitialWindow, Prepared, Queue, Slots, Wire
 from fabbbr.job.records import Capture
 from fabbbr.model import Check, Loss
 from fabbbr.physics import chain_of
@@ -101,6 +101,18 @@ class _Other(Told):
 _SHAPERS = TypeAdapter(list[_Shaper | _Other])
 
 
+class _Metrics(Told):
+    initcwnd: int | None = None
+
+
+class _Route(Told):
+    dst: str
+    metrics: tuple[_Metrics, ...] = ()
+
+
+_ROUTES = TypeAdapter(list[_Route])
+
+
 class _Answers:
     """What was captured, each as the answer to what was asked."""
 
@@ -120,6 +132,10 @@ class _Answers:
             qdisc.options for qdisc in self.qdiscs(at) if isinstance(qdisc, _Shaper) and qdisc.kind == kind
         ]
 
+    def metrics(self, of: InitialWindow) -> list[_Metrics]:
+        routes = parsed(self._of(of.captured), _ROUTES, of.captured)
+        return [metrics for route in routes if route.dst == of.address for metrics in route.metrics]
+
     def _of(self, name: str) -> Answer:
         return answer_to(self._asked[name], self._told, "readback.json")
 
@@ -138,6 +154,7 @@ def settings(prepared: Prepared, readback: Mapping[str, Answer]) -> Iterator[Che
     yield from (_queue_settings(queue, answers) for queue in queues)
     yield from (_pacing_settings(pacing, answers) for pacing in prepared.expected.pacings)
     yield from (_wire_settings(wire, answers) for wire in prepared.expected.wires)
+    yield from (_initial_window(window, answers) for window in prepared.expected.initial_windows)
 
 
 def _wrong_host_settings(expected: Expected, answers: _Answers) -> Iterator[str]:
@@ -211,6 +228,16 @@ def _pacing_settings(pacing: HostPacing, answers: _Answers) -> Check:
         passed=told == [pacing.maxrate.bps // 8],
         asked=f"maxrate {pacing.maxrate}",
         measured=" and ".join(f"maxrate {(rate or 0) * 8} bit/s" for rate in told) or "no fq",
+    )
+
+
+def _initial_window(window: InitialWindow, answers: _Answers) -> Check:
+    told = [metric.initcwnd for metric in answers.metrics(window)]
+    return Check(
+        name=f"initial window {window.node}–{window.receiver}",
+        passed=told == [window.segments],
+        asked=f"{window.segments} segments",
+        measured=" and ".join(f"{segments or 'no'} segments" for segments in told) or "no route of its own",
     )
 
 

@@ -31,7 +31,7 @@ from itertools import groupby
 
 from fabbbr.job import congestion
 from fabbbr.job.cabling import Cabling, LinkEnds
-from fabbbr.job.expected import HostPacing, HostSettings, Offloads, Queue, Wire, slots_s
+from fabbbr.job.expected import HostPacing, HostSettings, InitialWindow, Offloads, Queue, Wire, slots_s
 from fabbbr.job.headroom import Extremes, window_bytes
 from fabbbr.job.qdiscs import aqm_lines, netem_lines, netem_seed, tbf_burst_bytes, tbf_line
 from fabbbr.job.records import Cable, Capture, Command, GateTask, Interface, Node
@@ -145,6 +145,8 @@ def readback_captures(cell: Cell, cabling: Cabling) -> tuple[Capture, ...]:
             captures.append(_capture(_qdiscs_of(node.name), node.name, "tc", "-r", "-j", "qdisc", "show"))
         if node.kind == "host":
             captures.append(_capture(_sysctls_of(node.name), node.name, "sysctl", *sysctls))
+        if any(sender == node.name for sender, _ in cell.initial_windows):
+            captures.append(_capture(_routes_of(node.name), node.name, "ip", "-j", "route", "show"))
         captures += [
             _capture(_features_of(interface), node.name, "ethtool", "-k", interface.name)
             for interface in cabling.interfaces(node.name)
@@ -160,6 +162,10 @@ def _sysctls_of(node: str) -> str:
     return f"sysctl.{node}"
 
 
+def _routes_of(node: str) -> str:
+    return f"routes.{node}"
+
+
 def _features_of(interface: Interface) -> str:
     return f"offloads.{interface.name}"
 
@@ -170,6 +176,18 @@ def expected_host_settings(cell: Cell, cabling: Cabling) -> Iterator[HostSetting
     for node in cabling.nodes:
         if node.kind == "host":
             yield HostSettings(node=node.name, captured=_sysctls_of(node.name), sysctls=sysctls)
+
+
+def expected_initial_windows(cell: Cell, cabling: Cabling) -> Iterator[InitialWindow]:
+    """That of every route whose flows have one."""
+    for (sender, receiver), segments in cell.initial_windows.items():
+        yield InitialWindow(
+            node=sender,
+            receiver=receiver,
+            address=cabling.address(receiver),
+            captured=_routes_of(sender),
+            segments=segments,
+        )
 
 
 def expected_offloads(cell: Cell, cabling: Cabling, network: Sequence[Cable]) -> Iterator[Offloads]:
@@ -331,6 +349,9 @@ def _host_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
         others = sorted(peers[host], key=position.__getitem__)
         if others:
             yield _ip(host, [_neighbour(cabling, host, other) for other in others])
+        windows = {to: segments for (sender, to), segments in cell.initial_windows.items() if sender == host}
+        if windows:
+            yield _ip(host, [_route(cabling, host, to, segments) for to, segments in windows.items()])
 
 
 def _pacing_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
@@ -365,6 +386,12 @@ def _neighbour(cabling: Cabling, node: str, host: str) -> str:
     """A permanent neighbour: a lost ARP packet would show as a second of silence."""
     hop = cabling.next_hop(node, host)
     return f"neigh replace {cabling.address(host)} lladdr {hop.mac} dev {hop.out.name} nud permanent"
+
+
+def _route(cabling: Cabling, host: str, to: str, segments: int) -> str:
+    """Beside that of the whole network, which it takes the place of."""
+    device = cabling.next_hop(host, to).out.name
+    return f"route add {cabling.address(to)}/32 dev {device} initcwnd {segments}"
 
 
 def _peers(cell: Cell) -> dict[str, set[str]]:

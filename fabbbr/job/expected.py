@@ -74,6 +74,17 @@ class HostPacing:
 
 
 @dataclass(frozen=True, kw_only=True)
+class InitialWindow:
+    """Of the route from a host to another, where flows have an ``initial_window``."""
+
+    node: str
+    receiver: str
+    address: str
+    captured: str
+    segments: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Wire:
     """One direction of a wire: delay, and on the way of the data loss and lateness, back aggregation."""
 
@@ -210,6 +221,7 @@ class Expected:
     offloads: tuple[Offloads, ...]
     queues: tuple[Queue, ...]
     pacings: tuple[HostPacing, ...]
+    initial_windows: tuple[InitialWindow, ...]
     wires: tuple[Wire, ...]
     round_trips: tuple[RoundTrip, ...]
     burst: BurstProbe

@@ -85,6 +85,7 @@ def _wired(
         _check_ways_back(ground, rates),
         _check_round_trips(ground, delays),
         _check_maxrates(ground),
+        _check_initial_windows(ground),
         _check_queue_delay(ground, trace),
     ):
         complaints.found.extend(check)
@@ -157,6 +158,24 @@ def _check_maxrates(ground: Ground) -> Iterator[Mistake]:
             message = (
                 f"maxrate holds for all that {flow.ends.sender} sends, but {limits_of}; give each "
                 f"group a host of its own (from: h1, from: h2), or limit single connections with pacing"
+            )
+            yield ("flows", flow.position), message
+
+
+def _check_initial_windows(ground: Ground) -> Iterator[Mistake]:
+    """It is of the route from one host to another, which all connections between them take."""
+    first: dict[tuple[str, str], Assigned] = {}
+    for flow in ground.assigned:
+        if flow.group.kind == "udp":
+            continue
+        other = first.setdefault((flow.ends.sender, flow.ends.receiver), flow)
+        if flow.group.initial_window != other.group.initial_window:
+            said = " and ".join(
+                f"{each.label} {each.group.initial_window or 'has none'}" for each in (other, flow)
+            )
+            message = (
+                f"initial_window holds for all that {flow.ends.sender} sends to {flow.ends.receiver}, but "
+                f"{said}; give both the same (the kernel's is 10), or hosts of their own (from: h1, from: h2)"
             )
             yield ("flows", flow.position), message
 
@@ -258,6 +277,7 @@ def _flow(ground: Ground, index: int, flow: Assigned, delays: dict[str, Duration
         video=group.video,
         pacing=group.pacing,
         maxrate=group.maxrate,
+        initial_window=group.initial_window,
         rtt=round_trip(ground.route(flow), delays),
         implementation=None if group.whose == "mainline" else group.whose,
         profile=group.own_profile,

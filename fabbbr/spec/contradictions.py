@@ -38,6 +38,7 @@ from fabbbr.spec.experiment import (
 from fabbbr.units import (
     ETHERNET_HEADER_BYTES,
     NANOSECONDS_PER_SECOND,
+    TCP_IPV4_HEADER_BYTES,
     UDP_IPV4_HEADER_BYTES,
     Duration,
     Frequency,
@@ -62,6 +63,8 @@ SHORTEST_CE_THRESHOLD = Duration(10_000)
 LONGEST_AGGREGATION = Duration(NANOSECONDS_PER_SECOND)
 """Far beyond any link layer; what waits longer than TCP's least retransmission
 timeout of 200 ms is sent again."""
+
+WINDOW_OF_HANDSHAKE_BYTES = 65_535
 
 MOST_REORDERED = Ratio.parse("50 %")
 """Where more come late, the others are early."""
@@ -254,6 +257,7 @@ def _flows(setup: Setup) -> Iterator[Mistake]:
         yield from _udp(loc, group, setup.path.mtu)
         yield from _video((*loc, "video"), group.video)
         yield from _group(loc, group)
+        yield from _initial_window((*loc, "initial_window"), group, setup.path.mtu)
         yield from _bbr(loc, group)
     yield from _some_begin_at_once(setup.flows)
     total = sum(_expected_flows(group) for group in setup.flows)
@@ -381,6 +385,15 @@ def _group(loc: Loc, group: FlowGroup) -> Iterator[Mistake]:
     yield from _directed(loc, group)
     yield from _rate((*loc, "pacing"), group.pacing)
     yield from _within((*loc, "maxrate"), group.maxrate, SLOWEST_RATE, FASTEST_MAXRATE)
+
+
+def _initial_window(loc: Loc, group: FlowGroup, mtu: int) -> Iterator[Mistake]:
+    """In a handshake windows are not scaled yet (RFC 7323, 2.2)."""
+    segment_bytes = mtu - TCP_IPV4_HEADER_BYTES
+    most = WINDOW_OF_HANDSHAKE_BYTES // segment_bytes
+    if group.initial_window is not None and group.initial_window > most:
+        said = f"of {segment_bytes} bytes each are more than the {WINDOW_OF_HANDSHAKE_BYTES} that a receiver"
+        yield loc, f"{group.initial_window} segments {said} offers in its handshake; {most} at most"
 
 
 def _directed(loc: Loc, group: FlowGroup) -> Iterator[Mistake]:

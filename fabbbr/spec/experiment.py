@@ -137,6 +137,8 @@ def _free_name(name: str) -> str:
 _PARAMETER_VALUE = re.compile(r"[A-Za-z0-9._,+-]{1,200}")
 OWN_CCAS = "ccas"
 """Under which the context of a validation has the names of the file's own congestion controls."""
+MOST_INITIAL_SEGMENTS = 125
+"""So many of the smallest MTU are in the window of a handshake."""
 MOST_NAME_CHARACTERS = 15
 """Of a congestion control: the kernel's TCP_CA_NAME_MAX - 1."""
 
@@ -339,6 +341,9 @@ class FlowGroup(FileRecord):
     """The sender's own rate limit, in bit/s for each connection. Default: none."""
     maxrate: BitRate | None = None
     """Gives the sending host ``fq``, which lets no connection exceed it, in bit/s. Default: no ``fq``."""
+    initial_window: Annotated[int, Field(ge=1, le=MOST_INITIAL_SEGMENTS), WHOLE] | None = None
+    """Segments that each connection may send before anything is acknowledged (``initcwnd`` of its route).
+    Default: the kernel's, 10."""
     direction: Literal["forward", "reverse"] = "forward"
     """``reverse``: the receiver of the slice's pair sends."""
     sender: Name | None = Field(None, alias="from")

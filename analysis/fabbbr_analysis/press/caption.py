@@ -23,7 +23,7 @@ _TOLD = (
     "Congestion control", "Flows in a cell", "Bottleneck", "Propagation RTT", "Buffer", "Queue discipline",
     "Way back", "Injected loss", "Reordering", "Duration", "ECN", "Link trace", "ACK aggregation",
     "Segmentation offloads", "Limit of a connection", "Changes while flows run",
-    "TCP of the hosts", "Repetitions",
+    "Initial window", "TCP of the hosts", "Repetitions",
 )  # fmt: skip
 """What a caption tells of the conditions."""
 _METHODS = {

@@ -91,7 +91,10 @@ def conditions(manifest: RunManifest, other: OtherWarmUp | None = None) -> tuple
         "Flow sizes": _of_each(by_size, _sizes, "none"),
         "Starts": _of_each(by_size, _starts, "all at 0 s"),
         "Changes while flows run": _of_each(by_size, _steps, "none"),
-        "TCP of the hosts": _of_each(cells, lambda cell: cell.tuning, "as the kernel has it"),
+        "Initial window": _of_each(by_size, _initial_windows, "the kernel's"),
+        "TCP of the hosts": _of_each(
+            sorted(cells, key=_tuned), lambda cell: cell.tuning, "as the kernel has it"
+        ),
     }
     rows += [Fact(name=name, value=said) for name, said in told.items() if said]
     return tuple(rows)
@@ -223,6 +226,19 @@ def _sizes(cell: Cell) -> str:
     said = {group: f"{len(each)} × {each[0]}" for group, each in sizes.items()}
     said |= {each.group: each.sizes for each in cell.arrivals}
     return "; ".join(f"{group}: {text}" if several else text for group, text in said.items())
+
+
+def _initial_windows(cell: Cell) -> str:
+    """Of each group, where groups differ."""
+    asked = {flow.group: flow.initial_window for flow in cell.flows if flow.cca is not None}
+    if len(set(asked.values())) > 1:
+        return "; ".join(f"{group}: {segments or 'the kernel’s'}" for group, segments in asked.items())
+    return "".join(counted(segments, "segment") for segments in set(asked.values()) if segments)
+
+
+def _tuned(cell: Cell) -> list[int]:
+    """The numbers in what was asked of the hosts: smaller ones come first."""
+    return [int(number) for value in cell.sysctls.values() for number in value.split()]
 
 
 def _least_size(cell: Cell) -> int:
