@@ -358,7 +358,7 @@ class Cell(Record):
     """True keeps segmentation offloads on everywhere: what is queued, lost and counted are super-packets."""
     ecn: bool = False
     sysctls: dict[str, str] = Field(default_factory=dict)
-    """Settings of the hosts' TCP that were asked for: full name → value, as ``sysctl`` takes and tells it."""
+    """What was asked of the hosts' TCP: name without ``net.ipv4.`` → value, as ``sysctl`` has it."""
     sample_period: Span
     warm_up: Span
     """Left out of steady-state metrics, never of whole-run ones."""
@@ -371,7 +371,7 @@ class Cell(Record):
     @property
     def tuning(self) -> str:
         """What was asked of the hosts' TCP, as ``tcp_rmem 4096 131072 6291456, tcp_sack 0``."""
-        return ", ".join(f"{name.removeprefix('net.ipv4.')} {value}" for name, value in self.sysctls.items())
+        return ", ".join(f"{name} {value}" for name, value in self.sysctls.items())
 
     @property
     def traffic(self) -> tuple[Flow | Ping, ...]:

@@ -16,26 +16,31 @@ from fabbbr.foreign import shown
 from fabbbr.units import Duration, Frequency, QueueSize, Rate, Ratio, Size
 
 
+def refused(why: str) -> PydanticCustomError:
+    """The error of a value, which the reader of experiment files says in these very words."""
+    kind = "plain_words"
+    return PydanticCustomError(kind, "{why}", {"why": why})
+
+
 def _reader(kind: type[Any]) -> BeforeValidator:
     def read(value: Any) -> Any:  # noqa: ANN401 - pydantic hands over whatever stands in the file
         if isinstance(value, kind):
             return value
         if isinstance(value, bool) or not isinstance(value, str | int | float):
-            kind_of_error, why = "quantity", "expected a quantity with its unit"
-            raise PydanticCustomError(kind_of_error, why)
+            why = "expected a quantity with its unit"
+            raise refused(why)
         try:
             return kind.parse(str(value))
         except UnitError as error:
-            kind_of_error, template = "quantity", "{why}"
-            raise PydanticCustomError(kind_of_error, template, {"why": str(error)}) from None
+            raise refused(str(error)) from None
 
     return BeforeValidator(read)
 
 
 def _whole(value: object) -> object:
     if isinstance(value, str) and re.fullmatch(r"\s*\d+\s*", value) is None:
-        kind_of_error, template = "quantity", "{why}"
-        raise PydanticCustomError(kind_of_error, template, {"why": f"{shown(value)} is not a whole number"})
+        why = f"{shown(value)} is not a whole number"
+        raise refused(why)
     return value
 
 

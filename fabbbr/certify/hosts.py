@@ -67,8 +67,7 @@ def unlimited(cell: Cell, evidence: Evidence) -> Iterator[Check]:
 
 def _wanted(cell: Cell, what: str) -> str:
     """The settings with which the experiment itself limits its flows so; empty when there is none."""
-    names = (name for name in SETTINGS[what] if f"net.ipv4.{name}" in cell.sysctls)
-    said = ", ".join(f"{name} {cell.sysctls[f'net.ipv4.{name}']}" for name in names)
+    said = ", ".join(f"{name} {cell.sysctls[name]}" for name in SETTINGS[what] if name in cell.sysctls)
     return said and f"as the experiment sets {said}"
 
 

@@ -336,7 +336,7 @@ def _host_sysctls(cell: Cell) -> dict[str, str]:
         "net.ipv4.tcp_wmem": f"4096 16384 {window}",
         "net.ipv4.tcp_ecn": "1" if cell.ecn else "0",
         "net.ipv4.ip_local_port_range": _EPHEMERAL_PORTS,
-        **cell.sysctls,
+        **{f"net.ipv4.{name}": value for name, value in cell.sysctls.items()},
     }
 
 

@@ -8,7 +8,7 @@ acknowledgements on the bottlenecks, on their way back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -148,36 +148,39 @@ def _check_round_trips(ground: Ground, delays: dict[str, Duration]) -> Iterator[
 
 def _check_maxrates(ground: Ground) -> Iterator[Mistake]:
     """The limit is of the host's own ``fq``, which cannot tell the flows of one group from another's."""
-    first: dict[str, Assigned] = {}
-    for flow in ground.assigned:
-        other = first.setdefault(flow.ends.sender, flow)
-        if flow.group.maxrate != other.group.maxrate:
-            limits_of = " and ".join(
-                f"{each.label} {each.group.maxrate or 'has none'}" for each in (other, flow)
-            )
-            message = (
-                f"maxrate holds for all that {flow.ends.sender} sends, but {limits_of}; give each "
-                f"group a host of its own (from: h1, from: h2), or limit single connections with pacing"
-            )
-            yield ("flows", flow.position), message
+    for flow, said in _differ(
+        ground.assigned, by=lambda flow: flow.ends.sender, asked=lambda flow: flow.group.maxrate
+    ):
+        message = (
+            f"maxrate holds for all that {flow.ends.sender} sends, but {said}; give each "
+            f"group a host of its own (from: h1, from: h2), or limit single connections with pacing"
+        )
+        yield ("flows", flow.position), message
 
 
 def _check_initial_windows(ground: Ground) -> Iterator[Mistake]:
     """It is of the route from one host to another, which all connections between them take."""
-    first: dict[tuple[str, str], Assigned] = {}
-    for flow in ground.assigned:
-        if flow.group.kind == "udp":
-            continue
-        other = first.setdefault((flow.ends.sender, flow.ends.receiver), flow)
-        if flow.group.initial_window != other.group.initial_window:
-            said = " and ".join(
-                f"{each.label} {each.group.initial_window or 'has none'}" for each in (other, flow)
-            )
-            message = (
-                f"initial_window holds for all that {flow.ends.sender} sends to {flow.ends.receiver}, but "
-                f"{said}; give both the same (the kernel's is 10), or hosts of their own (from: h1, from: h2)"
-            )
-            yield ("flows", flow.position), message
+    for flow, said in _differ(
+        [flow for flow in ground.assigned if flow.group.kind != "udp"],
+        by=lambda flow: (flow.ends.sender, flow.ends.receiver),
+        asked=lambda flow: flow.group.initial_window,
+    ):
+        message = (
+            f"initial_window holds for all that {flow.ends.sender} sends to {flow.ends.receiver}, but "
+            f"{said}; give both the same (the kernel's is 10), or hosts of their own (from: h1, from: h2)"
+        )
+        yield ("flows", flow.position), message
+
+
+def _differ(
+    flows: Sequence[Assigned], *, by: Callable[[Assigned], Hashable], asked: Callable[[Assigned], object]
+) -> Iterator[tuple[Assigned, str]]:
+    """Flows that do not ask for what the first of theirs does, and what both ask for."""
+    first: dict[Hashable, Assigned] = {}
+    for flow in flows:
+        other = first.setdefault(by(flow), flow)
+        if asked(flow) != asked(other):
+            yield flow, " and ".join(f"{each.label} {asked(each) or 'has none'}" for each in (other, flow))
 
 
 def _check_queue_delay(ground: Ground, trace: Trace | None) -> Iterator[Mistake]:

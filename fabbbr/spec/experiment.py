@@ -10,7 +10,6 @@ from pathlib import PurePath
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, ValidationInfo
-from pydantic_core import PydanticCustomError
 
 from fabbbr.foreign import shown
 from fabbbr.kernels import OF_IMAGE, kernel_called
@@ -26,7 +25,7 @@ from fabbbr.model import (
     Reordering,
     Video,
 )
-from fabbbr.quantity import WHOLE, BitRate, Buffer, ByteSize, PerSecond, Span
+from fabbbr.quantity import WHOLE, BitRate, Buffer, ByteSize, PerSecond, Span, refused
 from fabbbr.record import FileRecord, Record
 from fabbbr.spec.axes import squeeze
 from fabbbr.spec.sysctls import Sysctls
@@ -61,11 +60,6 @@ BBR_PROFILES: dict[str, tuple[BbrProfile, ...]] = {
 """Congestion control → profiles of fabbbr's module, the default first."""
 
 
-def _wrong(why: str) -> PydanticCustomError:
-    kind = "plain_words"  # of mistakes: takes them as they are
-    return PydanticCustomError(kind, "{why}", {"why": why})
-
-
 def _known_cca(name: str, reading: ValidationInfo) -> str:
     own = tuple(one for one in (reading.context or {}).get(OWN_CCAS, ()) if one not in CCAS)
     if name in (*CCAS, *own):
@@ -77,13 +71,13 @@ def _known_cca(name: str, reading: ValidationInfo) -> str:
     else:
         hint = did_you_mean(name, (*CCAS, *own))
     why = f"{shown(name)} is no congestion control known here{hint} (known: {', '.join((*CCAS, *own))})"
-    raise _wrong(why)
+    raise refused(why)
 
 
 def _some(value: object) -> object:
     if value == []:
         why = "is empty; give at least one group, e.g. - {cca: cubic, duration: 60 s}"
-        raise _wrong(why)
+        raise refused(why)
     return value
 
 
@@ -115,7 +109,7 @@ def _named_alone(value: object) -> object:
 def _kernel_may_say(value: str) -> str:
     if _PARAMETER_VALUE.fullmatch(value) is None:
         why = f"{shown(value)} cannot be a module's parameter; use letters, digits and . , _ + - (no blanks)"
-        raise _wrong(why)
+        raise refused(why)
     return value
 
 
@@ -123,14 +117,14 @@ def _named_kernel(text: str) -> str:
     name = kernel_called(text)
     if name is None:
         why = f"{shown(text)} is no name of a kernel; write one as 6.12, {OF_IMAGE} or ./linux"
-        raise _wrong(why)
+        raise refused(why)
     return name
 
 
 def _free_name(name: str) -> str:
     if name in (*CCAS, "bbr"):
         why = f"{shown(name)} is what a congestion control of the kernel is called; give yours another name"
-        raise _wrong(why)
+        raise refused(why)
     return name
 
 

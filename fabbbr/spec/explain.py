@@ -13,7 +13,6 @@ from pydantic_core import ErrorDetails
 from fabbbr.foreign import listed, shown
 from fabbbr.record import Record
 from fabbbr.spec.document import Loc
-from fabbbr.spec.sysctls import PREFIX
 from fabbbr.suggest import did_you_mean
 
 
@@ -27,7 +26,7 @@ def stray_key(key: str, known: Sequence[str], root: type[Record]) -> str:
 
     Keys of tc, iperf3 and ss are known by the names that they have here.
     """
-    key = key.removeprefix(PREFIX)
+    key = key.removeprefix("net.ipv4.")
     name, hint = _NAMES_HERE.get(key, key), _INSTEAD.get(key, "")
     under = " or ".join(_places(root).get(name, ()))
     if name in known:
@@ -127,7 +126,7 @@ def _message(detail: ErrorDetails, kind: type[Record]) -> str:
             return f"{shown(given)} is not known{did_you_mean(str(given), known)} (known: {listed(known)})"
         case "string_pattern_mismatch":
             return f"{shown(given)} does not fit the pattern {detail['ctx']['pattern']}"
-        case "quantity" | "plain_words":
+        case "plain_words":
             return detail["msg"]
         case other:
             words = detail["msg"]

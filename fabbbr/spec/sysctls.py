@@ -10,25 +10,18 @@ import re
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
-from pydantic_core import PydanticCustomError
 
 from fabbbr.errors import UnitError
 from fabbbr.foreign import shown
-from fabbbr.quantity import WHOLE
+from fabbbr.quantity import WHOLE, refused
 from fabbbr.record import FileRecord
 from fabbbr.units import Size
 
-PREFIX = "net.ipv4."
 _LARGEST = 2**31 - 1
 _SMALLEST_BUFFER_BYTES = 4096
 _FIRST_BYTES = {"receive": 131_072, "send": 16_384}
 """Of a new connection, by the kernel's default."""
 _THREE = re.compile(r"\s*(\d{1,10})\s+(\d{1,10})\s+(\d{1,10})\s*")
-
-
-def _wrong(why: str) -> PydanticCustomError:
-    kind = "plain_words"  # of mistakes: takes them as they are
-    return PydanticCustomError(kind, "{why}", {"why": why})
 
 
 def _memory(way: str) -> BeforeValidator:
@@ -42,7 +35,7 @@ def _memory(way: str) -> BeforeValidator:
                 most = Size.parse(text).bytes
             except UnitError as error:
                 why = f"{error}; or write least, first and most in bytes, e.g. 4096 131072 6291456"
-                raise _wrong(why) from None
+                raise refused(why) from None
             numbers = (_SMALLEST_BUFFER_BYTES, min(_FIRST_BYTES[way], most), most)
         else:
             numbers = (int(three[1]), int(three[2]), int(three[3]))
@@ -50,7 +43,7 @@ def _memory(way: str) -> BeforeValidator:
             why = (
                 f"{shown(text)} is not from {_SMALLEST_BUFFER_BYTES} to {_LARGEST} bytes, in ascending order"
             )
-            raise _wrong(why)
+            raise refused(why)
         return " ".join(map(str, numbers))
 
     return BeforeValidator(read)
@@ -145,9 +138,6 @@ class Sysctls(FileRecord):
     """Makes super-packets larger for short RTTs, by 2^this µs; 0 not. Default: the kernel's, 9."""
 
     def given(self) -> dict[str, str]:
-        """What the file sets: the kernel's full name → the value as ``sysctl`` takes it."""
+        """What the file sets: the name → the value as ``sysctl`` takes it."""
         said = self.model_dump(exclude_none=True)
-        return {
-            f"{PREFIX}{name}": str(int(value) if isinstance(value, bool) else value)
-            for name, value in said.items()
-        }
+        return {name: str(int(value) if isinstance(value, bool) else value) for name, value in said.items()}

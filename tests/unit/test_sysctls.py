@@ -16,7 +16,7 @@ from fabbbr.plan import definitions, expand
 from fabbbr.spec import read
 from fabbbr.spec.sysctls import Sysctls
 
-RMEM, SACK = "net.ipv4.tcp_rmem", "net.ipv4.tcp_sack"
+RMEM, SACK = "tcp_rmem", "tcp_sack"
 
 
 def cells(more="", *, flows="{cca: cubic, duration: 5 s}"):
@@ -31,10 +31,10 @@ def cells(more="", *, flows="{cca: cubic, duration: 5 s}"):
         ("tcp_rmem: 6 MB", {RMEM: "4096 131072 6000000"}),
         ("tcp_rmem: 100 kB", {RMEM: "4096 100000 100000"}),
         ("tcp_rmem: 4096 16384 6291456", {RMEM: "4096 16384 6291456"}),
-        ("tcp_wmem: 4 MiB", {"net.ipv4.tcp_wmem": "4096 16384 4194304"}),
-        ("tcp_sack: false, tcp_dsack: 'on'", {SACK: "0", "net.ipv4.tcp_dsack": "1"}),
+        ("tcp_wmem: 4 MiB", {"tcp_wmem": "4096 16384 4194304"}),
+        ("tcp_sack: false, tcp_dsack: 'on'", {SACK: "0", "tcp_dsack": "1"}),
         ("tcp_sack: 0", {SACK: "0"}),
-        ("tcp_recovery: 3", {"net.ipv4.tcp_recovery": "3"}),
+        ("tcp_recovery: 3", {"tcp_recovery": "3"}),
     ],
 )
 def test_hosts_are_set_to_what_is_asked_and_read_back(asked, told):
@@ -43,9 +43,10 @@ def test_hosts_are_set_to_what_is_asked_and_read_back(asked, told):
     prepared = prepare(cell, GUEST)
     written = [word for command in prepared.job.configure for word in command.argv if command.node == "h1"]
     for name, value in told.items():
-        assert [word for word in written if word.startswith(f"{name}=")] == [f"{name}={value}"]
-        assert all(host.sysctls[name] == value for host in prepared.expected.hosts)
-        assert any(name in capture.command.argv for capture in prepared.job.readback)
+        full = f"net.ipv4.{name}"
+        assert [word for word in written if word.startswith(f"{full}=")] == [f"{full}={value}"]
+        assert all(host.sysctls[full] == value for host in prepared.expected.hosts)
+        assert any(full in capture.command.argv for capture in prepared.job.readback)
 
 
 def test_what_is_not_asked_for_changes_no_job():
@@ -123,10 +124,10 @@ def limited(what, sysctls):
     [("rwnd", "receive window", "tcp_rmem"), ("sndbuf", "send buffer", "tcp_wmem")],
 )
 def test_a_host_that_holds_its_flow_back_is_refused_unless_it_was_asked_to(what, named, setting):
-    for others in ({}, {SACK: "0"}, {"net.ipv4.tcp_wmem" if what == "rwnd" else RMEM: "4096 8192 8192"}):
+    for others in ({}, {SACK: "0"}, {"tcp_wmem" if what == "rwnd" else RMEM: "4096 8192 8192"}):
         checks = limited(what, others)
         assert not checks[f"not limited by the {named}"].passed
-    asked = limited(what, {f"net.ipv4.{setting}": "4096 8192 8192"})[f"time limited by the {named}"]
+    asked = limited(what, {setting: "4096 8192 8192"})[f"time limited by the {named}"]
     assert asked.passed
     assert asked.asked == f"as the experiment sets {setting} 4096 8192 8192"
     assert "5 of 10 s" in asked.measured

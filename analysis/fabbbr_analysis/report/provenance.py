@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _SHORT_HASH = 16
 _MOST_WAYS = 4
+_OF_KERNEL = "the kernel's"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +92,7 @@ def conditions(manifest: RunManifest, other: OtherWarmUp | None = None) -> tuple
         "Flow sizes": _of_each(by_size, _sizes, "none"),
         "Starts": _of_each(by_size, _starts, "all at 0 s"),
         "Changes while flows run": _of_each(by_size, _steps, "none"),
-        "Initial window": _of_each(by_size, _initial_windows, "the kernel's"),
+        "Initial window": _of_each(by_size, _initial_windows, _OF_KERNEL),
         "TCP of the hosts": _of_each(
             sorted(cells, key=_tuned), lambda cell: cell.tuning, "as the kernel has it"
         ),
@@ -232,7 +233,7 @@ def _initial_windows(cell: Cell) -> str:
     """Of each group, where groups differ."""
     asked = {flow.group: flow.initial_window for flow in cell.flows if flow.cca is not None}
     if len(set(asked.values())) > 1:
-        return "; ".join(f"{group}: {segments or 'the kernel’s'}" for group, segments in asked.items())
+        return "; ".join(f"{group}: {segments or _OF_KERNEL}" for group, segments in asked.items())
     return "".join(counted(segments, "segment") for segments in set(asked.values()) if segments)
 
 
