@@ -21,6 +21,14 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 _MOST_WORKERS = 12
 
 
+@pytest.fixture(scope="session", autouse=True)
+def state_of_their_own(tmp_path_factory):
+    """What tests remember of slices and of trust is not the user's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state_of_tests")))
+        yield
+
+
 @pytest.hookimpl
 def pytest_xdist_auto_num_workers():
     """For ``-n auto`` one worker more than CPUs may be used: many tests wait for programs in real time."""

@@ -27,7 +27,8 @@ class Provider(Protocol):
     def submit(self, reservation: Reservation) -> LiveSlice:
         """Ask for it and return at once; a slice of that name that is there already is returned as it is.
 
-        Raises ProviderError, with the testbed's own reason.
+        Raises ProviderError, with the testbed's own reason; EnvironmentUnfitError where this machine lacks
+        what it takes to ask.
         """
 
     def refresh(self, live: LiveSlice) -> LiveSlice:

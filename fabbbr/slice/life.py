@@ -6,13 +6,14 @@ command goes on with the first phase that was not.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from fabbbr.backends.channel import Channel
 from fabbbr.backends.provider import Provider, ProviderError
-from fabbbr.errors import BackendError, UsageError
+from fabbbr.errors import BackendError, EnvironmentUnfitError, FabbbrError, UsageError
 from fabbbr.foreign import listed
 from fabbbr.record import differences
 from fabbbr.reserve import refusals
@@ -84,7 +85,7 @@ class _Making:
         now = self._begun(known, live)
         if live is None or not now.reached("submitted"):
             # Once more, where nobody heard of it: a testbed makes whole what is there half made.
-            live = self._submitted(now)
+            live = self._submitted(now, new=known is None)
         now = self._remember(now, "submitted", live)
         live = self._up(live)
         now = self._remember(now, "up", live)
@@ -127,9 +128,20 @@ class _Making:
             _require_none(self._name, [*unlike(reservation, live)])
         return state.save(now)
 
-    def _submitted(self, now: SliceState) -> LiveSlice:
+    def _submitted(self, now: SliceState, *, new: bool) -> LiveSlice:
         self._way.tell("submitted", f"asking for {_described(now.reservation)}")
-        return self._provider.submit(now.reservation)
+        try:
+            return self._provider.submit(now.reservation)
+        except EnvironmentUnfitError:
+            if new:
+                self._forget_unless_there()
+            raise
+
+    def _forget_unless_there(self) -> None:
+        """What this machine could not even ask for is no slice; in doubt it is remembered."""
+        with contextlib.suppress(FabbbrError):
+            if self._provider.find(self._name) is None:
+                state.forget(self._name)
 
     def _up(self, live: LiveSlice) -> LiveSlice:
         """Wait until all of its machines are there."""

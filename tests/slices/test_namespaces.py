@@ -14,7 +14,7 @@ from fabbbr import cli
 from fabbbr.backends import namespaces
 from fabbbr.backends.namespaces import NamespaceProvider
 from fabbbr.errors import BackendError, EnvironmentUnfitError
-from fabbbr.slice import measure
+from fabbbr.slice import measure, state
 
 pytestmark = [
     pytest.mark.skipif(bool(cannot()), reason=cannot() or "it can"),
@@ -246,6 +246,7 @@ def test_where_name_spaces_cannot_be_entered_it_is_said_at_once_and_nothing_is_l
     assert "mount --bind ROOT ROOT" in done.stderr
     assert spaces(name) == []
     assert not namespaces.KEPT.joinpath(f"{name}.json").exists()
+    assert state.load(name) is None
 
 
 def test_doctor_does_not_take_that_for_a_kernel_without_queueing_disciplines(tmp_path):

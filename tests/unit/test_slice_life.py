@@ -12,7 +12,7 @@ from offers import offer
 
 from fabbbr.backends.channel import ChannelError
 from fabbbr.backends.provider import ProviderError
-from fabbbr.errors import BackendError, PlanError, StoreError, UsageError
+from fabbbr.errors import BackendError, EnvironmentUnfitError, PlanError, StoreError, UsageError
 from fabbbr.slice import ending, life, opening, state
 from fabbbr.slice.asking import Decision
 from fabbbr.slice.state import MeasuredPair, Wish
@@ -129,6 +129,37 @@ def test_what_the_testbed_refuses_ends_the_command_and_the_next_goes_on(study, p
     study.world.failing[point] = [ProviderError("the token has expired; get a new one")]
     with pytest.raises(BackendError, match="the token has expired"):
         study.create()
+    assert study.create().phase == "measured"
+    assert study.world.submitted == 1
+
+
+UNFIT = EnvironmentUnfitError("name spaces can be made here and not entered")
+
+
+def test_what_this_machine_could_not_ask_for_is_no_slice(study):
+    study.world.failing["submit", BEFORE] = [UNFIT]
+    with pytest.raises(EnvironmentUnfitError):
+        study.create()
+    assert left() == []
+
+
+@pytest.mark.parametrize("doubt", ["it is there", "nobody can say", "an earlier call may have asked"])
+def test_in_doubt_it_is_remembered_and_the_same_command_goes_on(study, doubt):
+    point = ("submit", AFTER if doubt == "it is there" else BEFORE)
+    if doubt == "an earlier call may have asked":
+        study.world.failing[point] = [KeyboardInterrupt()]
+        with pytest.raises(KeyboardInterrupt):
+            study.create()
+    study.world.failing[point] = [UNFIT]
+
+    def agree(_):
+        if doubt == "nobody can say":
+            study.world.failing["find", BEFORE] = [ProviderError("it does not answer")]
+        return True
+
+    with pytest.raises(EnvironmentUnfitError):
+        study.create(agree=agree)
+    assert left() == ["study.json"]
     assert study.create().phase == "measured"
     assert study.world.submitted == 1
 
