@@ -83,6 +83,10 @@ _INSTEAD = {
     "tcp_no_metrics_save": "; no flow remembers another here",
 }
 """What is not here under any name → what there is instead."""
+_MEANT = {
+    "module": "; parameters of one that there is are set on a copy: 'fabbbr cca copy cubic --to tcp_mine'"
+}
+"""A key that is missing → what whoever left it out may have meant."""
 
 
 def _places(root: type[Record]) -> dict[str, list[str]]:
@@ -120,7 +124,8 @@ def _message(detail: ErrorDetails, kind: type[Record]) -> str:
         case "extra_forbidden":
             return stray_key(str(last), _keys_of(_model_at(kind, parents)), kind)
         case "missing":
-            return f"is missing{_example(_field(_model_at(kind, parents), last), str(last))}"
+            example = _example(_field(_model_at(kind, parents), last), str(last))
+            return f"is missing{example}{_MEANT.get(str(last), '')}"
         case "literal_error":
             known = re.findall(r"'([^']+)'", detail["ctx"]["expected"])
             return f"{shown(given)} is not known{did_you_mean(str(given), known)} (known: {listed(known)})"

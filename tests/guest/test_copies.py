@@ -53,6 +53,23 @@ def test_a_copy_delivers_what_its_original_does(tmp_path, copied):
             assert runs.loc[f"cca=my_{cca}", column] == runs.loc[f"cca={cca}", column], (cca, column)
 
 
+def test_a_parameter_of_the_original_is_set_on_its_copy(tmp_path, copied):
+    """Without HyStart slow start ends with a window of losses, and with it before the queue is full."""
+    copied("cubic", "plain")
+    text = experiment(
+        "hystart",
+        path="rate: 50 Mbit/s, rtt: 100 ms, buffer: 1 BDP",
+        flows="{cca: {module: ./tcp_plain, params: {hystart: $hystart}}, size: 20 MB}",
+        more="vary: {hystart: [0, 1]}",
+    )
+    both = run(tmp_path, text, **TRUSTED)
+    assert both.wrong() == {}
+    lost = both.set.runs.set_index("condition").retransmits
+    bdp_segments = 50e6 * 0.1 / 8 / 1500
+    assert lost["hystart=0"] > bdp_segments
+    assert lost["hystart=1"] < bdp_segments / 4
+
+
 def test_what_the_working_group_changes_of_probertt_drains_the_queue_that_a_fall_of_the_rate_leaves(
     tmp_path, copied
 ):

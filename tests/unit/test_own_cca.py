@@ -112,6 +112,10 @@ def test_a_name_of_the_file_is_a_value_of_an_axis():
             {"more": "ccas: {a_name_of_sixteen: {module: ./x}}\nvary: {cca: [cubic]}"},
             "should have at most 15 characters",
         ),
+        (
+            {"flows": "{cca: {name: cubic, params: {hystart: 0}}, duration: 2 s}", "more": ""},
+            "flows[0].cca.module: is missing; add e.g. module: ./tcp_mine; parameters of one that",
+        ),
         ({"flows": "{cca: {module: ./tcp_cubic.c}, duration: 2 s}", "more": ""}, "cubic would name two"),
         (
             {"flows": "{cca: {module: ./x, params: {b: 1}}, size: 1 MB}, {cca: {module: ./x}, size: 1 MB}",
