@@ -16,6 +16,7 @@ from fabbbr_analysis.answers.frame import as_frame
 from fabbbr_analysis.answers.leads import leads_of
 from fabbbr_analysis.answers.places import told_of_places
 from fabbbr_analysis.answers.records import Answer, AnswerRow, Lead
+from fabbbr_analysis.answers.retransmissions import told_of_retransmissions
 from fabbbr_analysis.answers.rows import MEASURES, rows_of
 from fabbbr_analysis.answers.sentences import headline
 from fabbbr_analysis.answers.videos import told_of_videos
@@ -43,6 +44,7 @@ def answer(run_set: RunSet) -> Answer:
         headline=(
             *told_of_choices(rows, axes),
             *headline(rows, leads, axes),
+            *told_of_retransmissions(rows, leads, axes),
             *told_of_convergence(rows, axes),
             *told_of_places(rows, leads, axes),
             *told_of_axes(rows, axes),

@@ -66,7 +66,7 @@ def where(row: AnswerRow, axes: Sequence[Axis], *, phased: bool = False, variant
 
 def _contests(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[Axis]) -> Iterator[str]:
     lasts = _lasts(rows, {index: lead for index, lead in leads.items() if lead.paired})
-    phased = _has_phases(rows)
+    phased = has_phases(rows)
     if len(lasts) > TOLD_ONE_BY_ONE:
         yield tally(lasts, phased=phased)
         lasts = [max(lasts, key=lambda each: _ratio(*each))]
@@ -84,7 +84,8 @@ def _left_alone(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequ
         yield f"{where(row, axes)}{row.name} alone has {amount(row, GOODPUT)}."
 
 
-def _has_phases(rows: Sequence[AnswerRow]) -> bool:
+def has_phases(rows: Sequence[AnswerRow]) -> bool:
+    """Whether a sentence has to say of which phase it speaks."""
     return len({row.phase for row in rows if not row.sized}) > 1
 
 
@@ -281,7 +282,7 @@ def _sweep(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[
         if not lead.paired and not rows[index].sized and rows[index].begins_with != "step"
     }
     lasts = _lasts(rows, alone)
-    phased = _has_phases(rows)
+    phased = has_phases(rows)
     if len(lasts) == 1:
         last, lead = lasts[0]
         shared = last.group == lead.over.group != last.rival

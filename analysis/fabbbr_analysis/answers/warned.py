@@ -91,7 +91,7 @@ def _what_tells(run_set: RunSet, conditions: Sequence[str]) -> str:
     cells = [cell for cell in run_set.plan.values() if cell.condition in conditions]
     if any(queue.both_directions for cell in cells for queue in cell.bottlenecks.values()):
         return "other starts, as in start: $start with vary: {start: [0 ms, 7 ms, 13 ms]}, tell how much"
-    return "ack_aggregation from 1 us to 100 us has repetitions differ"
+    return "ack_aggregation: {least: 1 us, most: 100 us} has repetitions differ"
 
 
 def _short(run_set: RunSet) -> Iterator[str]:

@@ -1,0 +1,62 @@
+"""What a rate costs: which of those that are compared sends more of its bytes again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fabbbr_analysis.answers.records import AnswerRow, Lead
+from fabbbr_analysis.answers.sentences import has_phases, value, where
+from fabbbr_analysis.figures.conditions import Axis
+from fabbbr_analysis.wording import listing, tie
+
+_COLUMN = "retransmit_ratio"
+_WORTH_SAYING = 0.01
+"""Of what is sent."""
+_TIMES = 3.0
+"""So many times as much is told, where the intervals leave no doubt of it."""
+_LISTED = 4
+
+
+def told_of_retransmissions(
+    rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[Axis]
+) -> list[str]:
+    """Say it of the comparison in which they are farthest apart, if they are far apart in any."""
+    compared = _compared(rows, leads)
+    far = [ranked for ranked in compared if _far_apart(ranked[0], ranked[-1])]
+    if not far:
+        return []
+    most = max(far, key=lambda ranked: _mean(ranked[0]) - _mean(ranked[-1]))
+    paired = len({row.condition for row in most}) == 1
+    told = most if len(most) <= _LISTED else (most[0], most[-1])
+    names = [row.name if paired else row.rival for row in told]
+    first, *others = (value(row.values[_COLUMN], _COLUMN) for row in told)
+    each = [f"{name} {said}" for name, said in zip(names[1:], others, strict=True)]
+    place = where(most[0], axes, phased=has_phases(rows), variant=paired)
+    differ = f"{place}retransmissions differ" if place else "Retransmissions differ"
+    of_several = " most" if len(compared) > 1 else ""
+    return [tie(f"{differ}{of_several}: {names[0]} sends {first} of its bytes again, {listing(each)}.")]
+
+
+def _compared(rows: Sequence[AnswerRow], leads: Mapping[int, Lead]) -> list[list[AnswerRow]]:
+    """The rows of each comparison that all have the measure, the one that sends most again first."""
+    found: dict[tuple[object, ...], list[AnswerRow]] = {}
+    for index, lead in leads.items():
+        row = rows[index]
+        key = (row.condition if lead.paired else row.place, row.phase, row.sized, row.contest)
+        found.setdefault(key, []).append(row)
+    return [
+        sorted(rivals, key=_mean, reverse=True)
+        for rivals in found.values()
+        if all(_COLUMN in row.values for row in rivals)
+    ]
+
+
+def _mean(row: AnswerRow) -> float:
+    return row.values[_COLUMN].value
+
+
+def _far_apart(most: AnswerRow, least: AnswerRow) -> bool:
+    high, low = most.values[_COLUMN], least.values[_COLUMN]
+    surely = high.value if high.low is None else high.low
+    at_most = low.value if low.high is None else low.high
+    return high.value >= _WORTH_SAYING and surely > _TIMES * at_most

@@ -1,0 +1,69 @@
+"""What a rate costs: who sends far more of its bytes again is told once, where the gap is widest."""
+
+import pytest
+from plain_answers import Told, group, said
+
+SAME = [4e7, 4.1e7, 4.2e7]
+
+
+def told(*groups, **where):
+    answer = Told().condition("x", *groups, **where).answer()
+    return [said(each) for each in answer.headline if "retransmissions differ" in each.lower()]
+
+
+def sending(name, again, **more):
+    return group(name, SAME, retransmit_ratio=again, **more)
+
+
+def test_of_groups_in_a_cell_the_one_that_sends_most_again_comes_first():
+    found = told(
+        sending("cubic", [0.004, 0.005, 0.006]),
+        sending("bbr1", [0.11, 0.12, 0.13]),
+        sending("bbr3", [0.01, 0.012, 0.011]),
+    )
+    assert len(found) == 1
+    assert found[0].startswith("Retransmissions differ: bbr1 sends 12.0 [")
+    assert found[0].endswith("] %.")
+    assert found[0].index(" of its bytes again, bbr3 1.10 [") < found[0].index(" and cubic 0.50 [")
+
+
+@pytest.mark.parametrize(
+    ("most", "least"),
+    [
+        ([0.009, 0.009, 0.0091], [0.0, 0.0, 0.0]),  # less than a percent
+        ([0.10, 0.11, 0.12], [0.05, 0.05, 0.051]),  # not three times as much
+        ([0.0, 0.0, 0.9], [0.0, 0.0, 0.0]),  # in one run of three
+        ([0.101, 0.102, 0.103], [0.1, 0.1, 0.101]),  # what the path loses
+    ],
+)
+def test_what_is_little_or_may_be_chance_is_not_told(most, least):
+    assert told(sending("bbr1", most), sending("cubic", least)) == []
+
+
+def test_of_one_run_each_the_means_say_it():
+    assert told(group("bbr1", 4e7, retransmit_ratio=0.12), group("cubic", 4e7, retransmit_ratio=0.0)) == [
+        "Retransmissions differ: bbr1 sends 12.0 % of its bytes again, cubic 0 %."
+    ]
+
+
+def test_of_several_places_the_one_with_the_widest_gap_is_named():
+    several = Told()
+    for buffer, again in (("0.1 BDP", 0.16), ("1 BDP", 0.05), ("4 BDP", 0.0)):
+        for cca, ratio in (("bbr1", again), ("cubic", 0.001)):
+            place = {"cca": cca, "buffer": buffer}
+            several.condition(f"{place}", sending("flow", [ratio] * 3, cca=cca), ccas=cca, axes=place)
+    (found,) = (said(each) for each in several.answer().headline if "etransmissions differ" in each)
+    assert found == (
+        "At a buffer of 0.1 BDP, retransmissions differ most: bbr1 sends 16.0 % of its bytes again, "
+        "cubic 0.100 %."
+    )
+
+
+def test_of_more_than_four_the_two_ends_are_named():
+    found = told(*(sending(f"f{n}", [0.02 * n] * 3) for n in range(6)))
+    assert found == ["Retransmissions differ: f5 sends 10.0 % of its bytes again, f0 0 %."]
+
+
+def test_what_has_no_rival_costs_no_more_than_another():
+    call = group("call", 1e5, cca=None, self_limited=True, retransmit_ratio=0.5)
+    assert told(call, sending("cubic", [0.001] * 3)) == []
