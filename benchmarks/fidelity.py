@@ -27,7 +27,8 @@ from benchmarks.table import Table
 from fabbbr.errors import FabbbrError
 from fabbbr.execute import Event
 from fabbbr.laboratory import Request, carry_out
-from fabbbr.model import DATA_PORT, Check
+from fabbbr.manifest import Check
+from fabbbr.model import DATA_PORT
 from fabbbr.store import StoredCell
 from fabbbr.units import ETHERNET_HEADER_BYTES, Duration, Rate, bdp_bytes, goodput_ceiling
 

@@ -30,7 +30,8 @@ from fabbbr.errors import (
 from fabbbr.files import write_atomically
 from fabbbr.job.build import prepare
 from fabbbr.job.expected import Prepared
-from fabbbr.model import Cell, CellManifest, CellStatus, Certificate, Provenance
+from fabbbr.manifest import CellManifest, CellStatus, Certificate, Provenance
+from fabbbr.model import Cell
 from fabbbr.plan.estimate import estimate
 from fabbbr.store import RunFolder, hashes_of_raw_files
 from fabbbr.units import NANOSECONDS_PER_SECOND

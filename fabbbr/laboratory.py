@@ -19,7 +19,8 @@ from fabbbr.foreign import listed
 from fabbbr.inspection import require_whole_cells
 from fabbbr.job.captures import misfit as cannot_capture
 from fabbbr.job.geography import misfit
-from fabbbr.model import Cell, Module, RunManifest
+from fabbbr.manifest import RunManifest
+from fabbbr.model import Cell, Module
 from fabbbr.plan.opening import Planned, open_plan
 from fabbbr.plan.selector import select
 from fabbbr.record import differences

@@ -35,7 +35,8 @@ from fabbbr.files import (
     write_atomically,
 )
 from fabbbr.foreign import inline
-from fabbbr.model import FORMAT_VERSION, Cell, CellManifest, RunManifest
+from fabbbr.manifest import FORMAT_VERSION, CellManifest, RunManifest
+from fabbbr.model import Cell
 from fabbbr.older import in_todays_shape
 
 RUN, EXPERIMENT, MANIFEST = "run.json", "experiment.yaml", "manifest.json"

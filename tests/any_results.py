@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 from places import place
 
-from fabbbr.model import CellManifest, Certificate, Check, Provenance, RunManifest
+from fabbbr.manifest import CellManifest, Certificate, Check, Provenance, RunManifest
 from fabbbr.physics import end_of
 from fabbbr.plan.opening import open_plan
 from fabbbr.spec.read import describe

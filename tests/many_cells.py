@@ -16,7 +16,8 @@ from typing import Any
 import recorded_run
 from places import place
 
-from fabbbr.model import Cell, CellManifest, Certificate, Check, Provenance
+from fabbbr.manifest import CellManifest, Certificate, Check, Provenance
+from fabbbr.model import Cell
 from fabbbr.store import RunFolder, hashes_of_raw_files
 
 EXPERIMENT = "cardwell_f6"

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from places import place
 
-from fabbbr.model import Cell, CellManifest, Certificate, Provenance, RunManifest
+from fabbbr.manifest import CellManifest, Certificate, Provenance, RunManifest
+from fabbbr.model import Cell
 from fabbbr.store import RunFolder, StoredCell, hashes_of_raw_files
 from fabbbr.testbed import Testbed
 

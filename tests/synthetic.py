@@ -16,20 +16,8 @@ import numpy as np
 import pandas as pd
 from places import place
 
-from fabbbr.model import (
-    Bottleneck,
-    Cell,
-    CellLink,
-    CellManifest,
-    Certificate,
-    Check,
-    Flow,
-    Host,
-    Loss,
-    Provenance,
-    RunManifest,
-    Switch,
-)
+from fabbbr.manifest import CellManifest, Certificate, Check, Provenance, RunManifest
+from fabbbr.model import Bottleneck, Cell, CellLink, Flow, Host, Loss, Switch
 from fabbbr.store import RunFolder
 from fabbbr.units import Duration, Rate, Ratio, bdp_bytes
 from fabbbr_analysis.runset import RunSet

@@ -15,7 +15,8 @@ import pandas as pd
 
 from fabbbr.errors import AnalysisError, UnitError
 from fabbbr.inspection import Inspection, summary_of
-from fabbbr.model import Cell, CellManifest, Provenance, RunManifest
+from fabbbr.manifest import CellManifest, Provenance, RunManifest
+from fabbbr.model import Cell
 from fabbbr.store import RunFolder
 from fabbbr.units import Duration
 from fabbbr_analysis.phases import planned_end_s

@@ -9,7 +9,7 @@ from fabbbr.certify.packets import grown
 from fabbbr.errors import BackendError
 from fabbbr.job.expected import Prepared
 from fabbbr.job.records import Interface, Tap
-from fabbbr.model import Check
+from fabbbr.manifest import Check
 from fabbbr.testbed import Tolerances
 
 

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 from fabbbr.certify.evidence import Evidence, FlowRecord, FlowReport, Side, TransferReport
 from fabbbr.errors import BackendError
-from fabbbr.model import Cell, Check, Flow
+from fabbbr.manifest import Check
+from fabbbr.model import Cell, Flow
 
 _ENDED_BY_THE_AGENT = (-signal.SIGTERM, -signal.SIGKILL)
 _LATE_S = 0.1

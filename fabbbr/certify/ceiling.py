@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from fabbbr.certify.evidence import Evidence
 from fabbbr.job.expected import Prepared, Queue
-from fabbbr.model import Cell, Check, Flow
+from fabbbr.manifest import Check
+from fabbbr.model import Cell, Flow
 from fabbbr.physics import RateOverTime, payload_share
 from fabbbr.ways import crossed
 

@@ -30,7 +30,7 @@ from fabbbr.certify.hosts import kept_by_receivers, unlimited
 from fabbbr.certify.settings import settings
 from fabbbr.job.expected import BurstProbe, Prepared, RoundTrip
 from fabbbr.job.records import placed
-from fabbbr.model import Certificate, Check
+from fabbbr.manifest import Certificate, Check
 from fabbbr.physics import OPPORTUNITY_BYTES
 from fabbbr.testbed import Tolerances
 from fabbbr.units import NANOSECONDS_PER_SECOND

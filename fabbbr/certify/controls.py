@@ -11,7 +11,8 @@ from pydantic import BaseModel, ValidationError
 from fabbbr.certify.evidence import Answer, answer_to
 from fabbbr.job.expected import Control, Prepared
 from fabbbr.job.records import Capture
-from fabbbr.model import Check, CongestionControl, Module
+from fabbbr.manifest import Check, CongestionControl
+from fabbbr.model import Module
 
 _SOURCE = re.compile(r"[0-9a-f]{16}")
 _BPF_STATUS = re.compile(

@@ -8,7 +8,8 @@ from fabbbr.certify import gates
 from fabbbr.certify.evidence import Evidence, TransferReport
 from fabbbr.certify.packets import grown, interfaces_of
 from fabbbr.job.expected import Prepared
-from fabbbr.model import Check, Flow
+from fabbbr.manifest import Check
+from fabbbr.model import Flow
 
 
 def checks(prepared: Prepared, evidence: Evidence) -> Iterator[Check]:

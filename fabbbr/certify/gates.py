@@ -7,7 +7,8 @@ from itertools import accumulate
 
 from fabbbr.certify.evidence import Evidence, GateCounters
 from fabbbr.job.expected import Queue
-from fabbbr.model import Check, LinkTrace
+from fabbbr.manifest import Check
+from fabbbr.model import LinkTrace
 from fabbbr.physics import OPPORTUNITY_BYTES
 from fabbbr.testbed import Tolerances
 from fabbbr.units import ETHERNET_HEADER_BYTES

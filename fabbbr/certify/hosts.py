@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from fabbbr.certify.evidence import Counters, Evidence, TransferReport
 from fabbbr.errors import BackendError
-from fabbbr.model import DATA_PORT, PORTS_PER_FLOW, Cell, Check, Flow
+from fabbbr.manifest import Check
+from fabbbr.model import DATA_PORT, PORTS_PER_FLOW, Cell, Flow
 
 LIMITED_SHARE = 0.02
 LIMITED_ROUNDS = 10

@@ -10,7 +10,8 @@ from fabbbr.certify import gates
 from fabbbr.certify.evidence import Counters, Evidence
 from fabbbr.job.expected import Prepared, Queue
 from fabbbr.job.records import Cable, Interface, Job
-from fabbbr.model import Check, Loss
+from fabbbr.manifest import Check
+from fabbbr.model import Loss
 from fabbbr.physics import correlated_spread, stationary_loss
 from fabbbr.testbed import Tolerances
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from fabbbr.certify.evidence import BurstTold
 from fabbbr.job.expected import TrainProbe
-from fabbbr.model import Check
+from fabbbr.manifest import Check
 from fabbbr.testbed import Tolerances
 from fabbbr.units import NANOSECONDS_PER_SECOND
 

@@ -14,7 +14,8 @@ from pydantic import Field, TypeAdapter
 from fabbbr.certify.evidence import Answer, Told, answer_to, parsed
 from fabbbr.job.expected import Expected, HostPacing, InitialWindow, Prepared, Queue, Slots, Wire
 from fabbbr.job.records import Capture
-from fabbbr.model import Check, Loss
+from fabbbr.manifest import Check
+from fabbbr.model import Loss
 from fabbbr.physics import chain_of
 
 _TOLD_DELAY_STEP_S = 1.5e-6

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from fabbbr.certify.evidence import Evidence, QdiscCounters
 from fabbbr.job.expected import Prepared, Queue
-from fabbbr.model import Check
+from fabbbr.manifest import Check
 from fabbbr.physics import RateOverTime
 from fabbbr.units import LARGEST_SUPER_PACKET_BYTES
 

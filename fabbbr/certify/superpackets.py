@@ -15,7 +15,8 @@ from fabbbr.certify.evidence import Counted, Counters, Evidence, QdiscCounters
 from fabbbr.certify.packets import Grown, binomial_interval, grown, interfaces_of, loss_check
 from fabbbr.job.expected import Prepared, Queue, SizeClass, Sizes, SuperPackets, Wire
 from fabbbr.job.records import Cable, Interface
-from fabbbr.model import Check, Loss
+from fabbbr.manifest import Check
+from fabbbr.model import Loss
 from fabbbr.testbed import Tolerances
 
 _LIMITED_IN_PACKETS = ("codel", "fq_codel", "pie", "fq_pie")

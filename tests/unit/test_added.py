@@ -20,7 +20,7 @@ from fabbbr.commands import run as run_command
 from fabbbr.errors import StoreError, UsageError
 from fabbbr.execute import Summary
 from fabbbr.laboratory import Request, carry_out_in_guest
-from fabbbr.model import Certificate, Check
+from fabbbr.manifest import Certificate, Check
 from fabbbr.store import BESIDE
 from fabbbr_analysis.figures import added
 from fabbbr_analysis.figures.catalogue import figure, figure_names

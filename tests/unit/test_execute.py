@@ -14,7 +14,7 @@ from fabbbr.backends.base import CancelledError, Report
 from fabbbr.errors import BackendError, EnvironmentUnfitError, GuestError, PlaceLostError, StoreError
 from fabbbr.execute import execute
 from fabbbr.job.build import prepare
-from fabbbr.model import Certificate, Check
+from fabbbr.manifest import Certificate, Check
 from fabbbr.physics import end_of
 from fabbbr.plan.opening import open_plan
 from fabbbr.store import RunFolder

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from plotly.offline import get_plotlyjs_version
 
 from fabbbr.errors import AnalysisError, StoreError
-from fabbbr.model import CellManifest, Certificate, Check, CongestionControl, LinkTrace, LinkWay, Step
+from fabbbr.manifest import CellManifest, Certificate, Check, CongestionControl
+from fabbbr.model import LinkTrace, LinkWay, Step
 from fabbbr.store import RunFolder
 from fabbbr.units import Duration, Rate, Size
 from fabbbr_analysis.claims import RULES_VERSION

@@ -9,7 +9,7 @@ from synthetic import CARDWELL_F10, manifest_of, run_set
 
 from fabbbr.errors import StoreError
 from fabbbr.files import write_atomically
-from fabbbr.model import FORMAT_VERSION
+from fabbbr.manifest import FORMAT_VERSION
 from fabbbr.seal import opened, sealed
 from fabbbr.store import RunFolder, hashes_of_raw_files, only_writer
 

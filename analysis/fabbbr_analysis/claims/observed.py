@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 import numpy as np
 import pandas as pd
 
-from fabbbr.model import RunManifest
+from fabbbr.manifest import RunManifest
 from fabbbr_analysis.claims.sample import MissingConditionError, Sample
 
 T = TypeVar("T")

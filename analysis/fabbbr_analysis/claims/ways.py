@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 import pandas as pd
 
-from fabbbr.model import RunManifest
+from fabbbr.manifest import RunManifest
 from fabbbr_analysis.claims.observed import RunSet
 from fabbbr_analysis.references import ran_with_offloads
 

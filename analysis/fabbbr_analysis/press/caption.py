@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from fabbbr.counts import counted
-from fabbbr.model import RunManifest
+from fabbbr.manifest import RunManifest
 from fabbbr_analysis.figures.catalogue import Drawing
 from fabbbr_analysis.figures.measures import in_a_sentence
 from fabbbr_analysis.report.provenance import conditions, left_out

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fabbbr.foreign import inline
-from fabbbr.model import CellManifest, Check
+from fabbbr.manifest import CellManifest, Check
 from fabbbr_analysis.report.diagram import spread
 
 

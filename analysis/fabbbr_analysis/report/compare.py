@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 
 from fabbbr.counts import counted
 from fabbbr.files import write_atomically
-from fabbbr.model import RunManifest
+from fabbbr.manifest import RunManifest
 from fabbbr_analysis.figures import canvas
 from fabbbr_analysis.figures.measures import BY_COLUMN, Measure, in_a_sentence
 from fabbbr_analysis.report import provenance, render

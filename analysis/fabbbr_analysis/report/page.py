@@ -13,7 +13,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from fabbbr.counts import counted
-from fabbbr.model import Provenance, RunManifest
+from fabbbr.manifest import Provenance, RunManifest
 from fabbbr_analysis.answers import Answer, answer
 from fabbbr_analysis.claims import side_by_side
 from fabbbr_analysis.figures.style import Palette

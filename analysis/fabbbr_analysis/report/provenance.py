@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fabbbr.counts import counted
-from fabbbr.model import Bottleneck, Cell, CongestionControl, Flow, Provenance, RunManifest
+from fabbbr.manifest import CongestionControl, Provenance, RunManifest
+from fabbbr.model import Bottleneck, Cell, Flow
 from fabbbr.units import Duration
 from fabbbr_analysis.figures.events import MOST_MARKS, step_in_words
 from fabbbr_analysis.report.diagram import buffers, losses_in_words, reordered_in_words, spread
