@@ -9,38 +9,19 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
-from fabbbr.errors import BackendError
+from fabbbr.certify.counters import TOOLS, Count, Counters, NodeCounters, QdiscCounters, Told, lacking
 from fabbbr.job.records import Capture
 from fabbbr.testbed import MachineClock
 
-_Count = Annotated[int, Field(ge=0)]
 _T = TypeVar("_T")
 Side = Literal["client", "server"]
-
-_TOOLS = {
-    "links": "ip -s -j link",
-    "qdiscs": "tc -s -j qdisc show",
-    "queues_at_peak": "tc -s -j qdisc show",
-    "filters": "tc -s -j filter show",
-    "netstat": "/proc/net/netstat",
-    "gates": "the gate",
-    "pings": "ping",
-    "arrivals": "the burst",
-}
-"""What wrote that part of a file; the rest is the agent's."""
-
-
-class Told(BaseModel):
-    """Strict about types; what no check reads is ignored."""
-
-    model_config = ConfigDict(frozen=True, strict=True, allow_inf_nan=False)
 
 
 class Answer(Told):
@@ -53,172 +34,13 @@ class Answer(Told):
     stderr: str
 
 
-class LinkCounters(Told):
-    """Of one interface, as ip counts."""
-
-    class _Both(Told):
-        class _Received(Told):
-            packets: _Count
-            bytes: _Count
-            dropped: _Count
-
-        class _Sent(Told):
-            packets: _Count
-            bytes: _Count
-
-        rx: _Received
-        tx: _Sent
-
-    ifname: str
-    stats64: _Both
-
-
-class QdiscCounters(Told):
-    """Of one queueing discipline, as tc counts."""
-
-    kind: str
-    handle: str
-    dev: str
-    root: bool = False
-    packets: _Count
-    bytes: _Count
-    """Sent, in frames."""
-    drops: _Count
-    backlog: _Count
-    """Bytes."""
-    qlen: _Count
-    """Packets."""
-
-
-class GateCounters(QdiscCounters):
-    """Of a queue that delivers by a trace, as its gate counts."""
-
-    limit_bytes: _Count
-    trace_opportunities: _Count
-    trace_ms: _Count
-    followed_s: float | None
-    """How long it has followed the trace; None while opportunities come evenly."""
-    offered: _Count
-    """Opportunities since it follows the trace."""
-    used: _Count
-    late_s: float
-    """The most that it was late for an opportunity that it used."""
-    unheard: _Count
-    """Frames that came and that it could not take in."""
-
-
-class FilterCounters(Told):
-    """Of one filter, as tc counts; of those that are no matchall nothing is of interest."""
-
-    class _Options(Told):
-        class _Action(Told):
-            class _Stats(Told):
-                packets: _Count
-
-            stats: _Stats
-
-        rule_hit: _Count | None = None
-        actions: tuple[_Action, ...] = ()
-
-    kind: str
-    chain: _Count
-    options: _Options | None = None
-    """tc lists each kind once more, without."""
-
-
-class Counted(NamedTuple):
-    """What a matchall filter has seen."""
-
-    packets: int
-    """Super-packets, where segmentation offloads are on."""
-    segments: int
-
-
-class NodeCounters(Told):
-    """Of one node."""
-
-    links: tuple[LinkCounters, ...]
-    qdiscs: tuple[QdiscCounters, ...]
-    netstat: str
-    gates: tuple[GateCounters, ...] = ()
-    filters: dict[str, tuple[FilterCounters, ...]] = Field(default_factory=dict)
-    """By the name of the capture; only where segmentation offloads are on."""
-
-
-@dataclass(frozen=True)
-class Counters:
-    """All counters of one instant; raise BackendError for what was not counted."""
-
-    file: str
-    nodes: Mapping[str, NodeCounters]
-
-    def link(self, node: str, device: str) -> LinkCounters:
-        """The counters of an interface."""
-        found = (link for link in self._of(node).links if link.ifname == device)
-        return self._first(found, "links", node, device)
-
-    def root(self, node: str, device: str) -> QdiscCounters:
-        """The counters of an interface's root queueing discipline."""
-        found = (qdisc for qdisc in self._of(node).qdiscs if qdisc.dev == device and qdisc.root)
-        return self._first(found, "qdiscs", node, f"{device} root")
-
-    def qdisc(self, node: str, device: str, handle: str) -> QdiscCounters:
-        """The counters of one of the queueing disciplines of an interface."""
-        found = (qdisc for qdisc in self._of(node).qdiscs if (qdisc.dev, qdisc.handle) == (device, handle))
-        return self._first(found, "qdiscs", node, f"{device} {handle}")
-
-    def gates(self, node: str) -> tuple[GateCounters, ...]:
-        """The counters of the gates of a node."""
-        return self._of(node).gates
-
-    def gate(self, node: str, device: str) -> GateCounters:
-        """The counters of the gate that queues for ``device``."""
-        found = (gate for gate in self.gates(node) if gate.dev == device)
-        return self._first(found, "gates", node, device)
-
-    def filtered(self, node: str, captured: str, chain: int = 0) -> Counted:
-        """What the matchall filter of one chain counted."""
-        found = (
-            Counted(each.options.rule_hit, each.options.actions[0].stats.packets)
-            for each in self._of(node).filters.get(captured, ())
-            if (each.kind, each.chain) == ("matchall", chain)
-            and each.options is not None
-            and each.options.rule_hit is not None
-            and each.options.actions
-        )
-        return self._first(found, "filters", node, f"{captured} chain {chain}")
-
-    def tcp(self, node: str, name: str) -> int:
-        """One of TcpExt of /proc/net/netstat: a line of names, then a line of values."""
-        lines = [
-            line.split()[1:] for line in self._of(node).netstat.splitlines() if line.startswith("TcpExt:")
-        ]
-        names, values = lines if len(lines) == 2 else ([], [])
-        found = (
-            int(value)
-            for key, value in zip(names, values, strict=False)
-            if key == name and value.isascii() and value.isdigit()
-        )
-        return self._first(found, "netstat", node, f"TcpExt {name}")
-
-    def _of(self, node: str) -> NodeCounters:
-        if node not in self.nodes:
-            raise _lacking(self.file, "the agent", f"{node} is missing")
-        return self.nodes[node]
-
-    def _first(self, found: Iterator[_T], part: str, node: str, what: str) -> _T:
-        for one in found:
-            return one
-        raise _lacking(self.file, _TOOLS[part], f"{what} of {node} is missing")
-
-
 class BurstTold(Told):
     """What came of the packet burst."""
 
-    sent: _Count
-    arrivals: tuple[tuple[_Count, _Count], ...]
+    sent: Count
+    arrivals: tuple[tuple[Count, Count], ...]
     """Sequence number and nanoseconds."""
-    late: tuple[tuple[_Count, _Count], ...] = ()
+    late: tuple[tuple[Count, Count], ...] = ()
     """Of each refill before which the queue had run dry: its first packet, and the first of the next."""
     queues_at_peak: tuple[QdiscCounters, ...]
 
@@ -258,11 +80,11 @@ class TapTold(Told):
     file: str
     node: str
     interface: str
-    received_packets: _Count
-    received_bytes: _Count
-    sent_packets: _Count
-    sent_bytes: _Count
-    lost: _Count
+    received_packets: Count
+    received_bytes: Count
+    sent_packets: Count
+    sent_bytes: Count
+    lost: Count
     """For want of room in its ring, as the kernel counts."""
 
 
@@ -283,7 +105,7 @@ class CapturesTold(Told):
             if (tap.file, tap.node, tap.interface) == (file, node, interface):
                 return tap
         told = "captures.json"
-        raise _lacking(told, "the agent", f"{interface} of {file} is missing")
+        raise lacking(told, "the agent", f"{interface} of {file} is missing")
 
 
 class Iperf3Report(Told):
@@ -291,7 +113,7 @@ class Iperf3Report(Told):
 
     class _End(Told):
         class _Sum(Told):
-            bytes: _Count
+            bytes: Count
             seconds: float | None = None
 
         sum_sent: _Sum | None = None
@@ -316,13 +138,13 @@ class TransferReport(Told):
     """As much of what :mod:`fabbbr.agent.transfer` prints, and the agent's other programs for flows."""
 
     class _Stream(Told):
-        bytes: _Count
+        bytes: Count
         established_s: float | None
         ended_s: float | None
 
     class _Datagrams(Told):
-        sent: _Count = 0
-        received: _Count = 0
+        sent: Count = 0
+        received: Count = 0
 
     transfer: Literal[1]
     side: Literal["send", "receive"]
@@ -382,7 +204,7 @@ class Looks:
         try:
             return times_s[-1] - times_s[place], _QDISCS.validate_json(lines[place])
         except ValidationError as error:
-            raise _lacking(name, _TOOLS["qdiscs"], _first_words(error)) from None
+            raise lacking(name, TOOLS["qdiscs"], _first_words(error)) from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -450,12 +272,12 @@ def answer_to(
     """What came of ``capture``; raise BackendError when it is missing, of another command, or failed."""
     tool, answer = capture.command.argv[0], answers.get(capture.name)
     if answer is None:
-        raise _lacking(file, tool, f"{capture.name} is missing")
+        raise lacking(file, tool, f"{capture.name} is missing")
     if (answer.argv, answer.node) != (capture.command.argv, capture.command.node):
-        raise _lacking(file, tool, f"{capture.name} is of another command")
+        raise lacking(file, tool, f"{capture.name} is of another command")
     if answer.exit not in exits:
         said = answer.stderr.strip() or "it said nothing"
-        raise _lacking(file, tool, f"{capture.name} ended with status {answer.exit}: {said}")
+        raise lacking(file, tool, f"{capture.name} ended with status {answer.exit}: {said}")
     return answer
 
 
@@ -465,25 +287,21 @@ def parsed(answer: Answer, kind: TypeAdapter[_T], what: str) -> _T:
         return kind.validate_json(answer.stdout)
     except ValidationError as error:
         file, said = "readback.json", f"{what}: {_first_words(error)}"
-        raise _lacking(file, answer.argv[0], said) from None
-
-
-def _lacking(file: str, tool: str, what: str) -> BackendError:
-    return BackendError(f"raw/{file}, from {tool}: {what}; see raw/console.log, and run the cell again")
+        raise lacking(file, answer.argv[0], said) from None
 
 
 def _bytes(raw: Path, name: str) -> bytes:
     try:
         return (raw / name).read_bytes()
     except FileNotFoundError:
-        raise _lacking(name, "the agent", "the file is missing") from None
+        raise lacking(name, "the agent", "the file is missing") from None
 
 
 def _text(raw: Path, name: str, tool: str) -> str:
     try:
         return _bytes(raw, name).decode()
     except UnicodeDecodeError as error:
-        raise _lacking(name, tool, f"not UTF-8 at byte {error.start}") from None
+        raise lacking(name, tool, f"not UTF-8 at byte {error.start}") from None
 
 
 def _load(raw: Path, name: str, kind: TypeAdapter[_T]) -> _T:
@@ -491,8 +309,8 @@ def _load(raw: Path, name: str, kind: TypeAdapter[_T]) -> _T:
         return kind.validate_json(_bytes(raw, name))
     except ValidationError as error:
         place = error.errors(include_url=False, include_input=False)[0]["loc"]
-        tool = next((_TOOLS[part] for part in place if part in _TOOLS), "the agent")
-        raise _lacking(name, tool, _first_words(error)) from None
+        tool = next((TOOLS[part] for part in place if part in TOOLS), "the agent")
+        raise lacking(name, tool, _first_words(error)) from None
 
 
 def _counters(raw: Path, name: str) -> Counters:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
-from fabbbr.certify.evidence import Evidence, GateCounters
+from fabbbr.certify.counters import GateCounters
+from fabbbr.certify.evidence import Evidence
 from fabbbr.job.expected import Queue
 from fabbbr.manifest import Check
 from fabbbr.model import LinkTrace

@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from fabbbr.certify.evidence import Counters, Evidence, TransferReport
+from fabbbr.certify.counters import Counters
+from fabbbr.certify.evidence import Evidence, TransferReport
 from fabbbr.errors import BackendError
 from fabbbr.manifest import Check
 from fabbbr.model import DATA_PORT, PORTS_PER_FLOW, Cell, Flow

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from fabbbr.certify import gates
-from fabbbr.certify.evidence import Counters, Evidence
+from fabbbr.certify.counters import Counters
+from fabbbr.certify.evidence import Evidence
 from fabbbr.job.expected import Prepared, Queue
 from fabbbr.job.records import Cable, Interface, Job
 from fabbbr.manifest import Check

@@ -11,7 +11,8 @@ from typing import Annotated
 
 from pydantic import Field, TypeAdapter
 
-from fabbbr.certify.evidence import Answer, Told, answer_to, parsed
+from fabbbr.certify.counters import Told
+from fabbbr.certify.evidence import Answer, answer_to, parsed
 from fabbbr.job.expected import Expected, HostPacing, InitialWindow, Prepared, Queue, Slots, Wire
 from fabbbr.job.records import Capture
 from fabbbr.manifest import Check

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fabbbr.certify.evidence import Evidence, QdiscCounters
+from fabbbr.certify.counters import QdiscCounters
+from fabbbr.certify.evidence import Evidence
 from fabbbr.job.expected import Prepared, Queue
 from fabbbr.manifest import Check
 from fabbbr.physics import RateOverTime

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from fabbbr.certify.evidence import Counted, Counters, Evidence, QdiscCounters
+from fabbbr.certify.counters import Counted, Counters, QdiscCounters
+from fabbbr.certify.evidence import Evidence
 from fabbbr.certify.packets import Grown, binomial_interval, grown, interfaces_of, loss_check
 from fabbbr.job.expected import Prepared, Queue, SizeClass, Sizes, SuperPackets, Wire
 from fabbbr.job.records import Cable, Interface

@@ -12,14 +12,8 @@ from places import GUEST, place, several
 from fabbbr.agent.gate import Queue
 from fabbbr.certify import gates
 from fabbbr.certify.certificate import _burst, _clocks, _departure_rate_bps
-from fabbbr.certify.evidence import (
-    BurstTold,
-    Counters,
-    GateCounters,
-    NodeCounters,
-    Preflight,
-    QdiscCounters,
-)
+from fabbbr.certify.counters import Counters, GateCounters, NodeCounters, QdiscCounters
+from fabbbr.certify.evidence import BurstTold, Preflight
 from fabbbr.certify.hosts import _Seen, kept_by_receivers
 from fabbbr.certify.packets import carried_by_network, loss_check
 from fabbbr.job.build import prepare

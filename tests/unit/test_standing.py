@@ -7,7 +7,8 @@ import pytest
 from places import GUEST
 
 from fabbbr.certify import standing
-from fabbbr.certify.evidence import Counters, Looks, NodeCounters, QdiscCounters
+from fabbbr.certify.counters import Counters, NodeCounters, QdiscCounters
+from fabbbr.certify.evidence import Looks
 from fabbbr.errors import BackendError
 from fabbbr.job.build import prepare
 from fabbbr.plan.opening import open_plan

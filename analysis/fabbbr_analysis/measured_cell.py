@@ -1,0 +1,155 @@
+"""A cell with its tables, read as one: which flow crosses what, at which rate, and what came of it when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pandas as pd
+
+from fabbbr.model import Bottleneck, Cell, CellLink, Flow
+from fabbbr.physics import RateOverTime, burst_bytes
+from fabbbr.units import Rate
+from fabbbr.ways import Ways
+from fabbbr_analysis.arrivals import Arrival, arrivals, deliveries, within
+from fabbbr_analysis.contests import contests
+from fabbbr_analysis.metrics import CellTables, answer_delays_s, queue_back_of, queue_of
+from fabbbr_analysis.phases import WHOLE_RUN, Phase
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredCell:
+    """A cell with all that its phases are read from."""
+
+    cell: Cell
+    tables: CellTables
+    arrived: Mapping[int, Arrival | None]
+    passed: Mapping[int, Arrival]
+    """As ``arrived``, but when it passed the bottleneck, and in order or not; of flows of TCP."""
+    transfers: Mapping[int, tuple[float, float]]
+    """Flow → its start and its completion time [s], NaN where it did not complete."""
+    rate_of: Mapping[tuple[str, bool], RateOverTime]
+    """Bottleneck, and whether data crosses it from ``a`` to ``b`` → its rate."""
+    ways: Mapping[int, Mapping[str, bool]]
+    """Flow → the links that it crosses, as ``fabbbr.ways.crossed`` has them."""
+    contests: Mapping[str, str]
+    """Group → where it competes."""
+
+    @classmethod
+    def of(cls, tables: CellTables, cell: Cell) -> MeasuredCell:
+        """Read what was measured of ``cell``."""
+        flows, ways = tables.flows, Ways(cell.links)
+        times = zip(flows["start_s"].astype("float64"), flows["completion_s"].astype("float64"), strict=True)
+        return cls(
+            cell=cell,
+            tables=tables,
+            arrived=arrivals(tables.flows, tables.intervals, tables.sockets),
+            passed=deliveries(tables.sockets, answer_delays_s(cell)),
+            transfers=dict(zip(flows["flow"].astype("int64"), times, strict=True)),
+            rate_of={
+                (name, forward): RateOverTime.of(cell, name, reverse=not forward)
+                for name in cell.bottlenecks
+                for forward in (True, False)
+            },
+            ways={flow.index: ways.between(flow.sender, flow.receiver) for flow in cell.flows},
+            contests=contests(cell),
+        )
+
+    @cached_property
+    def bottlenecks(self) -> Mapping[str, Bottleneck]:
+        """Link → its bottleneck, of those that are one."""
+        return self.cell.bottlenecks
+
+    def flows_of(self, group: str) -> list[Flow]:
+        """The flows of a group, in their order."""
+        return [flow for flow in self.cell.flows if flow.group == group]
+
+    def spans(self, flows: Sequence[Flow]) -> list[tuple[float, float]]:
+        """From when to when each of them ran [s]; one whose receiver said nothing is left out."""
+        found = (self.arrived.get(flow.index) for flow in flows)
+        return [each.span for each in found if each is not None]
+
+    def rates(self, flow: Flow) -> list[RateOverTime]:
+        """Of the bottlenecks that it crosses; none where one delivers by a trace."""
+        met = [(name, forward) for name, forward in self.ways[flow.index].items() if name in self.bottlenecks]
+        if any(forward and self.bottlenecks[name].trace is not None for name, forward in met):
+            return []
+        return [self.rate_of[each] for each in met]
+
+    def burst_bytes(self, rate: RateOverTime, start_s: float, end_s: float) -> int:
+        """The most that the token bucket of a bottleneck holds between two instants.
+
+        With offloads it stays while the rate falls (``fabbbr.job.qdiscs.tbf_line``).
+        """
+        most = rate.most(0.0 if self.cell.offloads else start_s, end_s)
+        hz = int(self.tables.cells["timer_hz"].iloc[0])
+        return burst_bytes(Rate(most), timer_hz=hz, frame_bytes=self.cell.frame_bytes)
+
+    def least_rtt_s(self, flow: Flow, start_s: float, end_s: float) -> float:
+        """Of propagation between two instants, were each link all the time at its least."""
+        links = [link for link in self.cell.links if link.name in self.ways[flow.index]]
+        added = (min(rtts_s(self.cell, link, start_s, end_s)) - rtt_at_first_s(link) for link in links)
+        return flow.rtt.seconds + sum(added)
+
+    def came(self, phase: Phase, flow: Flow) -> tuple[float, float]:
+        """When the bytes come to the receiver that left the bottleneck in the phase [s].
+
+        What was on its way when a step came arrives after it, at the old rate.
+        """
+        if phase.number == WHOLE_RUN:
+            return phase.start_s, phase.end_s
+        ways = self.ways[flow.index]
+        path = [link for name in ways for link in self.cell.links if link.name == name]
+        first = next((n for n, link in enumerate(path) if link.bottleneck is not None), len(path))
+        delay_s = sum(link.delay.seconds for link in path[first:] if link.delay is not None)
+        return phase.start_s + (delay_s if phase.start_s > 0 else 0.0), phase.end_s + delay_s
+
+    def got(self, phase: Phase, flow: Flow) -> float:
+        """Bytes of a known flow in the phase."""
+        arrived = self.arrived[flow.index]
+        assert arrived is not None
+        return arrived.between(*self.came(phase, flow))
+
+    def seen(self, phase: Phase, flow: Flow) -> tuple[float, tuple[float, float]] | None:
+        """Bytes of a known flow between two samples in the phase, and when these were.
+
+        In a phase, as they passed the bottleneck: none waits there for one that was lost. Between samples
+        that are too far apart bytes are taken to be even. None when it did not run.
+        """
+        passed = self.passed.get(flow.index)
+        if phase.number != WHOLE_RUN and passed is not None:
+            seen = passed.seen_between(phase.start_s, phase.end_s)
+            if seen is not None:
+                return seen
+        arrived = self.arrived[flow.index]
+        assert arrived is not None
+        start_s, end_s = self.came(phase, flow)
+        ran = within([arrived.span], start_s, end_s)
+        seen = arrived.seen_between(start_s, end_s)
+        return seen if seen is not None or not ran else (arrived.between(start_s, end_s), ran[0])
+
+    def queue(self, flows: Sequence[Flow]) -> pd.DataFrame | None:
+        """Samples of the first bottleneck queue of these flows, one from ``a`` to ``b`` first."""
+        ways = [self.ways[flow.index] for flow in flows]
+        links = [link for link in self.cell.links if link.name in self.bottlenecks]
+        there = next((link for link in links if any(way.get(link.name) for way in ways)), None)
+        if there is not None:
+            return queue_of(self.tables.queues, there)
+        back = next((link for link in links if any(link.name in way for way in ways)), None)
+        return None if back is None else queue_back_of(self.tables.queues, back)
+
+
+def rtt_at_first_s(link: CellLink) -> float:
+    """What it adds to a round trip before any step."""
+    return 2 * link.delay.seconds if link.delay is not None else 0.0
+
+
+def rtts_s(cell: Cell, link: CellLink, start_s: float, end_s: float) -> list[float]:
+    """What it adds at ``start_s``, and after each step from then until ``end_s``."""
+    found = [rtt_at_first_s(link)]
+    for step in sorted(cell.steps, key=lambda step: step.at):
+        if step.link == link.name and step.rtt is not None and step.at.seconds < end_s:
+            kept = found if step.at.seconds > start_s else []
+            found = [*kept, step.rtt.seconds]
+    return found
