@@ -99,6 +99,8 @@ check: tools
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ansible-lint --offline --profile production -q playbooks
+# What mypy does not read: every test can be imported.
+	@said=$$($(BIN)/pytest --collect-only --quiet --no-header) || { echo "$$said" | grep -v '::'; exit 1; }
 
 format: tools
 	@$(BIN)/ruff check --fix --quiet . || true
