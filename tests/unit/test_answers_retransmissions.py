@@ -4,6 +4,7 @@ import pytest
 from plain_answers import Told, group, said
 
 SAME = [4e7, 4.1e7, 4.2e7]
+TOOK = {"completion_median_s": 1.0, "completion_p95_s": 2.0, "slowdown_median": 3.0}
 
 
 def told(*groups, **where):
@@ -56,6 +57,18 @@ def test_of_several_places_the_one_with_the_widest_gap_is_named():
     assert found == (
         "At a buffer of 0.1 BDP, retransmissions differ most: bbr1 sends 16.0 % of its bytes again, "
         "cubic 0.100 %."
+    )
+
+
+def test_transfers_beside_what_is_varied_are_not_taken_for_it():
+    several = Told()
+    for cca, again, others in (("bbr3", 0.0007, 0.028), ("cubic", 0.0001, 0.005)):
+        short = sending("short", [others] * 3, cca="cubic", sized=True, **TOOK)
+        several.condition(cca, sending("long", [again] * 3, cca=cca), short, ccas=cca, axes={"cca": cca})
+    (found,) = (said(each) for each in several.answer().headline if "etransmissions differ" in each)
+    assert found == (
+        "Retransmissions differ most: short (cubic) beside bbr3 sends 2.80 % of its bytes again, "
+        "short (cubic) beside cubic 0.500 %."
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from fabbbr_analysis.answers.records import AnswerRow, Lead
 from fabbbr_analysis.answers.sentences import has_phases, value, where
@@ -28,13 +28,21 @@ def told_of_retransmissions(
     most = max(far, key=lambda ranked: _mean(ranked[0]) - _mean(ranked[-1]))
     paired = len({row.condition for row in most}) == 1
     told = most if len(most) <= _LISTED else (most[0], most[-1])
-    names = [row.name if paired else row.rival for row in told]
+    names = [row.name for row in told] if paired else [*_names(told, rows)]
     first, *others = (value(row.values[_COLUMN], _COLUMN) for row in told)
     each = [f"{name} {said}" for name, said in zip(names[1:], others, strict=True)]
     place = where(most[0], axes, phased=has_phases(rows), variant=paired)
     differ = f"{place}retransmissions differ" if place else "Retransmissions differ"
     of_several = " most" if len(compared) > 1 else ""
     return [tie(f"{differ}{of_several}: {names[0]} sends {first} of its bytes again, {listing(each)}.")]
+
+
+def _names(told: Sequence[AnswerRow], rows: Sequence[AnswerRow]) -> Iterator[str]:
+    """As what is varied, unless a group stays as it is and only what runs beside it varies."""
+    several = {row.group for row in rows if row.condition == told[0].condition} > {told[0].group}
+    stays = several and len({row.cca for row in told}) == 1
+    for row in told:
+        yield f"{row.name} beside {row.variant}" if stays else row.rival
 
 
 def _compared(rows: Sequence[AnswerRow], leads: Mapping[int, Lead]) -> list[list[AnswerRow]]:
