@@ -25,6 +25,10 @@ class Lead:
     lower_wins: bool
     """True of times."""
 
+    def among(self, row: AnswerRow) -> tuple[object, ...]:
+        """What all rows that ``row`` is compared with share, and no others."""
+        return row.condition if self.paired else row.place, row.phase, row.sized, row.contest
+
     @property
     def behind(self) -> bool:
         """By the means alone, however sure that is."""

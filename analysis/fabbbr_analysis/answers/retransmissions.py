@@ -49,9 +49,7 @@ def _compared(rows: Sequence[AnswerRow], leads: Mapping[int, Lead]) -> list[list
     """The rows of each comparison that all have the measure, the one that sends most again first."""
     found: dict[tuple[object, ...], list[AnswerRow]] = {}
     for index, lead in leads.items():
-        row = rows[index]
-        key = (row.condition if lead.paired else row.place, row.phase, row.sized, row.contest)
-        found.setdefault(key, []).append(row)
+        found.setdefault(lead.among(rows[index]), []).append(rows[index])
     return [
         sorted(rivals, key=_mean, reverse=True)
         for rivals in found.values()

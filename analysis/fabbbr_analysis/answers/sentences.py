@@ -94,7 +94,7 @@ def _lasts(rows: Sequence[AnswerRow], leads: Mapping[int, Lead]) -> list[tuple[A
     contests: dict[tuple[object, ...], tuple[AnswerRow, Lead]] = {}
     for index, lead in leads.items():
         row = rows[index]
-        key = (row.condition if lead.paired else row.place, row.phase, row.sized, row.contest)
+        key = lead.among(row)
         if lead.behind and (key not in contests or _ratio(row, lead) > _ratio(*contests[key])):
             contests[key] = (row, lead)
     return list(contests.values())

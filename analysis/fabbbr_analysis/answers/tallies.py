@@ -36,8 +36,8 @@ def standings(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], *, phased: b
     that did not run together.
     """
     contests: dict[tuple[object, ...], list[int]] = {}
-    for index in leads:
-        contests.setdefault((rows[index].place, rows[index].phase, rows[index].contest), []).append(index)
+    for index, lead in leads.items():
+        contests.setdefault(lead.among(rows[index]), []).append(index)
     most = max(map(len, contests.values()), default=0)
     if most <= 2:
         return None
