@@ -25,6 +25,8 @@ class Assigned:
     group: FlowGroup
     start: Duration
     ends: Pair
+    absent: bool = False
+    """Whether it stands for a group of which this condition has none: its ``count`` is 0."""
 
 
 def _labels(groups: tuple[FlowGroup, ...]) -> list[str]:
@@ -39,7 +41,10 @@ def _labels(groups: tuple[FlowGroup, ...]) -> list[str]:
 
 
 def assign(setup: Setup, topology: Topology, complaints: Complaints) -> Iterator[Assigned]:
-    """Every flow and ping with its ends; those whose ends are wrong are only complained of."""
+    """Every flow and ping with its ends; those whose ends are wrong are only complained of.
+
+    A group whose ``count`` is 0 is there once, as absent, and takes no turn.
+    """
     turn, partners = 0, _partners(topology)
     for index, (group, label) in enumerate(zip(setup.flows, _labels(setup.flows), strict=True)):
         try:
@@ -47,16 +52,19 @@ def assign(setup: Setup, topology: Topology, complaints: Complaints) -> Iterator
         except MisfitError as error:
             complaints.found.extend(error.found)
             continue
-        for start in group.starts():
+        starts = group.starts()
+        for start in starts or (group.start,):
             ends = named
             if ends is None:
                 # Pings go beside the first flow, and take no flow its turn.
                 pings = group.kind == "ping"
                 pair = topology.pairs[0 if pings else turn % len(topology.pairs)]
-                turn += not pings
+                turn += bool(starts) and not pings
                 swap = group.direction == "reverse"
                 ends = Pair(sender=pair.receiver, receiver=pair.sender) if swap else pair
-            yield Assigned(position=index, label=label, group=group, start=start, ends=ends)
+            yield Assigned(
+                position=index, label=label, group=group, start=start, ends=ends, absent=not starts
+            )
 
 
 _Partners = dict[tuple[str | None, str | None], Pair]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,6 +26,9 @@ class Ground:
     assigned: tuple[Assigned, ...]
     """Flows."""
     pings: tuple[Assigned, ...]
+    absent: tuple[Assigned, ...]
+    """One of each group that other conditions have flows of. A path is the same with them and without: they
+    have their round trips, and a BDP is as long as theirs."""
     modules: Mapping[str, Sources]
 
     @property
@@ -41,14 +44,14 @@ class Ground:
     @cached_property
     def _routes(self) -> dict[tuple[str, str], tuple[Link, ...]]:
         """Of every pair of hosts between which something goes."""
-        ends = dict.fromkeys((one.ends.sender, one.ends.receiver) for one in self.all)
-        return {pair: self.topology.path(*pair) for pair in ends}
+        pairs = _between((*self.all, *self.absent))
+        return {pair: self.topology.path(*pair) for pair in pairs}
 
     @cached_property
     def _crossing(self) -> dict[str, list[tuple[Link, ...]]]:
-        """Link → the routes of flows over it."""
+        """Link → the routes of flows over it, those of absent ones too."""
         crossing = defaultdict(list)
-        for pair in self._of_flows:
+        for pair in dict.fromkeys((*self._of_flows, *_between(self.absent))):
             for link in self._routes[pair]:
                 crossing[link.name].append(self._routes[pair])
         return crossing
@@ -61,7 +64,7 @@ class Ground:
     @cached_property
     def _of_flows(self) -> dict[tuple[str, str], None]:
         """Pairs of hosts between which some flow goes, in order: a ping decides neither shaping nor BDP."""
-        return dict.fromkeys((flow.ends.sender, flow.ends.receiver) for flow in self.assigned)
+        return _between(self.assigned)
 
     @cached_property
     def bottlenecks(self) -> dict[str, Link]:
@@ -86,6 +89,11 @@ class Ground:
         """Of the flows through ``link``; of the path as asked when no flow crosses it."""
         rtts = [round_trip(route, delays) for route in self._crossing.get(link, ())]
         return max(rtts, default=self.setup.path.longest_rtt)
+
+
+def _between(flows: Iterable[Assigned]) -> dict[tuple[str, str], None]:
+    """Pairs of hosts between which they go, in order."""
+    return dict.fromkeys((flow.ends.sender, flow.ends.receiver) for flow in flows)
 
 
 def round_trip(route: tuple[Link, ...], delays: dict[str, Duration]) -> Duration:

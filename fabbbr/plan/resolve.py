@@ -62,8 +62,9 @@ def wire(
     ground = Ground(
         setup=setup,
         topology=topology,
-        assigned=tuple(one for one in assigned if one.group.kind != "ping"),
+        assigned=tuple(one for one in assigned if one.group.kind != "ping" and not one.absent),
         pings=tuple(one for one in assigned if one.group.kind == "ping"),
+        absent=tuple(one for one in assigned if one.absent),
         modules=modules or {},
     )
     try:
@@ -201,7 +202,7 @@ def _delays(ground: Ground) -> dict[str, Duration]:
     if isinstance(rtt, Duration):
         delays = dict.fromkeys(ground.bottlenecks, half(rtt))
     else:
-        senders = {flow.ends.sender: flow for flow in ground.assigned}
+        senders = {flow.ends.sender: flow for flow in (*ground.assigned, *ground.absent)}
         wrong = list(_senders_apart(rtt, senders))
         if wrong:
             raise MisfitError.of(*wrong)

@@ -169,6 +169,43 @@ def test_flows_take_the_pairs_in_turn_and_named_hosts_do_not_take_a_turn():
     assert [flow.group for flow in one.flows] == ["cubic.1", "cubic.1", "reno", "cubic.2"]
 
 
+@pytest.mark.parametrize(
+    ("slice_", "rtt", "first", "rivals"),
+    [
+        ("rtt_pair", "{h1: 60 ms, h2: 100 ms}", "", ""),
+        ("rtt_pair", "{h1: 60 ms, h2: 100 ms}", ", from: h1", ", from: h2"),
+        ("parking_lot", "40 ms", ", from: x1", ", from: h1"),
+    ],
+)
+def test_a_path_is_the_same_where_a_condition_has_none_of_a_group(slice_, rtt, first, rivals):
+    flows = f"{{cca: bbr1, duration: 9 s{first}}}, {{cca: cubic, count: $rivals, duration: 9 s{rivals}}}"
+    alone, beside = (
+        next(
+            one
+            for one in planned(slice_, rtt, flows=flows, more="vary: {rivals: [0, 1]}")
+            if one.axes["rivals"] == rivals
+        )
+        for rivals in ("0", "1")
+    )
+    assert (len(alone.flows), len(beside.flows)) == (1, 2)
+    assert alone.links == beside.links
+    assert alone.flows[0] == beside.flows[0]
+
+
+def test_a_round_trip_is_of_a_sender_of_some_condition():
+    flows = f"{ONE_FLOW}, {{cca: cubic, count: 0, duration: 9 s}}"
+    planned("rtt_pair", "{h1: 60 ms, h2: 100 ms}", flows=flows)
+    with pytest.raises(PlanError, match="h2 sends too"):
+        planned("rtt_pair", "{h1: 60 ms}", flows=flows)
+    with pytest.raises(PlanError, match=r"rtt\.h2: no flow is sent from there \(senders: h1\)"):
+        planned("rtt_pair", "{h1: 60 ms, h2: 100 ms}", flows=ONE_FLOW)
+
+
+def test_a_group_without_flows_takes_no_turn():
+    flows = f"{{cca: bbr1, count: 0, duration: 9 s}}, {ONE_FLOW}, {ONE_FLOW}"
+    assert [flow.sender for flow in cell("rtt_pair", flows=flows).flows] == ["h1", "h2"]
+
+
 def test_a_reverse_flow_sends_from_the_receiver_and_shapes_both_directions():
     forward, reverse = cell(), cell(flows="{cca: cubic, duration: 60 s, direction: reverse}")
     assert (reverse.flows[0].sender, reverse.flows[0].receiver) == ("h2", "h1")
