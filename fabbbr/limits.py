@@ -1,7 +1,7 @@
 """How much of everything an experiment may have: more than any study needs, less than stops a machine.
 
 Beyond a limit an experiment is refused before anything is expanded. What physics, TCP or the tools bound
-(rates, round trips, durations, flows) stands in :mod:`fabbbr.spec.contradictions`.
+(rates, round trips, durations, flows) stands in :mod:`fabbbr.spec.bounds`.
 """
 
 FILE_BYTES = 1_000_000

@@ -18,7 +18,7 @@ from pydantic import ConfigDict, ValidationError, create_model
 from fabbbr import bundled, files, limits
 from fabbbr.errors import FabbbrError, SpecError, UsageError
 from fabbbr.foreign import shown
-from fabbbr.spec.contradictions import Mistake
+from fabbbr.spec.document import Mistake
 from fabbbr.spec.experiment import SliceChoice
 from fabbbr.spec.explain import unknown_key
 from fabbbr.topology import Topology

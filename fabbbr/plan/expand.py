@@ -22,7 +22,7 @@ from fabbbr.plan.link_traces import Trace
 from fabbbr.plan.misfits import MisfitError
 from fabbbr.plan.resolve import Processes, Wiring, wire
 from fabbbr.sources import Sources
-from fabbbr.spec.contradictions import MOST_FLOWS
+from fabbbr.spec.bounds import MOST_FLOWS
 from fabbbr.spec.document import Loc
 from fabbbr.spec.experiment import Condition, Experiment, Setup, SliceChoice
 from fabbbr.topology import Topology

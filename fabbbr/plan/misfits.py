@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from fabbbr.errors import PlanError
-from fabbbr.spec.contradictions import Mistake
-from fabbbr.spec.document import spell
+from fabbbr.spec.document import Mistake, spell
 
 
 class MisfitError(PlanError):

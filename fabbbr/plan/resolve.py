@@ -21,8 +21,8 @@ from fabbbr.plan.links import links_of
 from fabbbr.plan.misfits import Complaints, MisfitError
 from fabbbr.plan.steps import steps_of
 from fabbbr.sources import Sources
-from fabbbr.spec.contradictions import FASTEST_RATE, SLOWEST_RATE, Mistake
-from fabbbr.spec.document import Loc
+from fabbbr.spec.bounds import FASTEST_RATE, SLOWEST_RATE
+from fabbbr.spec.document import Loc, Mistake
 from fabbbr.spec.experiment import ArrivalProcess, Setup
 from fabbbr.suggest import did_you_mean
 from fabbbr.topology import Topology

@@ -20,6 +20,9 @@ from fabbbr.foreign import CONTROL, shown
 Loc = tuple[str | int, ...]
 """Keys and list positions from the top of the file."""
 
+Mistake = tuple[Loc, str]
+"""Where it is, and what it is with its remedy."""
+
 _REFERENCE = re.compile(r"\$([a-z][a-z0-9_]*)")
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 
 from fabbbr.model import THRESHOLD_AQMS, Aqm
-from fabbbr.spec.contradictions import Mistake
-from fabbbr.spec.document import Loc, Scalar, Table, find
+from fabbbr.spec.document import Loc, Mistake, Scalar, Table, find
 from fabbbr.spec.experiment import BBR_PROFILES, FlowGroup, LinkSetup, PathSetup, Setup
 from fabbbr.spec.guess import Guess
 
