@@ -22,18 +22,18 @@ def pinged(**conditions):
     return said(told.answer().headline[-1])
 
 
-def test_where_they_take_least_and_most_is_told_beside_the_idle_path():
+def test_where_they_take_least_and_most_is_told_beside_what_they_take_before():
     text = pinged(cake=[0.041, 0.042, 0.043], pie=[0.08, 0.09, 0.1], taildrop=[0.2, 0.21, 0.22])
     assert text.startswith(
         "Beside the flows pings take least at an AQM of cake, 42.0 [39.5, 44.5] ms in the 95th percentile, "
-        "and most at an AQM of taildrop, 210 [185, 235] ms; on the idle path they take 40.0 ms."
+        "and most at an AQM of taildrop, 210 [185, 235] ms; before the flows start they take 40.0 ms."
     )
 
 
 def test_where_all_are_alike_no_place_is_named():
     text = pinged(cake=[0.041, 0.042, 0.043], pie=[0.042, 0.043, 0.044])
     assert text.startswith("Beside the flows 95 % of the pings take at most 42.0 [39.5, 44.5] ms to 43.0 ")
-    assert text.endswith(" ms everywhere; on the idle path they take 40.0 ms.")
+    assert text.endswith(" ms everywhere; before the flows start they take 40.0 ms.")
 
 
 def test_the_congestion_control_is_named_where_it_varies():
@@ -52,7 +52,15 @@ def test_of_one_condition_the_percentile_alone_is_told():
     told = Told().condition("x", group("cubic", [1e6, 1.1e6, 1.2e6]), ccas="cubic", ping_p95_s=0.1, **IDLE)
     text = said(told.answer().headline[-1])
     assert text.startswith("Beside the flows 95 % of the pings take at most 100 ")
-    assert text.endswith("; on the idle path they take 40.0 ms.")
+    assert text.endswith("; before the flows start they take 40.0 ms.")
+
+
+def test_where_the_paths_differ_none_is_said_to_be_the_mean_of_all():
+    told = Told()
+    for rtt, idle_s in (("20 ms", 0.0201), ("100 ms", 0.1001)):
+        pings = {"ping_p95_s": 2 * idle_s, "ping_idle_median_s": idle_s}
+        told.condition(rtt, group("cubic", [1e6, 1.1e6, 1.2e6]), axes={"rtt": rtt}, **pings)
+    assert said(told.answer().headline[-1]).endswith("; before the flows start they take 20.1 to 100 ms.")
 
 
 def test_without_pings_nothing_is_told():
@@ -188,6 +196,6 @@ def test_each_group_of_pings_is_told_by_itself():
     )
     assert list(map(said, told_of_delays(run_set, [], []))) == [
         f"Beside the flows 95 % of the pings of {name} take at most {most} ms; "
-        f"on the idle path they take {idle} ms."
+        f"before the flows start they take {idle} ms."
         for name, most, idle in (("near", 120, "20.0"), ("far", 160, "60.0"))
     ]

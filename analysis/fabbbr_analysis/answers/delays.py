@@ -132,9 +132,15 @@ def _saying(runs: pd.DataFrame, of_cells: Mapping[Any, Mapping[str, float | None
     return runs.assign(**{str(name): runs["cell_id"].map(told[name]) for name in told})
 
 
-def _on_the_idle_path(runs: pd.DataFrame, idle: Measure | None) -> str:
-    mean = runs[idle.column].mean() * idle.factor if idle is not None and idle.column in runs else None
-    return "" if idle is None or pd.isna(mean) else f"on the idle path they take {number(mean)} {idle.unit}"
+def _before_the_flows(runs: pd.DataFrame, axes: Sequence[Axis], idle: Measure | None) -> str:
+    """Conditions may have other round trips, and their steps too: it is said of when, and not of the path."""
+    conditions = by_mean(runs, axes, idle) if idle is not None else []
+    if idle is None or not conditions:
+        return ""
+    least, most = (each.mean * idle.factor for each in (conditions[0], conditions[-1]))
+    alike = most <= least * (1 + UNCHANGED_WITHIN)
+    span = number((least + most) / 2) if alike else f"{number(least)} to {number(most)}"
+    return f"before the flows start they take {span} {idle.unit}"
 
 
 def _told(runs: pd.DataFrame, axes: Sequence[Axis], kind: _Kind) -> str:
@@ -143,7 +149,7 @@ def _told(runs: pd.DataFrame, axes: Sequence[Axis], kind: _Kind) -> str:
     lost = bool(losses) and losses[-1].mean > 0
     if lost and losses[0].mean == 1:
         return kind.none_came
-    said = [_delayed(delays, kind, lost=lost), _on_the_idle_path(runs, kind.idle)] if delays else []
+    said = [_delayed(delays, kind, lost=lost), _before_the_flows(runs, axes, kind.idle)] if delays else []
     said += [_lost(losses, kind)] if lost else []
     return "; ".join(filter(None, said))
 
