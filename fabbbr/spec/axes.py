@@ -106,6 +106,16 @@ class Axes:
         return left_out
 
 
+_ZIPS = (
+    "expected axes whose lists are of one length, e.g. zip: {rate: [10 Mbit/s, 1 Gbit/s], loss: [1 %, 0 %]}; "
+    "several zips stand in a list under vary: [{zip: …}, {zip: …}]"
+)
+
+
+def _holds_tables(node: Node) -> bool:
+    return isinstance(node, Items) and any(isinstance(one, Table) for one in node.nodes)
+
+
 _Meant = tuple[tuple[str, object], ...]
 
 
@@ -130,6 +140,9 @@ class _Reader:
                 self.wrong(table.place, "vary", "expected axes with their values, e.g. {cca: [cubic, bbr1]}")
                 continue
             for key, value in table.entries.items():
+                if key == "zip" and _holds_tables(value):
+                    self.wrong(table.places[key], "vary.zip", _ZIPS)
+                    continue
                 zipped = value.entries if key == "zip" and isinstance(value, Table) else {key: value}
                 places = value.places if key == "zip" and isinstance(value, Table) else table.places
                 yield from self.factor(zipped, places)

@@ -172,7 +172,7 @@ SlowerBack = Annotated[ReverseSetup, BeforeValidator(_rate_alone)]
 class SliceChoice(FileRecord):
     """A slice definition by name (or ``./file.py``) and the values of its parameters, as written."""
 
-    name: Annotated[str, Field(examples=["two_site"])]
+    name: Annotated[str, Field(examples=["two_site", "dumbbell"])]
     """A bundled slice, or the path of a slice file beside the experiment file (``./mine.py``)."""
     parameters: dict[str, str] = Field(default_factory=dict)
 

@@ -183,6 +183,14 @@ def test_what_is_wrong_with_a_slice_has_its_line(tmp_path, slice_, said):
     assert any("f.yaml:4: path.rate: '10 Mbps'" in line for line in lines)
 
 
+def test_parameters_of_a_slice_that_is_not_named_are_not_said_to_be_unknown(tmp_path):
+    text = MINE.replace("./lot.py", "{use: parking_lot, hops: 3}").replace("trace: lte.up", "rate: 10 Mbit/s")
+    (tmp_path / "f.yaml").write_text(text)
+    said = str(refusal(tmp_path / "f.yaml"))
+    assert "f.yaml:3: slice.name: is missing; add e.g. name: two_site" in said
+    assert "hops" not in said
+
+
 def test_a_folder_is_no_experiment(tmp_path):
     with pytest.raises(FabbbrError):
         opening.open_plan(f"{tmp_path}/", seed=1)

@@ -439,6 +439,8 @@ def test_mistakes_come_in_the_order_of_the_file_and_once_each():
         ("rate: 1 Gbit/s", "rate: 1 Gbps", 15, "path.rate: '1 Gbps': Gbps means bits"),
         ("cca: [cubic, bbr1]", "zip: {cca: [cubic, bbr1], x: [1]}", 11,
          "zipped axes differ in length (cca has 2, x has 1)"),
+        ("cca: [cubic, bbr1]", "zip: [{cca: [cubic, bbr1], x: [1, 2]}]", 11,
+         "vary.zip: expected axes whose lists are of one length, e.g. zip: {"),
         ("cca: [cubic, bbr1]", "cca: [cubic, a/b]", 11, "'a/b' cannot be part of a cell's name"),
         ("cca: [cubic, bbr1]", "cca: [cubic, bbr1]\n  path: [1]", 10,
          "vary.path: an experiment key has this name"),
