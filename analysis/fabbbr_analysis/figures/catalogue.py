@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -117,7 +117,7 @@ def entries(run_set: RunSet) -> list[Entry]:
     found = [
         _entry(run_set, measure, axis, panel)
         for measure in _measures(run_set, axis)
-        for panel in _panels(axes[1:])
+        for panel in _panels(run_set.runs, axes[1:])
     ]
     in_papers = {entry.title for entry in found if entry.published is not None}
     return sorted(found, key=lambda entry: entry.title not in in_papers)
@@ -160,10 +160,14 @@ def _only_throughput_is_published(run_set: RunSet, axis: Axis | None) -> bool:
     return goodput is None and throughput is not None
 
 
-def _panels(axes: tuple[Axis, ...]) -> list[dict[str, str]]:
-    """Return every combination of the axes that are not drawn."""
+def _panels(runs: pd.DataFrame, axes: Sequence[Axis]) -> list[dict[str, str]]:
+    """Return every combination of the axes that are not drawn in which something was run."""
+    columns = [runs[f"axis_{axis.key}"].astype(str) for axis in axes]
+    there = set(zip(*columns, strict=True)) if columns else {()}
     combinations = itertools.product(*(axis.texts for axis in axes))
-    return [dict(zip((axis.key for axis in axes), texts, strict=True)) for texts in combinations]
+    return [
+        dict(zip((axis.key for axis in axes), texts, strict=True)) for texts in combinations if texts in there
+    ]
 
 
 def points(run_set: RunSet) -> list[Point]:
@@ -249,7 +253,7 @@ def _maps(run_set: RunSet) -> dict[str, Drawing]:
         return {}
     across, up = axes[:2]
     found: dict[str, Drawing] = {}
-    for measure, panel in itertools.product(_measures(run_set, across), _panels(axes[2:])):
+    for measure, panel in itertools.product(_measures(run_set, across), _panels(run_set.runs, axes[2:])):
         by_group = measure.column in OF_GROUPS and has_groups(run_set)
         chosen = Sweep(measure=measure, axis=across, panel=panel, by_group=by_group)
         held = ", ".join(f"{key} {text}" for key, text in panel.items())

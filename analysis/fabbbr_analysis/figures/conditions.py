@@ -19,6 +19,8 @@ from fabbbr_analysis.wording import article, listing
 _PREFIX = "axis_"
 _TITLES = {"aqm": "AQM", "ecn": "ECN", "rtt": "RTT", "mtu": "MTU"}
 _SWITCHED = {"true": "on", "false": "off"}
+_SINGULAR = ("ss", "us", "is")
+"""Words that end so are none of several: of ``cross`` there is no ``cros``."""
 _BDP_IS_WHOLE_BYTES = 1e-3
 """A buffer asked in BDP is cut to whole bytes, so the column is a little below what was asked."""
 
@@ -67,7 +69,7 @@ def _value_in_words(axis: Axis, text: str) -> str:
     name = in_a_sentence(axis.title)
     if text in _SWITCHED:
         return f"{name} {value_alone(text)}"
-    if axis.shown is not None and text.isdecimal() and name.endswith("s"):
+    if axis.shown is not None and text.isdecimal() and name.endswith("s") and not name.endswith(_SINGULAR):
         return counted(int(text), name.removesuffix("s"))
     return f"{article(name)} {name} of {text}"
 

@@ -145,7 +145,8 @@ def _rounded(table: pd.DataFrame, axes: tuple[str, ...]) -> pd.DataFrame:
 
 
 def _panels(table: pd.DataFrame, columns: list[str]) -> Iterator[Panel]:
-    for values in itertools.product(*(sorted(table[column].unique()) for column in columns)):
+    there = set(table[columns].itertuples(index=False, name=None)) if columns else {()}
+    for values in sorted(there):
         held = dict(zip(columns, values, strict=True))
         label = ", ".join(_named(_CONDITIONS[column], float(value)) for column, value in held.items())
         yield Panel(held=held, label=label)

@@ -55,6 +55,25 @@ def test_two_axes_give_one_figure_for_each_value_of_the_second(f10):
     assert panels == ["goodput_by_loss[rtt 26 ms]", "goodput_by_loss[rtt 57 ms]"]
 
 
+def test_no_figure_is_of_a_place_where_nothing_was_run(f10):
+    """Buffer and AQM go together, as under zip; reordering changes with the losses and stays beside them."""
+    pairs = [("1 BDP", 1e5, "fq_codel"), ("4 BDP", 4e5, "taildrop")]
+    halves = [
+        f10.runs.assign(
+            axis_buffer=buffer,
+            buffer_bdp=float(buffer.split()[0]),
+            buffer_bytes=size,
+            axis_aqm=aqm,
+            condition=f10.runs["condition"] + aqm,
+            cell_id=f10.runs["cell_id"] + aqm,
+        )
+        for buffer, size, aqm in pairs
+    ]
+    both = synthetic.changed(f10, runs=pd.concat(halves, ignore_index=True))
+    held = {entry.held for entry in catalogue.entries(both) if entry.name.startswith("goodput")}
+    assert held == {f"buffer {buffer}, aqm {aqm}" for buffer, _, aqm in pairs}
+
+
 def test_a_figure_that_papers_have_comes_first(e1):
     found = catalogue.entries(e1)
     assert found[0].published is not None

@@ -207,6 +207,7 @@ def test_where_one_is_varied_or_none_the_names_alone_say_it():
     ("key", "texts", "said"),
     [
         ("hops", ["2", "10"], "2 hops"), ("streams", ["1", "16"], "1 stream"),
+        ("cross", ["1", "2"], "a cross of 1"),
         ("size", ["100 kB", "10 MB"], "a size of 100 kB"), ("aqm", ["cake", "pie"], "an AQM of cake"),
         ("offloads", ["false", "true"], "offloads off"), ("ecn", ["true", "false"], "ECN on"),
     ],
