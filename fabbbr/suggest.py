@@ -14,8 +14,12 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
     >>> did_you_mean("rtte", ["rate", "rtt"]), did_you_mean("zzz", ["rate"])
     ("; did you mean 'rtt'?", '')
+    >>> did_you_mean("--outt", ["--out", "--full"]), did_you_mean("--list", ["--width"])
+    ("; did you mean '--out'?", '')
     """
     if len(word) > _LONGEST_WORD:
         return ""
-    near = difflib.get_close_matches(word, [name for name in known if len(name) <= _LONGEST_WORD], n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    # The dashes of options make none of them alike.
+    names = {name.lstrip("-"): name for name in known if len(name) <= _LONGEST_WORD}
+    near = difflib.get_close_matches(word.lstrip("-"), names, n=1)
+    return f"; did you mean {names[near[0]]!r}?" if near else ""

@@ -78,6 +78,7 @@ BAD = [
     (("scoreboard", "--within", "0 s"), 2, "--within 0 s: give a time"),
     (("run",), 2, "EXP"),
     (("run", "cardwell_f10", "--outt", "x"), 2, "fabbbr run: error: unrecognized arguments: --outt x; did"),
+    (("figure", "x", "--list"), 2, "fabbbr figure: error: unrecognized arguments: --list\n"),
     (("slice", "show", "a", "b"), 2, "fabbbr slice show: error: unrecognized arguments: b\n"),
     (("run", "cardwel_f10"), 2, "did you mean 'cardwell_f10'"),
     (("plan", "cardwell_f10", "--set", "path.rat=1 Gbit/s"), 3, "rate"),

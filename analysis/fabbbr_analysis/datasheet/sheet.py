@@ -14,7 +14,7 @@ import pandas as pd
 from fabbbr.counts import counted
 from fabbbr_analysis import stats
 from fabbbr_analysis.datasheet.asked import PANELS, Asked, Better
-from fabbbr_analysis.figures.conditions import varied
+from fabbbr_analysis.figures.conditions import held_to, varied
 from fabbbr_analysis.phases import WHOLE_RUN
 from fabbbr_analysis.stats import Array, Interval
 from fabbbr_analysis.wording import interval_of, listing
@@ -133,9 +133,7 @@ def sheet(cca: str, rivals: Sequence[str], run_sets: Mapping[str, RunSet]) -> Da
 
 
 def _panel(asked: Asked, ccas: Sequence[str], run_set: RunSet) -> Answered:
-    runs = run_set.runs
-    for key, text in asked.held.items():
-        runs = runs[runs[f"axis_{key}"].astype(str) == text]
+    runs = held_to(run_set.runs, asked.held)
     axis = next((axis for axis in varied(run_set.runs) if axis.key == asked.axis), None)
     places = axis.texts if axis is not None else ("",)
     certified = runs[runs["status"] == "certified"]

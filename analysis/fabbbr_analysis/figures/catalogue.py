@@ -25,7 +25,7 @@ from fabbbr_analysis.figures import (
     sweep,
     timeline,
 )
-from fabbbr_analysis.figures.conditions import Axis, mixes, varied
+from fabbbr_analysis.figures.conditions import Axis, held_to, mixes, varied
 from fabbbr_analysis.figures.events import something_changes
 from fabbbr_analysis.figures.measures import BY_COLUMN, OF_GROUPS, Measure, in_a_sentence
 from fabbbr_analysis.figures.sampling import POINTS_PER_TRACE
@@ -183,10 +183,7 @@ def points(run_set: RunSet) -> list[Point]:
 
 
 def _point(runs: pd.DataFrame, chosen: pd.DataFrame, axes: tuple[Axis, ...], texts: tuple[str, ...]) -> Point:
-    here = pd.Series(data=True, index=runs.index)
-    for axis, text in zip(axes, texts, strict=True):
-        here &= runs[f"axis_{axis.key}"].astype(str) == text
-    rows = runs[here]
+    rows = held_to(runs, dict(zip((axis.key for axis in axes), texts, strict=True)))
     return Point(
         label=", ".join(f"{axis.title} {text}" for axis, text in zip(axes, texts, strict=True)),
         slug=",".join(f"{axis.key}={text}" for axis, text in zip(axes, texts, strict=True)).replace(" ", ""),
@@ -253,7 +250,10 @@ def _maps(run_set: RunSet) -> dict[str, Drawing]:
         return {}
     across, up = axes[:2]
     found: dict[str, Drawing] = {}
-    for measure, panel in itertools.product(_measures(run_set, across), _panels(run_set.runs, axes[2:])):
+    panels = [
+        panel for panel in _panels(run_set.runs, axes[2:]) if _is_a_map(run_set.runs, across, up, panel)
+    ]
+    for measure, panel in itertools.product(_measures(run_set, across), panels):
         by_group = measure.column in OF_GROUPS and has_groups(run_set)
         chosen = Sweep(measure=measure, axis=across, panel=panel, by_group=by_group)
         held = ", ".join(f"{key} {text}" for key, text in panel.items())
@@ -265,6 +265,12 @@ def _maps(run_set: RunSet) -> dict[str, Drawing]:
             draw=partial(heat.draw, run_set, chosen, up),
         )
     return found
+
+
+def _is_a_map(runs: pd.DataFrame, across: Axis, up: Axis, panel: Mapping[str, str]) -> bool:
+    """Whether both axes vary there: one may hang on what the panel holds."""
+    here = held_to(runs, panel)
+    return all(here[f"axis_{axis.key}"].nunique() > 1 for axis in (across, up))
 
 
 def _beside(beside: grid.Beside, panel: grid.Panel | None, palette: Palette) -> Drawing:

@@ -79,6 +79,13 @@ def axis_columns(runs: pd.DataFrame) -> list[str]:
     return [name for name in runs.columns if name.startswith(_PREFIX) and runs[name].nunique() > 1]
 
 
+def held_to(runs: pd.DataFrame, panel: Mapping[str, str]) -> pd.DataFrame:
+    """Return the runs whose axes have the values of ``panel`` (axis key → text)."""
+    for key, text in panel.items():
+        runs = runs[runs[f"{_PREFIX}{key}"].astype(str) == text]
+    return runs
+
+
 def cca_columns(runs: pd.DataFrame) -> list[str]:
     """Return the ``axis_*`` columns that say which congestion control runs."""
     return [name for name in axis_columns(runs) if names_the_cca(runs, name)]

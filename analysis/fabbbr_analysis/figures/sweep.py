@@ -10,7 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from fabbbr_analysis.figures import canvas
-from fabbbr_analysis.figures.conditions import Axis, cca_columns, mixes
+from fabbbr_analysis.figures.conditions import Axis, cca_columns, held_to, mixes
 from fabbbr_analysis.figures.curves import told_apart
 from fabbbr_analysis.figures.measures import Measure
 from fabbbr_analysis.figures.published import Published
@@ -44,9 +44,7 @@ class Sweep:
 
 def points(run_set: RunSet, sweep: Sweep) -> pd.DataFrame:
     """Return one row per run and series: table ``runs`` plus ``series`` and ``cca``, held to the panel."""
-    runs = run_set.runs.assign(series=mixes(run_set.runs))
-    for key, text in sweep.panel.items():
-        runs = runs[runs[f"axis_{key}"].astype(str) == text]
+    runs = held_to(run_set.runs.assign(series=mixes(run_set.runs)), sweep.panel)
     if not sweep.by_group:
         return runs.assign(cca=runs["ccas"])
     return _per_group(run_set.flows, runs, sweep.measure.column)

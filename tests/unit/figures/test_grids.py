@@ -52,6 +52,15 @@ def test_a_condition_without_a_certified_run_is_a_hole_in_the_map():
     assert np.isnan(cubic).sum() == 1
 
 
+def test_where_an_axis_hangs_on_what_is_held_there_is_no_map():
+    """An AQM that goes with the round trip, as under zip."""
+    both = two_axes().runs
+    both = both.assign(axis_aqm=both["axis_rtt"].map({"10 ms": "taildrop", "40 ms": "pie"}))
+    flows = both[["cell_id"]].assign(flow=1, group=both["ccas"], cca=both["ccas"])
+    run_set = RunSet.from_frames({"runs": both, "cells": both, "flows": flows}, experiment="mine")
+    assert not [name for name in figures.figure_names(run_set) if "_map_by_loss_and_rtt" in name]
+
+
 def test_one_axis_has_no_map(f10):
     assert not [name for name in figures.figure_names(f10) if "_map_by_" in name]
 
