@@ -20,6 +20,7 @@ from fabbbr.job.records import Command, Job
 from fabbbr.laboratory import Request, place, planned, selected
 from fabbbr.model import Cell, LinkWay
 from fabbbr.physics import end_of, loss_in_words
+from fabbbr.plan.alike import alike, alike_in_words
 from fabbbr.plan.estimate import Estimate, estimate, offered_loads
 from fabbbr.testbed import Testbed
 
@@ -69,6 +70,7 @@ def print_plan(cells: Sequence[Cell], testbed: Testbed, *, commands: bool, as_js
                         "capture_memory_bytes": room.memory_bytes,
                         "capture_disk_bytes": room.disk_bytes,
                     },
+                    "alike": alike(cells),
                     "testbed": testbed.model_dump(mode="json"),
                 }
             )
@@ -80,6 +82,8 @@ def print_plan(cells: Sequence[Cell], testbed: Testbed, *, commands: bool, as_js
         for cell in cells:
             _print_commands(console, cell, testbed)
     console.say(cost_in_words(cost, testbed))
+    if said := alike_in_words(cells):
+        console.say(said)
     if room.memory_bytes:
         console.say(
             f"captures: up to {room.memory_bytes / 1e6:.0f} MB of memory while a cell runs, and about "

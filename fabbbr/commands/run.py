@@ -27,6 +27,7 @@ from fabbbr.errors import UsageError
 from fabbbr.execute import Summary
 from fabbbr.laboratory import Request, carry_out, place, planned, selected
 from fabbbr.model import Cell
+from fabbbr.plan.alike import alike_in_words
 from fabbbr.plan.estimate import estimate
 from fabbbr.slice.opening import backend_of, lease_end_of, lease_warning
 from fabbbr.store import RunFolder
@@ -66,7 +67,7 @@ def run_with_progress(
     console: Terminal, request: Request, *, with_tables: bool = True
 ) -> tuple[RunFolder, Summary]:
     """Run what is missing; its tables are made at the same time."""
-    say = partial(_say_of_slice, console, request)
+    say = partial(_say_before, console, request)
     return watched(console, partial(carry_out, request), with_tables=with_tables, announced=say)
 
 
@@ -118,6 +119,15 @@ def _in_guest_too(
         "now the same cells in the guest, which shows what the testbed adds; --no-guest leaves that out"
     )
     return run_in_guest_too(console, folder)
+
+
+def _say_before(
+    console: Terminal, request: Request, folder: RunFolder, cells: Sequence[Cell], testbed: Testbed
+) -> None:
+    """What the run would rather not do, and what of it cannot be done on its slice."""
+    if said := alike_in_words(cells):
+        console.say(said)
+    _say_of_slice(console, request, folder, cells, testbed)
 
 
 def _say_of_slice(
