@@ -125,6 +125,22 @@ def test_a_caption_says_over_how_many_runs_a_mean_is(counts, said):
     assert caption.counts(summary) == said
 
 
+@pytest.mark.parametrize(
+    ("methods", "said"),
+    [
+        (["t", "t, cut"], "Student's t (cut where the quantity ends)"),
+        (["t, cut", "expanded percentile"],
+         "Student's t (cut where the quantity ends) and the bootstrap (expanded percentiles)"),
+        (["t", "t, cut", "expanded percentile"],
+         "Student's t (cut where the quantity ends) and the bootstrap (expanded percentiles)"),
+    ],
+)  # fmt: skip
+def test_a_caption_names_each_way_to_an_interval_once(methods, said):
+    conditions = [f"c{n}" for n in range(len(methods))]
+    summary = pd.DataFrame({"condition": conditions, "n": 3, "method": methods, "excluded": 0})
+    assert caption.counts(summary) == f"A mean is of 3 runs, intervals over runs by {said}."
+
+
 def test_an_unknown_metric_is_answered_by_the_nearest(f10):
     with pytest.raises(UsageError, match="did you mean 'goodput'"):
         tabulate(f10, ["godput"])

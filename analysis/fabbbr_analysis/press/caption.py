@@ -28,7 +28,7 @@ _TOLD = (
 """What a caption tells of the conditions."""
 _METHODS = {
     "t": "Student's t",
-    "t, cut": "Student's t, cut where the quantity ends",
+    "t, cut": "Student's t (cut where the quantity ends)",
     "expanded percentile": "the bootstrap (expanded percentiles)",
 }
 
@@ -54,8 +54,11 @@ def counts(summary: pd.DataFrame) -> str:
         return ""
     least, most = int(there["n"].min()), int(there["n"].max())
     over = counted(least, "run") if least == most else f"{least} to {most} runs"
-    methods = listing(sorted(_METHODS.get(each, each) for each in there["method"].dropna().unique()))
-    intervals = f", intervals over runs by {methods}" if most > 1 else ", so there are no intervals"
+    methods = set(there["method"].dropna())
+    if "t, cut" in methods:
+        methods.discard("t")
+    by = listing(sorted(_METHODS.get(each, each) for each in methods))
+    intervals = f", intervals over runs by {by}" if most > 1 else ", so there are no intervals"
     excluded = int(there.drop_duplicates("condition")["excluded"].sum())
     left_out = f" {counted(excluded, 'run')} not certified and not averaged." if excluded else ""
     once = " Repetitions in which nothing differed are one run." if least == 1 < most else ""
