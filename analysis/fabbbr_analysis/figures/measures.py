@@ -30,12 +30,13 @@ class Measure:
 
 
 def in_a_sentence(title: str) -> str:
-    """Write a title with a small letter, unless it starts with an abbreviation.
+    """Write a title with a small letter, unless it starts with an abbreviation or somebody's name.
 
-    >>> in_a_sentence("Random loss"), in_a_sentence("RTT of the path")
-    ('random loss', 'RTT of the path')
+    >>> in_a_sentence("Random loss"), in_a_sentence("RTT of the path"), in_a_sentence("Jain's index")
+    ('random loss', 'RTT of the path', "Jain's index")
     """
-    return title if title[:2].isupper() else title[0].lower() + title[1:]
+    as_written = title[:2].isupper() or title.partition(" ")[0].endswith("'s")
+    return title if as_written else title[0].lower() + title[1:]
 
 
 def _rate(column: str, slug: str, title: str, explanation: str) -> Measure:

@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 from fabbbr_analysis.figures import delays, distribution, estimates, timeline
 from fabbbr_analysis.figures.catalogue import Point, points
 from fabbbr_analysis.figures.events import Event, events
+from fabbbr_analysis.figures.measures import in_a_sentence
 from fabbbr_analysis.figures.sampling import POINTS_PER_TRACE
 from fabbbr_analysis.figures.style import Palette
 from fabbbr_analysis.report.slots import Option, Slot, embed
@@ -143,7 +144,7 @@ def _slot(
         id=slot_id,
         title=title,
         caption=caption,
-        alt=f"Chart: {title.lower()}. {caption}",
+        alt=f"Chart: {in_a_sentence(title)}. {caption}",
         height=max(int(figure.layout.height) for _, figure in drawn),
         options=tuple(Option(label=label, data=embed(figure)) for label, figure in drawn),
         selector="At",
