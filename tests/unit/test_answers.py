@@ -56,6 +56,21 @@ def test_many_contests_are_counted_and_the_widest_is_told():
     assert widest.startswith("At an N of 2, a wins: 10.0")
 
 
+def test_where_one_congestion_control_favours_the_near_and_another_the_far_both_are_named():
+    told = Told()
+    for cca, (near, far) in {"bbr1": (2e6, 8e6), "bbr3": (3e6, 7e6), "cubic": (9e6, 1e6)}.items():
+        for rtt in ("50 ms", "200 ms"):
+            groups = (
+                group(name, [rate, rate + 1e4, rate + 2e4], cca=cca)
+                for name, rate in (("near", near), ("far", far))
+            )
+            place = {"cca": cca, "far": rtt}
+            told.condition(f"{place}", *groups, ccas=cca, axes=place)
+    assert said(told.answer().headline[0]) == (
+        "Of 6 comparisons, far is ahead in 4 (bbr1 in 2, bbr3 in 2) and near is ahead in 2 (cubic)."
+    )
+
+
 def test_of_groups_with_one_congestion_control_each_time_the_groups_are_counted():
     told = Told()
     for cca in ("bbr1", "cubic"):
@@ -67,7 +82,10 @@ def test_of_groups_with_one_congestion_control_each_time_the_groups_are_counted(
             place = {"cca": cca, "aqm": aqm}
             told.condition(f"{place}", *groups, ccas=cca, axes=place)
     tally, widest, *_ = map(said, told.answer().headline)
-    assert tally == "Of 6 comparisons, near is ahead in 4 and far is ahead in 2."
+    assert tally == (
+        "Of 6 comparisons, near is ahead in 4 (bbr1 in 2, cubic in 2) "
+        "and far is ahead in 2 (bbr1 in 1, cubic in 1)."
+    )
     assert widest.startswith("At an AQM of red, with bbr1, far (bbr1) wins: 9.01")
 
 

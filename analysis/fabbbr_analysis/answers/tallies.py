@@ -19,14 +19,30 @@ def tally(lasts: Sequence[tuple[AnswerRow, Lead]], *, phased: bool) -> str:
     """
     # Where what runs beside one another is of one kind, it is the groups that are compared.
     one_kind = all(row.cca == lead.over.cca for row, lead in lasts)
-    ahead = Counter(_winner(lead, one_kind=one_kind) for _, lead in lasts if lead.verdict == "behind")
-    parts = [f"{name} is ahead in {count}" for name, count in ahead.most_common()]
+    several = one_kind and len({row.cca for row, _ in lasts}) > 1
+    leading = [lead for _, lead in lasts if lead.verdict == "behind"]
+    ahead = Counter(_winner(lead, one_kind=one_kind) for lead in leading)
+    kinds = {
+        name: Counter(lead.over.cca for lead in leading if _winner(lead, one_kind=one_kind) == name)
+        for name in ahead
+    }
+    parts = [
+        f"{name} is ahead in {count}{_of_kinds(kinds[name]) if several else ''}"
+        for name, count in ahead.most_common()
+    ]
     alike = sum(lead.verdict == "alike" for _, lead in lasts)
     parts += [f"in {alike} they are {ALIKE}"] if alike else []
     unclear = len(lasts) - ahead.total() - alike
     parts += [f"in {unclear} the difference is not clear"] if unclear else []
     begin = begun([row for row, _ in lasts], phased=phased)
     return f"{begin} {len(lasts)} comparisons, {listing(parts)}."
+
+
+def _of_kinds(kinds: Counter[str]) -> str:
+    """As in `` (bbr1 in 4, bbr3 in 2)``."""
+    if len(kinds) == 1:
+        return f" ({next(iter(kinds))})"
+    return f" ({', '.join(f'{cca} in {count}' for cca, count in kinds.most_common())})"
 
 
 def standings(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], *, phased: bool) -> str | None:
