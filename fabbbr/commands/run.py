@@ -124,7 +124,7 @@ def _in_guest_too(
 def _say_before(
     console: Terminal, request: Request, folder: RunFolder, cells: Sequence[Cell], testbed: Testbed
 ) -> None:
-    """What the run would rather not do, and what of it cannot be done on its slice."""
+    """What is run under several names, and what of the experiment is left out on its slice."""
     if said := alike_in_words(cells):
         console.say(said)
     _say_of_slice(console, request, folder, cells, testbed)

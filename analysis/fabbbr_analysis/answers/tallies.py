@@ -21,18 +21,16 @@ def tally(lasts: Sequence[tuple[AnswerRow, Lead]], *, phased: bool) -> str:
     one_kind = all(row.cca == lead.over.cca for row, lead in lasts)
     several = one_kind and len({row.cca for row, _ in lasts}) > 1
     leading = [lead for _, lead in lasts if lead.verdict == "behind"]
-    ahead = Counter(_winner(lead, one_kind=one_kind) for lead in leading)
-    kinds = {
-        name: Counter(lead.over.cca for lead in leading if _winner(lead, one_kind=one_kind) == name)
-        for name in ahead
-    }
+    ahead: dict[str, Counter[str]] = {}
+    for lead in leading:
+        ahead.setdefault(_winner(lead, one_kind=one_kind), Counter())[lead.over.cca] += 1
     parts = [
-        f"{name} is ahead in {count}{_of_kinds(kinds[name]) if several else ''}"
-        for name, count in ahead.most_common()
+        f"{name} is ahead in {kinds.total()}{_of_kinds(kinds) if several else ''}"
+        for name, kinds in sorted(ahead.items(), key=lambda named: -named[1].total())
     ]
     alike = sum(lead.verdict == "alike" for _, lead in lasts)
     parts += [f"in {alike} they are {ALIKE}"] if alike else []
-    unclear = len(lasts) - ahead.total() - alike
+    unclear = len(lasts) - len(leading) - alike
     parts += [f"in {unclear} the difference is not clear"] if unclear else []
     begin = begun([row for row, _ in lasts], phased=phased)
     return f"{begin} {len(lasts)} comparisons, {listing(parts)}."
