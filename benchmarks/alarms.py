@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ import pandas as pd
 HOME = Path(__file__).parent.parent
 sys.path[:0] = [str(HOME), str(HOME / "analysis")]
 
+from fabbbr.model import Cell
 from fabbbr_analysis import regressions
 from fabbbr_analysis.runset import RunSet
 
@@ -33,6 +35,7 @@ class Sample:
     """Some of a run's certified cells."""
 
     certified: pd.DataFrame
+    plan: Mapping[str, Cell] = field(default_factory=dict)
 
 
 def drawn(runs: pd.DataFrame, size: int, generator: np.random.Generator) -> tuple[Sample, Sample]:

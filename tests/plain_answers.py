@@ -30,7 +30,14 @@ class Told:
             telling = dict.fromkeys(TELLING, 1.0 + noise)
             self.runs.append(
                 RUNS
-                | {"cell_id": cell, "condition": name, "ccas": ccas, "goodput_bps": 1e6 + noise, **telling}
+                | {
+                    "cell_id": cell,
+                    "repetition": number + 1,
+                    "condition": name,
+                    "ccas": ccas,
+                    "goodput_bps": 1e6 + noise,
+                    **telling,
+                }
                 | {f"axis_{key}": text for key, text in (axes or {}).items()}
                 | run
             )
@@ -49,10 +56,13 @@ class Told:
         }  # fmt: skip
         self.groups.append(row | values)
 
-    def answer(self, **tables):
+    def run_set(self, **tables):
         runs = pd.DataFrame(self.runs)
         frames = {"runs": runs, "cells": runs, "groups": pd.DataFrame(self.groups), **tables}
-        return answer(RunSet.from_frames(frames, experiment="e"))
+        return RunSet.from_frames(frames, experiment="e")
+
+    def answer(self, **tables):
+        return answer(self.run_set(**tables))
 
 
 def group(name, goodput, **more):

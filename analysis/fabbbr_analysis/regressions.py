@@ -9,17 +9,29 @@ tolerance is none, however sure it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from fabbbr.errors import AnalysisError
+from fabbbr.model import Cell
 from fabbbr_analysis import stats
 from fabbbr_analysis.stats import Difference
-from fabbbr_analysis.summary import RunSet, by_condition, values_of
+from fabbbr_analysis.summary import by_condition, values_of
+
+
+class RunSet(Protocol):
+    """The part of :class:`fabbbr_analysis.runset.RunSet` that is needed here."""
+
+    @property
+    def certified(self) -> pd.DataFrame: ...
+
+    @property
+    def plan(self) -> Mapping[str, Cell]: ...
+
 
 BUDGET = 0.001
 """Chance of any false alarm in a table: in a hundred reruns without a change the chance of one is a tenth."""
@@ -91,7 +103,10 @@ def find(
     judged = [name for name in before if min(len(before[name]), len(after.get(name, ()))) >= 2]
     each = [row for name in judged for row in _of_condition(name, before[name], after[name], watched)]
     alone = [row for row in each if min(row.n) >= FEWEST_ALONE]
-    rows = [*_judged([*_everywhere(each)], budget / 2, tolerance), *_judged(alone, budget / 2, tolerance)]
+    # The same flows that come at random come in all conditions: what they do is no news in the next one.
+    independent = not any(cell.arrivals for side in (base, run) for cell in side.plan.values())
+    everywhere = [*_everywhere(each, independent=independent)]
+    rows = [*_judged(everywhere, budget / 2, tolerance), *_judged(alone, budget / 2, tolerance)]
     if not rows:
         message = (
             "nothing can be judged: that takes two conditions of two certified runs on each side, or one of "
@@ -153,14 +168,14 @@ def _of_condition(
         )
 
 
-def _everywhere(each: Sequence[_Row]) -> Iterator[_Row]:
+def _everywhere(each: Sequence[_Row], *, independent: bool) -> Iterator[_Row]:
     """Each metric's relative change, the mean over the conditions that have one."""
     for metric in dict.fromkeys(row.metric for row in each):
         rows = [row for row in each if row.metric == metric and row.relative is not None]
         changes = [row.relative for row in rows if row.relative is not None]
         if len(changes) < 2:
             continue
-        mean = Difference.mean_of(changes)
+        mean = Difference.mean_of(changes, independent=independent)
         yield _Row(
             condition=EVERYWHERE,
             metric=metric,

@@ -222,13 +222,18 @@ class Difference:
         return cls(value=value, error=math.sqrt(sum(squares)), freedom=freedom)
 
     @classmethod
-    def mean_of(cls, differences: Sequence[Difference]) -> Difference:
-        """The mean of independent differences."""
-        n = len(differences)
+    def mean_of(cls, differences: Sequence[Difference], *, independent: bool = True) -> Difference:
+        """The mean of differences.
+
+        Where they are not independent its error is the mean of theirs: however they hang together, it is not
+        larger.
+        """
+        n, value = len(differences), sum(each.value for each in differences) / len(differences)
+        if not independent:
+            error = sum(each.error for each in differences) / n
+            return cls(value=value, error=error, freedom=min(each.freedom for each in differences))
         return cls.of(
-            sum(each.value for each in differences) / n,
-            [(each.error / n) ** 2 for each in differences],
-            [each.freedom for each in differences],
+            value, [(each.error / n) ** 2 for each in differences], [each.freedom for each in differences]
         )
 
     def over(self, divisor: float) -> Difference:
@@ -281,6 +286,22 @@ def log_ratio(a: ArrayLike, b: ArrayLike) -> Difference | None:
     ]
     value = math.log(float(sides[0].mean()) / float(sides[1].mean()))
     return Difference.of(value, squares, [side.size - 1 for side in sides])
+
+
+def paired_log_ratio(pairs: Sequence[tuple[float, float]]) -> Difference | None:
+    """ln(mean(a) / mean(b)) of runs that share what was drawn, to the first order; None with a single pair.
+
+    >>> found = paired_log_ratio([(2.0, 1.0), (4.0, 2.0), (6.0, 3.0)])
+    >>> round(math.exp(found.value), 6), found.error
+    (2.0, 0.0)
+    """
+    if len(pairs) < 2:
+        return None
+    a, b = np.asarray(pairs, dtype=float).T
+    value = math.log(float(a.mean()) / float(b.mean()))
+    parts = a / a.mean() - b / b.mean()
+    error = 0.0 if np.ptp(parts) <= _SAME else float(parts.std(ddof=1)) / math.sqrt(len(pairs))
+    return Difference(value=value, error=error, freedom=len(pairs) - 1 if error else math.inf)
 
 
 def difference_of_means(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE) -> Interval:

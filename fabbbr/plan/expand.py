@@ -77,7 +77,7 @@ def cells(
     cells: list[Cell] = []
     for repetition in range(1, experiment.repeat + 1):
         block = [
-            _with_arrivals(_repeated(cell, repetition, seed), processes, sizes or {})
+            _with_arrivals(_repeated(cell, repetition, seed), processes, sizes or {}, seed)
             for cell, processes in conditions
         ]
         shuffler.shuffle(block)
@@ -183,7 +183,7 @@ def _marks_anywhere(links: Sequence[CellLink]) -> bool:
 
 def _resolved(experiment: str, condition: Condition, topology: Topology, wiring: Wiring) -> Cell:
     setup = condition.setup
-    windows = [wiring.flows[index].start.ns + duration.ns for index, (_, duration) in wiring.arrivals.items()]
+    windows = [wiring.flows[index].start.ns + one.duration.ns for index, one in wiring.arrivals.items()]
     end = Duration(max([end_of(wiring.flows, wiring.links).ns, *windows]))
     return Cell(
         id=condition.id,
@@ -199,12 +199,12 @@ def _resolved(experiment: str, condition: Condition, topology: Topology, wiring:
         arrivals=tuple(
             Arrivals(
                 group=wiring.flows[index].group,
-                rate=process.rate,
-                sizes=str(process.size),
+                rate=one.process.rate,
+                sizes=str(one.process.size),
                 start=wiring.flows[index].start,
-                duration=duration,
+                duration=one.duration,
             )
-            for index, (process, duration) in wiring.arrivals.items()
+            for index, one in wiring.arrivals.items()
         ),
         pings=wiring.pings,
         steps=wiring.steps,
@@ -237,22 +237,29 @@ def _require_room(cell: Cell) -> None:
         raise PlanError(message)
 
 
-def _with_arrivals(cell: Cell, processes: Processes, sizes: Mapping[str, Sequence[int]]) -> Cell:
-    """The cell with flows in place of each that stands for those that come at random."""
+def _with_arrivals(
+    cell: Cell, processes: Processes, sizes: Mapping[str, Sequence[int]], run_seed: int
+) -> Cell:
+    """The cell with flows in place of each that stands for those that come at random.
+
+    The same come in every condition of a repetition (common random numbers): what differs between conditions
+    is not what was drawn.
+    """
     if not processes:
         return cell
     flows: list[Flow] = []
     for flow in cell.flows:
-        process, duration = processes.get(flow.index, (None, None))
-        if process is None or duration is None:
+        drawn = processes.get(flow.index)
+        if drawn is None:
             flows.append(flow)
             continue
-        listed, seed = sizes.get(process.size.file or ""), f"{cell.seed} {flow.index}"
+        listed = sizes.get(drawn.process.size.file or "")
+        seed = f"{run_seed} {cell.repetition} {drawn.position}"
         flows += (
             flow.model_copy(
                 update={"start": Duration(flow.start.ns + one.at.ns), "size": one.size, "at_random": True}
             )
-            for one in arrivals(process, listed, seed=seed, duration=duration)
+            for one in arrivals(drawn.process, listed, seed=seed, duration=drawn.duration)
         )
     if not 0 < len(flows) <= MOST_FLOWS:
         message = (
@@ -265,7 +272,7 @@ def _with_arrivals(cell: Cell, processes: Processes, sizes: Mapping[str, Sequenc
 
 
 def _parts(cell: Cell, processes: Processes) -> int:
-    drawn = sum(round(process.rate.per_s * duration.seconds) for process, duration in processes.values())
+    drawn = sum(round(one.process.rate.per_s * one.duration.seconds) for one in processes.values())
     traces = (queue.trace for queue in cell.bottlenecks.values() if queue.trace is not None)
     traced = sum(len(trace.gaps_ms) // _CHARACTERS_PER_PART for trace in traces)
     return drawn + traced + sum(map(len, (cell.hosts, cell.switches, cell.links, cell.flows, cell.steps)))

@@ -28,8 +28,19 @@ from fabbbr.suggest import did_you_mean
 from fabbbr.topology import Topology
 from fabbbr.units import Duration, Rate
 
-Processes: TypeAlias = Mapping[int, tuple[ArrivalProcess, Duration]]
-"""Number of a flow that stands for those that come at random → how, and for how long."""
+
+@dataclass(frozen=True, kw_only=True)
+class AtRandom:
+    """How flows of a group come at random, and for how long."""
+
+    process: ArrivalProcess
+    duration: Duration
+    position: int
+    """Of their group in the file."""
+
+
+Processes: TypeAlias = Mapping[int, AtRandom]
+"""By the number of the flow that stands for them until they are drawn."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +110,7 @@ def _wired(
     complaints.refuse()
     pings = tuple(_ping(ground, index, one, delays) for index, one in enumerate(ground.pings))
     arrivals = {
-        index: (one.group.arrivals, one.group.duration)
+        index: AtRandom(process=one.group.arrivals, duration=one.group.duration, position=one.position)
         for index, one in enumerate(ground.assigned)
         if one.group.arrivals is not None and one.group.duration is not None
     }

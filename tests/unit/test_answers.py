@@ -35,6 +35,7 @@ def test_the_difference_is_paired_by_run():
     found = Told().condition("x", group("a", one), group("b", two)).answer()
     lead = found.leads[0]
     assert lead.paired
+    assert lead.together
     assert lead.verdict == "ahead"
     assert lead.difference.value == pytest.approx(1e6)
     assert lead.difference.high - lead.difference.low < 0.6e6
@@ -69,6 +70,26 @@ def test_where_one_congestion_control_favours_the_near_and_another_the_far_both_
     assert said(told.answer().headline[0]) == (
         "Of 6 comparisons, far is ahead in 4 (bbr1 in 2, bbr3 in 2) and near is ahead in 2 (cubic)."
     )
+
+
+def test_of_three_groups_beside_one_another_it_is_said_which_are_among_the_best():
+    """The two that cross one hop each have as much as one another: that one of them is ahead says nothing."""
+    told = Told()
+    rates = {"bbr1": (4e6, 9e6), "bbr2": (5e6, 9.1e6), "bbr3": (9e6, 3e6), "cubic": (1e6, 9e6)}
+    for cca, (long, cross) in rates.items():
+        groups = (
+            group(name, [rate, rate + 1e4, rate + 3e4], cca=each)
+            for name, rate, each in (
+                ("long", long, cca),
+                ("first", cross, "cubic"),
+                ("second", cross + 1e4, "cubic"),
+            )
+        )
+        told.condition(f"long={cca}", *groups, ccas=cca, axes={"long": cca})
+    assert (
+        "Of 4 comparisons of 3 groups, first (cubic) is best or within 5 % of the best in 3, "
+        "second (cubic) in 3 and long in 1."
+    ) in map(said, told.answer().headline)
 
 
 def test_of_groups_with_one_congestion_control_each_time_the_groups_are_counted():
@@ -127,7 +148,7 @@ def test_transfers_have_median_95th_percentile_and_times_the_ideal():
     (lead,) = [
         found.leads[index] for index, row in enumerate(found.rows) if row.sized and row.variant == "cubic"
     ]
-    assert (lead.verdict, lead.paired, lead.over.variant) == ("ahead", False, "bbr1")
+    assert (lead.verdict, lead.together, lead.over.variant) == ("ahead", False, "bbr1")
 
 
 def test_a_time_that_one_run_lacks_is_absent_and_no_mean_over_the_others():

@@ -2,12 +2,18 @@
 
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from plain_answers import Told, group, said
 
 from fabbbr_analysis import stats
+from fabbbr_analysis.answers.effects import told_of_axes
+from fabbbr_analysis.answers.leads import leads_of
+from fabbbr_analysis.answers.places import told_of_places
+from fabbbr_analysis.answers.rows import rows_of
+from fabbbr_analysis.figures.conditions import varied
 
 
 def sized(cca, seconds):
@@ -281,3 +287,53 @@ def test_of_more_flows_each_has_less_and_all_of_them_are_compared():
     assert headline[0].startswith("cubic has most at")
     assert "9.0" in headline[0].split(", and least")[0]
     assert " together" in headline[0]
+
+
+# What comes at random
+
+
+def at_random(told):
+    """The rows of conditions whose flows came at random, and the axes."""
+    run_set = told.run_set()
+    axes = varied(run_set.runs)
+    return [replace(row, same_draws=True) for row in rows_of(run_set, axes)], axes
+
+
+def pages(ccas=("a", "b"), windows=("4", "10", "32")):
+    """In each repetition pages are heavier or lighter for all; ``b`` takes 5 % less, a window of 32 10 %."""
+    heavy, told = [1.0, 2.0, 4.0, 3.0], Told()
+    for cca in ccas:
+        for window in windows:
+            factor = (0.95 if cca == "b" else 1.0) * (0.9 if window == "32" else 1.0)
+            own = [each * (1 + 0.002 * math.sin(int(window) + n)) for n, each in enumerate(heavy)]
+            took = [factor * each for each in own]
+            axes = {"cca": cca, "window": window}
+            told.condition(f"{axes}", sized(cca, took), ccas=cca, axes=axes, repeat=4)
+    return told
+
+
+def test_differences_between_conditions_are_paired_where_the_same_flows_came_at_random():
+    rows, _ = at_random(pages())
+    leads = leads_of(rows)
+    assert {(lead.paired, lead.together) for lead in leads.values()} == {(True, False)}
+    assert {rows[index].cca for index, lead in leads.items() if lead.verdict == "ahead"} == {"b"}
+    apart = leads_of([replace(row, same_draws=False) for row in rows])
+    assert {lead.verdict for lead in apart.values()} == {"unclear"}, "drowned by what was drawn"
+
+
+def test_what_an_axis_does_is_told_from_equal_repetitions_where_the_same_flows_came_at_random():
+    rows, axes = at_random(pages())
+    (text,) = (said(each) for each in told_of_axes(rows, axes) if "instead of 4" in each)
+    low, high = map(float, re.search(r"0\.9\d* \[(0\.\d+), (0\.\d+)\] times", text).groups())
+    assert 0.89 < low <= high < 0.91
+    alone, axes = at_random(pages(ccas=("a",)))
+    (most,) = (each for each in map(said, told_of_places(alone, leads_of(alone), axes)) if "fastest" in each)
+    assert "paired, 4 runs" in most
+
+
+def test_differences_that_share_what_was_drawn_are_no_surer_together_than_each_alone():
+    """Whatever the places have in common: here all of it."""
+    one = stats.paired_log_ratio([(1.0, 2.0), (2.0, 3.0), (3.0, 7.0)])
+    mean = stats.Difference.mean_of([one] * 9, independent=False)
+    assert (mean.value, mean.error, mean.freedom) == pytest.approx((one.value, one.error, one.freedom))
+    assert stats.Difference.mean_of([one] * 9).error == pytest.approx(one.error / 3)

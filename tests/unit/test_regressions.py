@@ -1,6 +1,7 @@
 """``fabbbr gate``: what stops a change, and how often it does so for nothing."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ CONDITIONS = 8
 @dataclasses.dataclass
 class Runs:
     certified: pd.DataFrame
+    plan: dict = dataclasses.field(default_factory=dict)
 
 
 def runs(generator, *, repeat=5, factor=1.0, spread=0.01, only=None, column="goodput_bps", level=10e6):
@@ -48,6 +50,30 @@ def test_reruns_without_a_change_keep_to_the_budget_of_false_alarms():
     # Half of the moves are for the better; three standard deviations of the binomial count above that.
     assert alarms <= tables * budget / 2 + 3 * np.sqrt(tables * budget / 2)
     assert alarms > 0, "a gate that never stops anything keeps any budget"
+
+
+def test_what_came_at_random_in_all_conditions_alike_is_one_piece_of_news():
+    """The flows of a repetition are heavier in all conditions at once, and the base had others."""
+    generator = np.random.default_rng(4)
+    budget, tables = 0.1, 300
+    plan = {"c0,r1": SimpleNamespace(arrivals=("web",))}
+
+    def drawn():
+        heavier = np.tile(1 + 0.05 * generator.standard_normal(5), CONDITIONS)
+        found = runs(generator, spread=0.001)
+        found.certified["goodput_bps"] *= heavier
+        return found
+
+    def alarms(plan):
+        pairs = [(drawn(), drawn()) for _ in range(tables)]
+        return sum(
+            stopped(*(dataclasses.replace(side, plan=plan) for side in pair), budget=budget, tolerance=1e-9)
+            for pair in pairs
+        )
+
+    most = tables * budget / 2 + 3 * np.sqrt(tables * budget / 2)
+    assert alarms(plan) <= most
+    assert alarms({}) > most, "so many come where conditions are taken to be independent"
 
 
 def test_three_percent_less_everywhere_is_found_although_no_condition_shows_it_by_itself():

@@ -407,6 +407,23 @@ def test_sizes_starts_and_every_step_reach_the_reader_of_the_conditions(runs):
     assert set(starts.split(" · ")) == {said["Starts"], "all at 0 s"}
 
 
+def test_what_differs_between_conditions_comes_in_order_whatever_ran_first(runs):
+    manifest = runs[0].manifest
+
+    def changed(cell, ms):
+        (flow,) = cell.flows
+        late = {"start": Duration.parse(f"{ms} ms"), "initial_window": ms, "group": "late"}
+        step = Step(at=Duration.parse("10 s"), link="trunk", rtt=Duration.parse(f"{ms} ms"))
+        return cell.model_copy(update={"flows": (flow, flow.model_copy(update=late)), "steps": (step,)})
+
+    cells = tuple(changed(cell, ms) for cell, ms in zip(manifest.cells, (40, 90, 25), strict=False))
+    said = {fact.name: fact.value for fact in conditions(manifest.model_copy(update={"cells": cells}))}
+    assert said["Changes while flows run"] == " · ".join(f"at 10 s RTT {ms} ms" for ms in (25, 40, 90))
+    flow = cells[0].flows[0].group
+    assert said["Starts"] == " · ".join(f"{flow} at 0 s; late at 0.0{ms:g} s" for ms in (25, 4, 9))
+    assert [text.split("late: ")[1] for text in said["Initial window"].split(" · ")] == ["25", "40", "90"]
+
+
 # Which figures stand where
 
 

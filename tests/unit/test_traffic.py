@@ -268,6 +268,21 @@ def test_repetitions_draw_anew_and_other_sizes_leave_the_instants():
     assert [flow.start for flow in one.flows] == [flow.start for flow in larger.flows]
 
 
+def test_the_same_flows_come_in_every_condition_of_a_repetition():
+    """So that what differs between conditions is not what was drawn."""
+    web = WEB.format(size="{distribution: pareto, mean: 100 kB, shape: 1.3}").replace("cubic", "$cca")
+    others = "{cca: reno, duration: 9 s, count: $n}"
+    text = BASE.format(slice="dumbbell", flows=f"{others}, {web}, {web.replace('web', 'again')}", repeat=2)
+    varied = f"{text}\nvary: {{cca: [cubic, bbr3], n: [0, 1, 3]}}\n"
+    drawn = {}
+    for cell in expand.cells(read.parse(varied, source="f.yaml"), definitions.load, seed=1):
+        for label in ("web", "again"):
+            came = tuple((flow.start, flow.size) for flow in cell.flows if flow.group == label)
+            drawn.setdefault((cell.repetition, label), set()).add(came)
+    assert {key: len(came) for key, came in drawn.items()} == dict.fromkeys(drawn, 1)
+    assert len({next(iter(came)) for came in drawn.values()}) == 4
+
+
 def test_gaps_are_exponential_and_counts_are_of_poisson():
     gaps, counts = [], []
     for seed in range(400):

@@ -39,15 +39,14 @@ class _Effect:
         self.ends: tuple[float, float] | None = None
         self.may_be_none = False
         """Whether it may as well be none on average and at each place, and is not surely so."""
-        found = [
-            stats.log_ratio(list(after.by_run[column].values()), list(before.by_run[column].values()))
-            for before, after in pairs
-        ]
+        found = [_log_ratio(after, before, column) for before, after in pairs]
         known = [each for each in found if each is not None]
         if len(known) == len(found):
-            low, high = Difference.mean_of(known).limits()
+            independent = not any(after.same_draws for _, after in pairs)
+            mean = Difference.mean_of(known, independent=independent)
+            low, high = mean.limits()
             self.ends = math.exp(low), math.exp(high)
-            self.may_be_none = _all_hold_zero([*known, Difference.mean_of(known)]) and not self.is_none
+            self.may_be_none = _all_hold_zero([*known, mean]) and not self.is_none
 
     @property
     def is_none(self) -> bool:
@@ -65,6 +64,12 @@ class _Effect:
         least, most = (number(end(self.places), significant=2) for end in (min, max))
         ends = least if least == most else f"{least} to {most}"
         return f"{factor} ({ends} at {counted(len(self.places), 'place')})"
+
+
+def _log_ratio(after: AnswerRow, before: AnswerRow, column: str) -> Difference | None:
+    if after.same_draws and before.same_draws:
+        return stats.paired_log_ratio(after.beside(before, column))
+    return stats.log_ratio(*(list(each.by_run[column].values()) for each in (after, before)))
 
 
 def _all_hold_zero(differences: Sequence[Difference]) -> bool:

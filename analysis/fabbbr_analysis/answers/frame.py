@@ -34,7 +34,7 @@ def as_frame(answer: Answer) -> pd.DataFrame:
             }  # fmt: skip
             if lead is not None and lead.column == metric:
                 one |= {
-                    "over": lead.over.group if lead.paired else lead.over.rival,
+                    "over": lead.over.group if lead.together else lead.over.rival,
                     "difference": lead.difference.value, "difference_low": lead.difference.low,
                     "difference_high": lead.difference.high, "paired": lead.paired, "verdict": lead.verdict,
                 }  # fmt: skip

@@ -102,18 +102,20 @@ def once(runs: Sequence[_T]) -> Sequence[_T]:
 
 
 def _lead(row: AnswerRow, other: AnswerRow, column: str, *, beside: bool) -> Lead:
-    one, two = row.by_run[column], other.by_run[column]
-    paired = row.condition == other.condition
+    together = row.condition == other.condition
+    paired = together or (row.same_draws and other.same_draws)
     if paired:
-        runs = once([(one[cell], two[cell]) for cell in one if cell in two])
+        pairs = row.beside(other, column)
+        runs = once(pairs) if together or beside else pairs
         difference = stats.mean_interval([own - its for own, its in runs])
     else:
-        samples = [list(each.values()) for each in (one, two)]
+        samples = [list(each.by_run[column].values()) for each in (row, other)]
         difference = stats.difference_of_means(*(map(once, samples) if beside else samples))
     return Lead(
         over=other,
         column=column,
         difference=difference,
+        together=together,
         paired=paired,
         lower_wins=column in _LESS_IS_BETTER,
     )

@@ -48,12 +48,9 @@ def _extremes(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
     lead = Lead(
         over=best,
         column=column,
-        difference=stats.difference_of_means(
-            list(worst.by_run[column].values()),
-            list(best.by_run[column].values()),
-            confidence=1 - (1 - stats.CONFIDENCE) / pairs,
-        ),
-        paired=False,
+        difference=_difference(worst, best, column, confidence=1 - (1 - stats.CONFIDENCE) / pairs),
+        together=False,
+        paired=best.same_draws,
         lower_wins=column == COMPLETION,
     )
     what, most, least = (
@@ -68,6 +65,14 @@ def _extremes(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
     else:
         end = f"{margin(worst, lead, among=pairs)}."
     yield f"{what} {most} {top}, and {least} {bottom}: {end}"
+
+
+def _difference(one: AnswerRow, other: AnswerRow, column: str, *, confidence: float) -> stats.Interval:
+    if one.same_draws:
+        apart = [own - its for own, its in one.beside(other, column)]
+        return stats.mean_interval(apart, confidence=confidence)
+    samples = (list(each.by_run[column].values()) for each in (one, other))
+    return stats.difference_of_means(*samples, confidence=confidence)
 
 
 def _enough(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:

@@ -20,14 +20,17 @@ class Lead:
     column: str
     """What decides."""
     difference: Interval
-    """This one less the other; paired by run where both are groups of the same cells."""
+    """This one less the other."""
+    together: bool
+    """Whether both are groups of the same cells."""
     paired: bool
+    """Whether the difference is that of each repetition."""
     lower_wins: bool
     """True of times."""
 
     def among(self, row: AnswerRow) -> tuple[object, ...]:
         """What all rows that ``row`` is compared with share, and no others."""
-        return row.condition if self.paired else row.place, row.phase, row.sized, row.contest
+        return row.condition if self.together else row.place, row.phase, row.sized, row.contest
 
     @property
     def behind(self) -> bool:
@@ -84,8 +87,10 @@ class AnswerRow:
     """Column of table ``groups`` → mean with its interval; absent where no run has it."""
     fair_share: float | None
     """Of the goodput, by number of flows; None with one group."""
-    by_run: Mapping[str, Mapping[str, float]]
-    """Column → cell → value, for what is to be compared run by run."""
+    by_run: Mapping[str, Mapping[int, float]]
+    """Column → repetition → value, for what is to be compared run by run."""
+    same_draws: bool
+    """Whether flows came at random: the same ones in equal repetitions of all conditions."""
     repetitions: int
     """Certified runs."""
     excluded: int
@@ -100,6 +105,11 @@ class AnswerRow:
     def name(self) -> str:
         """The group, with its congestion control where that is not its name."""
         return self.group if self.cca in self.group else f"{self.group} ({self.cca})"
+
+    def beside(self, other: AnswerRow, column: str) -> list[tuple[float, float]]:
+        """What both have of a column in each repetition that both have."""
+        own, its = self.by_run[column], other.by_run[column]
+        return [(own[number], its[number]) for number in own if number in its]
 
     def mean(self, column: str) -> float | None:
         """The mean of a column; None where no run has it."""

@@ -26,12 +26,12 @@ def told_of_retransmissions(
     if not far:
         return []
     most = max(far, key=lambda ranked: _mean(ranked[0]) - _mean(ranked[-1]))
-    paired = len({row.condition for row in most}) == 1
+    together = len({row.condition for row in most}) == 1
     told = most if len(most) <= _LISTED else (most[0], most[-1])
-    names = [row.name for row in told] if paired else [*_names(told, rows)]
+    names = [row.name for row in told] if together else [*_names(told, rows)]
     first, *others = (value(row.values[_COLUMN], _COLUMN) for row in told)
     each = [f"{name} {said}" for name, said in zip(names[1:], others, strict=True)]
-    place = where(most[0], axes, phased=has_phases(rows), variant=paired)
+    place = where(most[0], axes, phased=has_phases(rows), variant=together)
     differ = f"{place}retransmissions differ" if place else "Retransmissions differ"
     of_several = " most" if len(compared) > 1 else ""
     return [tie(f"{differ}{of_several}: {names[0]} sends {first} of its bytes again, {listing(each)}.")]

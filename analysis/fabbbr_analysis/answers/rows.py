@@ -66,8 +66,13 @@ def rows_of(run_set: RunSet, axes: Sequence[Axis]) -> list[AnswerRow]:
             "variant": str(cells["variant"].iloc[0]),
             "repetitions": len(certified),
             "excluded": len(cells) - len(certified),
+            "same_draws": any(
+                run_set.plan[cell].arrivals for cell in certified["cell_id"] if cell in run_set.plan
+            ),
         }
-        own = groups[groups["cell_id"].isin(certified["cell_id"])]
+        own = groups[groups["cell_id"].isin(certified["cell_id"])].merge(
+            certified[["cell_id", "repetition"]], on="cell_id"
+        )
         own = own.assign(
             position=own.groupby("cell_id")["group"].transform(lambda names: names.factorize()[0])
         )
@@ -129,12 +134,12 @@ def _row(rows: pd.DataFrame, facts: Mapping[str, Any]) -> AnswerRow:
     )
 
 
-def _by_run(rows: pd.DataFrame, column: str) -> dict[str, float]:
-    """Cell → value; nothing when a run lacks it: a mean over the others would be of those that did well."""
+def _by_run(rows: pd.DataFrame, column: str) -> dict[int, float]:
+    """Repetition → value; nothing when a run lacks it: those that have it may be those that did well."""
     values = rows[column].astype("float64")
     if values.isna().any():
         return {}
-    return dict(zip(rows["cell_id"].astype(str), values, strict=True))
+    return dict(zip(rows["repetition"].astype(int), values, strict=True))
 
 
 def _most(rows: pd.DataFrame, column: str) -> float:

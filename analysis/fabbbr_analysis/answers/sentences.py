@@ -65,10 +65,10 @@ def where(row: AnswerRow, axes: Sequence[Axis], *, phased: bool = False, variant
 
 
 def _contests(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[Axis]) -> Iterator[str]:
-    lasts = _lasts(rows, {index: lead for index, lead in leads.items() if lead.paired})
-    phased = has_phases(rows)
+    together = {index: lead for index, lead in leads.items() if lead.together}
+    lasts, phased = _lasts(rows, together), has_phases(rows)
     if len(lasts) > TOLD_ONE_BY_ONE:
-        yield tally(lasts, phased=phased)
+        yield standings(rows, together, phased=phased) or tally(lasts, phased=phased)
         lasts = [max(lasts, key=lambda each: _ratio(*each))]
     for last, lead in lasts:
         yield f"{where(last, axes, phased=phased, variant=True)}{_outcome(last, lead)}"
@@ -77,7 +77,7 @@ def _contests(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequen
 
 def _left_alone(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[Axis]) -> Iterator[str]:
     """What a group has in conditions without the rivals that it has in others."""
-    rivals = {rows[index].group for index, lead in leads.items() if lead.paired}
+    rivals = {rows[index].group for index, lead in leads.items() if lead.together}
     groups = Counter(row.condition for row in rows)
     alone = [row for row in rows if groups[row.condition] == 1 and row.group in rivals and not row.sized]
     for row in alone[:TOLD_ONE_BY_ONE] if all(GOODPUT in row.values for row in alone) else ():
@@ -110,11 +110,11 @@ def _ratio(row: AnswerRow, lead: Lead) -> float:
 def _outcome(last: AnswerRow, lead: Lead) -> str:
     """One sentence on two rows, of which ``lead.over`` is the better."""
     best, column = lead.over, lead.column
-    names = (best.name, last.name) if lead.paired else (best.rival, last.rival)
+    names = (best.name, last.name) if lead.together else (best.rival, last.rival)
     each = [f"{name} {amount(row, column)}" for name, row in zip(names, (best, last), strict=True)]
     if column == COMPLETION:
         each = [f"{name} ({amount(row, column)})" for name, row in zip(names, (best, last), strict=True)]
-    beside = "with" if lead.paired or last.cca == last.variant else "beside"
+    beside = "with" if lead.together or last.cca == last.variant else "beside"
     if lead.verdict == "unclear" and lead.difference.low is not None:
         return f"nobody wins clearly: {each[0]}, {each[1]}; the {apart(lead)} may as well be 0."
     if lead.verdict == "alike" and column == COMPLETION:
@@ -174,7 +174,7 @@ def _size(lead: Lead) -> str:
 
 
 def _sureness(lead: Lead) -> str:
-    if lead.paired and lead.difference.n < 2 and lead.over.repetitions > 1:
+    if lead.together and lead.difference.n < 2 and lead.over.repetitions > 1:
         return "the same in all runs, in which nothing is random: it may be chance"
     if lead.difference.n < 2:
         return "one run, so no interval"
@@ -196,7 +196,7 @@ def _starving(row: AnswerRow) -> Iterator[str]:
 
 def _transfers(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[Axis]) -> Iterator[str]:
     """Where no contest within a cell has said it."""
-    paired = {(rows[index].condition, rows[index].phase) for index, lead in leads.items() if lead.paired}
+    told_of = {(rows[index].condition, rows[index].phase) for index, lead in leads.items() if lead.together}
     told = [row for row in rows if row.sized and COMPLETION in row.values]
     for row in told if len(told) <= TOLD_ONE_BY_ONE else ():
         middle, p95 = (value(row.values[name], name) for name in (COMPLETION, "completion_p95_s"))
@@ -209,7 +209,7 @@ def _transfers(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Seque
     alone = {
         index: lead
         for index, lead in leads.items()
-        if rows[index].sized and (rows[index].condition, rows[index].phase) not in paired
+        if rows[index].sized and (rows[index].condition, rows[index].phase) not in told_of
     }
     lasts = _lasts(rows, alone)
     if len(lasts) > 1:
@@ -279,7 +279,7 @@ def _sweep(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[
     alone = {
         index: lead
         for index, lead in leads.items()
-        if not lead.paired and not rows[index].sized and rows[index].begins_with != "step"
+        if not lead.together and not rows[index].sized and rows[index].begins_with != "step"
     }
     lasts = _lasts(rows, alone)
     phased = has_phases(rows)

@@ -47,7 +47,7 @@ def standings(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], *, phased: b
     """Who is among the best how often; None where no contest has more than two rivals.
 
     With three rivals or more it says little that somebody is ahead of the last. ``leads`` are those of rows
-    that did not run together.
+    that all ran together, or of rows of which none did.
     """
     contests: dict[tuple[object, ...], list[int]] = {}
     for index, lead in leads.items():
@@ -56,8 +56,20 @@ def standings(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], *, phased: b
     if most <= 2:
         return None
     begin = begun([rows[index] for index in leads], phased=phased)
-    said = ranking([(rows[index].rival, lead) for index, lead in leads.items()])
-    return f"{begin} {len(contests)} comparisons of {most} rivals, {said}."
+    together = any(lead.together for lead in leads.values())
+    names = _groups([rows[index] for index in leads]) if together else [rows[index].rival for index in leads]
+    up_to = "up to " if min(map(len, contests.values())) < most else ""
+    said = ranking([*zip(names, leads.values(), strict=True)])
+    rivals = "groups" if together else "rivals"
+    return f"{begin} {len(contests)} comparisons of {up_to}{most} {rivals}, {said}."
+
+
+def _groups(rows: Sequence[AnswerRow]) -> list[str]:
+    """The group of each row, with its congestion control where that is the same in all of them."""
+    kinds: dict[str, set[str]] = {}
+    for row in rows:
+        kinds.setdefault(row.group, set()).add(row.cca)
+    return [row.name if len(kinds[row.group]) == 1 else row.group for row in rows]
 
 
 def ranking(named: Sequence[tuple[str, Lead]]) -> str:
@@ -77,7 +89,7 @@ def _how_often(best: int, perhaps: int) -> str:
 
 
 def _winner(lead: Lead, *, one_kind: bool) -> str:
-    if not lead.paired:
+    if not lead.together:
         return lead.over.rival
     return lead.over.group if one_kind else lead.over.name
 

@@ -88,12 +88,11 @@ def conditions(manifest: RunManifest, other: OtherWarmUp | None = None) -> tuple
         both = f"{on}; and off: packet by packet"
         value = on if all(cell.offloads for cell in cells) else both
         rows.append(Fact(name="Segmentation offloads", value=value))
-    by_size = sorted(cells, key=_least_size)
     told = {
-        "Flow sizes": _of_each(by_size, _sizes, "none"),
-        "Starts": _of_each(by_size, _starts, "all at 0 s"),
-        "Changes while flows run": _of_each(by_size, _steps, "none"),
-        "Initial window": _of_each(by_size, _initial_windows, _OF_KERNEL),
+        "Flow sizes": _of_each(sorted(cells, key=_least_size), _sizes, "none"),
+        "Starts": _of_each(sorted(cells, key=_instants), _starts, "all at 0 s"),
+        "Changes while flows run": _of_each(sorted(cells, key=_changes), _steps, "none"),
+        "Initial window": _of_each(sorted(cells, key=_windows), _initial_windows, _OF_KERNEL),
         "TCP of the hosts": _of_each(
             sorted(cells, key=_tuned), lambda cell: cell.tuning, "as the kernel has it"
         ),
@@ -238,6 +237,10 @@ def _initial_windows(cell: Cell) -> str:
     return "".join(counted(segments, "segment") for segments in set(asked.values()) if segments)
 
 
+def _windows(cell: Cell) -> list[int]:
+    return [flow.initial_window or 0 for flow in cell.flows]
+
+
 def _tuned(cell: Cell) -> list[int]:
     """The numbers in what was asked of the hosts: smaller ones come first."""
     return [int(number) for value in cell.sysctls.values() for number in value.split()]
@@ -246,6 +249,10 @@ def _tuned(cell: Cell) -> list[int]:
 def _least_size(cell: Cell) -> int:
     """What is said of sizes begins with the smallest."""
     return min((flow.size.bytes for flow in cell.flows if flow.size is not None), default=0)
+
+
+def _instants(cell: Cell) -> list[Duration]:
+    return [flow.start for flow in cell.flows]
 
 
 def _starts(cell: Cell) -> str:
@@ -257,6 +264,19 @@ def _starts(cell: Cell) -> str:
         return ""
     return "; ".join(
         f"{group} at {spread([f'{at.seconds:g} s' for at in sorted(each)])}" for group, each in starts.items()
+    )
+
+
+def _changes(cell: Cell) -> list[tuple[int, ...]]:
+    """Earlier ones come first, and of those at one instant the smaller."""
+    return sorted(
+        (
+            step.at.base,
+            0 if step.rate is None else step.rate.base,
+            0 if step.rtt is None else step.rtt.base,
+            step.buffer_bytes or 0,
+        )
+        for step in cell.steps
     )
 
 

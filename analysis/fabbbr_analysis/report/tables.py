@@ -65,6 +65,15 @@ class ResultRow:
     excluded: int
 
 
+_GROUPS = (
+    "Each group of flows in each phase: means over runs with their 95 % intervals. "
+    "Differences between groups of the same cells are paired by run."
+)
+_DRAWN = (
+    " So are those between conditions: what comes at random is the same in equal repetitions of all of them."
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ResultTable:
     """Heads and rows, as text."""
@@ -72,6 +81,7 @@ class ResultTable:
     names: tuple[str, ...]
     values: tuple[str, ...]
     rows: tuple[ResultRow, ...]
+    caption: str = ""
 
 
 def result_table(runs: pd.DataFrame, summary: pd.DataFrame, columns: Sequence[str] = _COLUMNS) -> ResultTable:
@@ -127,6 +137,7 @@ def asked_table(answer: Answer) -> ResultTable:
             )
             for index, row in enumerate(answer.rows)
         ),
+        caption=_GROUPS + (_DRAWN if any(row.same_draws for row in answer.rows) else ""),
     )
 
 
@@ -149,7 +160,7 @@ def _led(lead: Lead | None) -> Result:
     apart = lead.difference
     found = _estimate(apart, measure)
     sign = "+" if apart.value > 0 else ""
-    over = lead.over.name if lead.paired else lead.over.rival
+    over = lead.over.name if lead.together else lead.over.rival
     said = {
         "ahead": f"ahead of {over}",
         "behind": f"behind {over}",
