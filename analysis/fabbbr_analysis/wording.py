@@ -14,6 +14,7 @@ SAME = "(in all runs)"
 _T = TypeVar("_T", bound=Hashable)
 _THIN_SPACE = "\u202f"
 _MOST_DECIMALS = 6
+_LOPSIDED = 10
 _LEAST_SHOWN = 1e-6
 
 
@@ -30,12 +31,14 @@ def article(word: str) -> str:
 def number(value: float | None, *, significant: int = 3) -> str:
     """Write ``value`` to so many significant digits, never in powers of ten.
 
-    >>> number(91.123), number(0.01234), number(1257232), number(None)
-    ('91.1', '0.0123', '1\u202f257\u202f232', '–')
+    >>> number(91.123), number(0.01234), number(1257232), number(0.9997), number(None)
+    ('91.1', '0.0123', '1\u202f257\u202f232', '1.00', '–')
     """
     if value is None or pd.isna(value):
         return ABSENT
-    return _fixed(float(value), _decimals(float(value), significant))
+    # What is rounded up to a power of ten has a digit more before the point.
+    rounded = round(float(value), _decimals(float(value), significant))
+    return _fixed(float(value), _decimals(rounded, significant))
 
 
 def interval(value: float | None, low: float | None, high: float | None) -> str:
@@ -74,10 +77,11 @@ def estimate(value: float, low: float | None, high: float | None) -> str:
 def mean(value: float, low: float | None, high: float | None) -> str:
     """Write a value to the digits its interval supports: two of the half width, at most four of the value.
 
-    They are more where the ends of the interval would look the same.
+    They are more where the ends of the interval would look the same. Of an interval that reaches ten times as
+    far to one side as to the other it is the nearer end that counts: 0.25 within 0.002 and 27 is not 0.
 
-    >>> mean(22.8504, 22.8495, 22.8513)
-    '22.8504'
+    >>> mean(22.8504, 22.8495, 22.8513), mean(0.2548, 0.0024, 27.13)
+    ('22.8504', '0.25')
     """
     return _fixed(value, _supported(value, low, high))
 
@@ -116,7 +120,8 @@ def _is_one(low: float, high: float) -> bool:
 def _supported(value: float, low: float | None, high: float | None) -> int:
     if low is None or high is None or pd.isna(low) or pd.isna(high) or _is_one(low, high):
         return _decimals(value, 3)
-    half = (high - low) / 2
+    near, far = sorted((value - low, high - value))
+    half = near if 0 < _LOPSIDED * near <= far else (high - low) / 2
     return min(_decimals(half, 2), max(_decimals(half, 1), _decimals(max(abs(low), abs(high)), 4)))
 
 

@@ -331,6 +331,36 @@ def test_what_an_axis_does_is_told_from_equal_repetitions_where_the_same_flows_c
     assert "paired, 4 runs" in most
 
 
+def pages_beside_a_download():
+    """With a window of 32 pages take half as long with ``b``; the download has as much, or a fifth less."""
+    told = Told()
+    for cca in ("a", "b"):
+        for window in ("4", "32"):
+            for buffer in ("1 BDP", "4 BDP"):
+                late = cca == "b" and window == "32"
+                took = around(1.0 if late else 2.0)
+                download = group("download", around(8e6 if late else 10e6), cca="a")
+                axes = {"cca": cca, "window": window, "buffer": buffer}
+                pages = sized(cca, took) | {"group": "pages"}
+                told.condition(f"{axes}", pages, download, ccas=cca, axes=axes)
+    return told
+
+
+def test_transfers_beside_another_flow_and_that_flow_are_told_apart():
+    headline = list(map(said, pages_beside_a_download().answer().headline))
+    (text,) = (each for each in headline if "instead of 4" in each and "transfers" in each)
+    assert text.startswith("With a window of 32 instead of 4, transfers of pages with b take 0.5000 [0.49")
+    assert text.endswith("times as long (0.50 at 2 places) and pages with a take as long within 5 %.")
+    (text,) = (each for each in headline if "instead of 4" in each and "goodput" in each)
+    assert "download beside b has 0.800" in text
+    equal = "in 2 they are within 5 % of each other"
+    tallies = [each for each in headline if "comparisons" in each]
+    assert tallies == [
+        f"Of 4 comparisons of how long transfers of pages take, b is ahead in 2 and {equal}.",
+        f"Of 4 comparisons of what download gets, a is ahead in 2 and {equal}.",
+    ]
+
+
 def test_differences_that_share_what_was_drawn_are_no_surer_together_than_each_alone():
     """Whatever the places have in common: here all of it."""
     one = stats.paired_log_ratio([(1.0, 2.0), (2.0, 3.0), (3.0, 7.0)])

@@ -416,7 +416,19 @@ def test_what_differs_between_conditions_comes_in_order_whatever_ran_first(runs)
         step = Step(at=Duration.parse("10 s"), link="trunk", rtt=Duration.parse(f"{ms} ms"))
         return cell.model_copy(update={"flows": (flow, flow.model_copy(update=late)), "steps": (step,)})
 
+    def queue(cell, aqm):
+        links = [
+            link if link.bottleneck is None
+            else link.model_copy(update={"bottleneck": link.bottleneck.model_copy(update={"aqm": aqm})})
+            for link in cell.links
+        ]  # fmt: skip
+        return cell.model_copy(update={"links": tuple(links)})
+
     cells = tuple(changed(cell, ms) for cell, ms in zip(manifest.cells, (40, 90, 25), strict=False))
+    aqms = ("pie", "cake", "taildrop", "red", "codel")
+    by_queue = [queue(cell, aqm) for cell, aqm in zip(manifest.cells, aqms, strict=False)]
+    queues = {fact.name: fact.value for fact in conditions(manifest.model_copy(update={"cells": by_queue}))}
+    assert queues["Queue discipline"] == "cake, codel, pie, red and taildrop"
     said = {fact.name: fact.value for fact in conditions(manifest.model_copy(update={"cells": cells}))}
     assert said["Changes while flows run"] == " · ".join(f"at 10 s RTT {ms} ms" for ms in (25, 40, 90))
     flow = cells[0].flows[0].group

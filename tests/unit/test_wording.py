@@ -30,6 +30,25 @@ def test_an_interval_is_written_to_a_twentieth_of_its_width_or_four_digits(value
     assert read(mean(value, low, high)) == pytest.approx(value, abs=slack)
 
 
+@pytest.mark.parametrize(
+    ("value", "low", "high", "written"),
+    [
+        (0.254843, 0.0023937, 27.131, "0.25 [0.00, 27.13]"),
+        (0.0031, 0.0, 0.9, "0.0031 [0, 0.9000]"),
+        (-0.2, -30.0, 0.1, "−0.20 [−30.00, 0.10]"),
+        (15.0, 0.0, 48.0, "15 [0, 48]"),
+        (0.0, 0.0, 27.0, "0 [0, 27]"),
+    ],
+)
+def test_an_interval_that_reaches_far_to_one_side_leaves_its_value_to_be_seen(value, low, high, written):
+    assert interval(value, low, high) == written
+
+
+def test_numbers_on_both_sides_of_a_power_of_ten_have_as_many_digits():
+    assert [number(each, significant=2) for each in (0.984, 0.9975, 1.02)] == ["0.98", "1.0", "1.0"]
+    assert [number(each) for each in (9.996, 99.96, 999.6)] == ["10.0", "100", "1\u202f000"]
+
+
 def test_what_is_absent_is_a_dash_and_never_a_zero():
     assert interval(None, None, None) == number(None) == number(float("nan")) == "–"
     assert "no interval" in interval(5.0, None, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fabbbr.counts import counted
@@ -32,8 +32,8 @@ _TOLD_ELSEWHERE = ("loss_ratio", "rtt_s")
 class _Effect:
     """The change of one congestion control's mean along an axis, as factors at each place of the others."""
 
-    def __init__(self, rival: str, pairs: Sequence[tuple[AnswerRow, AnswerRow]], column: str) -> None:
-        self.rival = rival
+    def __init__(self, name: str, pairs: Sequence[tuple[AnswerRow, AnswerRow]], column: str) -> None:
+        self.name = name
         self.places = [after.values[column].value / before.values[column].value for before, after in pairs]
         self.mean = math.exp(sum(map(math.log, self.places)) / len(self.places))
         self.ends: tuple[float, float] | None = None
@@ -77,18 +77,35 @@ def _all_hold_zero(differences: Sequence[Difference]) -> bool:
 
 
 def told_of_axes(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> list[str]:
-    """Say of each axis what it does to each congestion control, where each ran alone."""
+    """Say of each axis what it does to each congestion control, where each ran alone.
+
+    Or to the only group of transfers and the only one of other flows, where these ran beside each other.
+    """
     own = [row for row in rows if not row.self_limited]
-    told = [row for row in own if row.by_run.get(decides(row))]
-    alone = len({(row.place, row.variant) for row in own}) == len(own) == len(told)
     several = len({row.variant for row in own}) > 1 or len(axes) > 1
-    # With steps or later flows there are phases, and a change of conditions may do another thing in each.
-    if not (told and alone and several) or len({(row.phase, row.sized) for row in own}) > 1:
+    if not several:
         return []
     if len(axes) == 1 and axes[0].condition is not None and axes[0].condition.column in _TOLD_ELSEWHERE:
         return []
-    said = [(_among if _is_names(axis) else _along)(axis, place, told) for place, axis in enumerate(axes)]
+    kinds = [[row for row in own if row.sized], [row for row in own if not row.sized]]
+    alone = not all(kinds)
+    told = [kind for kind in kinds if _is_one_at_each_place(kind)]
+    said = [
+        (_among if _is_names(axis) else _along)(axis, place, kind, alone=alone)
+        for place, axis in enumerate(axes)
+        for kind in told
+    ]
     return [tie(sentence) for sentence in said if sentence]
+
+
+def _is_one_at_each_place(rows: Sequence[AnswerRow]) -> bool:
+    """Whether these are of one group that was measured wherever it ran, in one phase.
+
+    With steps or later flows there are phases, and a change of conditions may do another thing in each.
+    """
+    kept = [row for row in rows if row.by_run.get(decides(row))]
+    once = len({(row.place, row.variant) for row in rows}) == len(rows) == len(kept) > 0
+    return once and len({(row.phase, row.position) for row in rows}) == 1
 
 
 def _is_names(axis: Axis) -> bool:
@@ -96,12 +113,23 @@ def _is_names(axis: Axis) -> bool:
     return axis.shown is None and len(axis.texts) != 2
 
 
-def _along(axis: Axis, place: int, rows: Sequence[AnswerRow]) -> str:
+def _names(rows: Sequence[AnswerRow], *, alone: bool) -> dict[str, str]:
+    """What is said for each rival: beside others the group, and which congestion control is in question."""
+    rivals = distinct(row.rival for row in rows)
+    if alone:
+        return {rival: rival for rival in rivals}
+    if len(rivals) == 1:
+        return {rivals[0]: rows[0].group}
+    word = "beside" if len({row.cca for row in rows}) == 1 else "with"
+    return {rival: f"{rows[0].group} {word} {rival}" for rival in rivals}
+
+
+def _along(axis: Axis, place: int, rows: Sequence[AnswerRow], *, alone: bool) -> str:
     """What changes from one end of an axis to the other; empty where nothing was measured at both."""
-    decided = decides_apart(rows)
-    parts = [_told(_effects(axis, place, rows, decided), _WORDS[decided])]
-    if axis.condition is None or axis.condition.column != "rtt_s":
-        round_trips = _effects(axis, place, rows, RTT)
+    decided, names = decides_apart(rows), _names(rows, alone=alone)
+    parts = [_told(_effects(axis, place, rows, decided, names), _WORDS[decided])]
+    if alone and (axis.condition is None or axis.condition.column != "rtt_s"):
+        round_trips = _effects(axis, place, rows, RTT, names)
         sure = any(not (each.is_none or each.may_be_none) for each in round_trips)
         parts += [_told(round_trips, _WORDS[RTT])] if sure else []
     said = "; ".join(filter(None, parts))
@@ -109,31 +137,34 @@ def _along(axis: Axis, place: int, rows: Sequence[AnswerRow]) -> str:
     return said and f"With {last} instead of {first}, {said}."
 
 
-def _effects(axis: Axis, place: int, rows: Sequence[AnswerRow], column: str) -> list[_Effect]:
+def _effects(
+    axis: Axis, place: int, rows: Sequence[AnswerRow], column: str, names: Mapping[str, str]
+) -> list[_Effect]:
     """Of each congestion control that has the column at both ends of the axis."""
     first, last = axis.texts[0], axis.texts[-1]
     found = []
-    for rival in distinct(row.rival for row in rows):
+    for rival, name in names.items():
         at = {row.place: row for row in rows if row.rival == rival and (row.mean(column) or 0.0) > 0}
         pairs = [
             (at[start], row)
             for where, row in at.items()
             if where[place] == last and (start := (*where[:place], first, *where[place + 1 :])) in at
         ]
-        found += [_Effect(rival, pairs, column)] if pairs else []
+        found += [_Effect(name, pairs, column)] if pairs else []
     return found
 
 
-def _among(axis: Axis, place: int, rows: Sequence[AnswerRow]) -> str:
+def _among(axis: Axis, place: int, rows: Sequence[AnswerRow], *, alone: bool) -> str:
     """Which of several names is the best how often, others held; empty where no two can be compared."""
     said: list[str] = []
-    for column in (decides_apart(rows), RTT):
+    whose = "" if alone else f" for {rows[0].group}"
+    for column in (decides_apart(rows), RTT) if alone else (decides_apart(rows),):
         contests = _contests(place, rows, column)
         if not contests:
             continue
         named = [(rows[index].place[place], lead) for leads in contests for index, lead in leads.items()]
         names = counted(len({name for name, _ in named}), in_a_sentence(axis.title))
-        among = "" if said else f"Of {counted(len(contests), 'comparison')} of {names}, "
+        among = "" if said else f"Of {counted(len(contests), 'comparison')} of {names}{whose}, "
         said.append(f"{among}{_MEASURED[column]} {ranking(named)}")
     return f"{'; '.join(said)}." if said else ""
 
@@ -180,12 +211,12 @@ def _told(effects: Sequence[_Effect], words: _Words) -> str:
         (each for each in effects if not (each.is_none or each.may_be_none)),
         key=lambda each: -abs(math.log(each.mean)),
     )
-    said = [f"{words.first.format(each.rival)} {each.told(words.what)}" for each in changed[:1]]
-    said += [f"{each.rival} {each.told()}" for each in changed[1:_LISTED]]
+    said = [f"{words.first.format(each.name)} {each.told(words.what)}" for each in changed[:1]]
+    said += [f"{each.name} {each.told()}" for each in changed[1:_LISTED]]
     left = len(changed) - _LISTED
     said += [f"{left} more change{'s' if left == 1 else ''} less"] if left > 0 else []
-    same = [each.rival for each in effects if each.is_none]
+    same = [each.name for each in effects if each.is_none]
     said += [f"{listing(same)} {words.same if len(same) > 1 else words.same_of_one} {WITHIN}"] if same else []
-    unclear = [each.rival for each in effects if each.may_be_none]
+    unclear = [each.name for each in effects if each.may_be_none]
     said += [f"{words.unclear.format(listing(unclear))} may as well be the same"] if unclear else []
     return listing(said)

@@ -95,7 +95,8 @@ def _lasts(rows: Sequence[AnswerRow], leads: Mapping[int, Lead]) -> list[tuple[A
     for index, lead in leads.items():
         row = rows[index]
         key = lead.among(row)
-        if lead.behind and (key not in contests or _ratio(row, lead) > _ratio(*contests[key])):
+        equal = lead.verdict == "alike" and lead.difference.value == 0
+        if (lead.behind or equal) and (key not in contests or _ratio(row, lead) > _ratio(*contests[key])):
             contests[key] = (row, lead)
     return list(contests.values())
 
@@ -191,6 +192,13 @@ def _starving(row: AnswerRow) -> Iterator[str]:
     yield f"{row.name} starves: {value(share, 'share')} of the goodput, with {fair}."
 
 
+def _subject(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], words: str) -> str:
+    """Of which group a tally speaks; empty where there is no other, or where it bears the rivals' names."""
+    own = distinct(rows[index].group for index in leads)
+    named = len(own) == 1 and len({row.group for row in rows}) > 1
+    return words.format(own[0]) if named else ""
+
+
 # Transfers
 
 
@@ -211,9 +219,9 @@ def _transfers(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Seque
         for index, lead in leads.items()
         if rows[index].sized and (rows[index].condition, rows[index].phase) not in told_of
     }
-    lasts = _lasts(rows, alone)
+    lasts, of = _lasts(rows, alone), _subject(rows, alone, " of how long transfers of {} take")
     if len(lasts) > 1:
-        yield standings(rows, alone, phased=False) or tally(lasts, phased=False)
+        yield standings(rows, alone, phased=False, of=of) or tally(lasts, phased=False, of=of)
     if lasts:
         last, lead = max(lasts, key=lambda each: _ratio(*each))
         yield f"{where(last, axes)}{_outcome(last, lead)}"
@@ -289,4 +297,5 @@ def _sweep(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[
         group = f"in the group {last.group}, " if shared else ""
         yield f"{where(last, axes, phased=phased)}{group}{_outcome(last, lead)}"
     elif lasts:
-        yield standings(rows, alone, phased=phased) or tally(lasts, phased=phased)
+        of = _subject(rows, alone, " of what {} gets")
+        yield standings(rows, alone, phased=phased, of=of) or tally(lasts, phased=phased, of=of)

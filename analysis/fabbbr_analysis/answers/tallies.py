@@ -12,10 +12,11 @@ from fabbbr_analysis.wording import distinct, listing
 ALIKE = f"{WITHIN} of each other"
 
 
-def tally(lasts: Sequence[tuple[AnswerRow, Lead]], *, phased: bool) -> str:
+def tally(lasts: Sequence[tuple[AnswerRow, Lead]], *, phased: bool, of: str = "") -> str:
     """Who is ahead how often; in which phase, where there are others.
 
-    ``lasts`` has of each contest the row that is farthest behind, with its lead.
+    ``lasts`` has of each contest the row that is farthest behind, with its lead; ``of`` says what is
+    compared, where that is not plain.
     """
     # Where what runs beside one another is of one kind, it is the groups that are compared.
     one_kind = all(row.cca == lead.over.cca for row, lead in lasts)
@@ -33,7 +34,7 @@ def tally(lasts: Sequence[tuple[AnswerRow, Lead]], *, phased: bool) -> str:
     unclear = len(lasts) - len(leading) - alike
     parts += [f"in {unclear} the difference is not clear"] if unclear else []
     begin = begun([row for row, _ in lasts], phased=phased)
-    return f"{begin} {len(lasts)} comparisons, {listing(parts)}."
+    return f"{begin} {len(lasts)} comparisons{of}, {listing(parts)}."
 
 
 def _of_kinds(kinds: Counter[str]) -> str:
@@ -43,7 +44,9 @@ def _of_kinds(kinds: Counter[str]) -> str:
     return f" ({', '.join(f'{cca} in {count}' for cca, count in kinds.most_common())})"
 
 
-def standings(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], *, phased: bool) -> str | None:
+def standings(
+    rows: Sequence[AnswerRow], leads: Mapping[int, Lead], *, phased: bool, of: str = ""
+) -> str | None:
     """Who is among the best how often; None where no contest has more than two rivals.
 
     With three rivals or more it says little that somebody is ahead of the last. ``leads`` are those of rows
@@ -61,7 +64,8 @@ def standings(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], *, phased: b
     up_to = "up to " if min(map(len, contests.values())) < most else ""
     said = ranking([*zip(names, leads.values(), strict=True)])
     rivals = "groups" if together else "rivals"
-    return f"{begin} {len(contests)} comparisons of {up_to}{most} {rivals}, {said}."
+    whose = f"{of} with" if of else " of"
+    return f"{begin} {len(contests)} comparisons{whose} {up_to}{most} {rivals}, {said}."
 
 
 def _groups(rows: Sequence[AnswerRow]) -> list[str]:

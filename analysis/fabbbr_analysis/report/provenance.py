@@ -60,9 +60,9 @@ def conditions(manifest: RunManifest, other: OtherWarmUp | None = None) -> tuple
         Fact(name="Bottleneck", value=spread(_sorted(cells, lambda cell: cell.bottleneck.rate))),
         Fact(name="Propagation RTT", value=spread(_rtts(cells))),
         Fact(name="Buffer", value=spread(buffers([cell.bottleneck for cell in cells]))),
-        Fact(name="Queue discipline", value=spread([cell.bottleneck.aqm for cell in cells])),
+        Fact(name="Queue discipline", value=listing(sorted({cell.bottleneck.aqm for cell in cells}))),
         *_ways_back(cells),
-        Fact(name="ECN", value=spread(distinct(_ecn(cell) for cell in cells))),
+        Fact(name="ECN", value=listing(sorted({_ecn(cell) for cell in cells}))),
         Fact(name="Injected loss", value=_losses(cells)),
         Fact(name="Duration", value=spread(distinct(_durations(cells)))),
         Fact(name="Left out of steady state", value=left_out(cells, other)),
@@ -73,10 +73,9 @@ def conditions(manifest: RunManifest, other: OtherWarmUp | None = None) -> tuple
     ]
     if limits := _limits(cells):
         rows.append(Fact(name="Limit of a connection", value=listing(limits)))
-    if traces := distinct(queue.trace.name for queue in _bottlenecks(cells) if queue.trace is not None):
-        rows.append(
-            Fact(name="Link trace", value=f"{spread(traces)}, packet by packet; the rate is its mean")
-        )
+    if traces := {queue.trace.name for queue in _bottlenecks(cells) if queue.trace is not None}:
+        said = f"{listing(sorted(traces))}, packet by packet; the rate is its mean"
+        rows.append(Fact(name="Link trace", value=said))
     if others := distinct(told for cell in cells for told in _other_traffic(cell)):
         rows.append(Fact(name="Traffic", value=listing(others)))
     if late := reordered_in_words(link.reordering for cell in cells for link in cell.links):
@@ -144,7 +143,7 @@ def _ways_back(cells: Sequence[Cell]) -> Iterator[Fact]:
     backs = [back for queue in _bottlenecks(cells) if queue.reverse is not None and (back := queue.way_back)]
     if backs:
         rates = spread([str(rate) for rate in sorted({back.rate for back in backs})])
-        disciplines = spread(distinct(back.aqm for back in backs))
+        disciplines = listing(sorted({back.aqm for back in backs}))
         yield Fact(name="Way back", value=f"{rates}, buffer {spread(buffers(backs))}, {disciplines}")
 
 
@@ -201,7 +200,7 @@ def _aggregations(cells: Sequence[Cell]) -> list[str]:
 def _durations(cells: Sequence[Cell]) -> Iterator[str]:
     """Of flows that have one; the others run until their bytes have arrived."""
     flows = [flow for cell in cells for flow in cell.flows]
-    yield from (str(flow.duration) for flow in flows if flow.duration is not None)
+    yield from map(str, sorted({flow.duration for flow in flows if flow.duration is not None}))
     if any(flow.size is not None and not flow.at_random for flow in flows):
         yield "until the bytes asked for have arrived"
     if any(flow.at_random for flow in flows):
