@@ -47,6 +47,18 @@ def test_a_difference_whose_interval_holds_zero_has_no_winner():
     assert {lead.verdict for lead in found.leads.values()} == {"unclear"}
 
 
+def test_transfers_of_which_none_are_clearly_faster_are_called_so():
+    slow, fast = (
+        {"completion_median_s": each, "completion_p95_s": each, "sized": True}
+        for each in ([1.0, 2.0, 3.0], [0.9, 2.1, 2.7])
+    )
+    found = Told().condition("x", group("a", 1e6, **slow), group("b", 1e6, **fast)).answer()
+    assert any(
+        each.startswith("Whether transfers are faster with b (1.9") and " or with a (2.0" in each
+        for each in map(said, found.headline)
+    )
+
+
 def test_many_contests_are_counted_and_the_widest_is_told():
     told = Told()
     for number, (one, two) in enumerate([(10, 5), (10, 4), (10, 1), (5, 10)]):

@@ -36,7 +36,7 @@ def headline(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequenc
 
 def _begun(sentence: str) -> str:
     """With a capital letter, unless it begins with a name."""
-    own = ("nobody", "transfers", "in the group")
+    own = ("nobody", "transfers", "whether transfers", "in the group")
     return sentence[0].upper() + sentence[1:] if sentence.startswith(own) else sentence
 
 
@@ -116,7 +116,11 @@ def _outcome(last: AnswerRow, lead: Lead) -> str:
     if column == COMPLETION:
         each = [f"{name} ({amount(row, column)})" for name, row in zip(names, (best, last), strict=True)]
     beside = "with" if lead.together or last.cca == last.variant else "beside"
-    if lead.verdict == "unclear" and lead.difference.low is not None:
+    unclear = lead.verdict == "unclear" and lead.difference.low is not None
+    if unclear and column == COMPLETION:
+        either = f"whether transfers are faster {beside} {each[0]} or {beside} {each[1]}"
+        return f"{either} is not clear: the {apart(lead)} may as well be 0."
+    if unclear:
         return f"nobody wins clearly: {each[0]}, {each[1]}; the {apart(lead)} may as well be 0."
     if lead.verdict == "alike" and column == COMPLETION:
         return f"transfers take as long {beside} {each[0]} as {beside} {each[1]}: {apart(lead)}."
