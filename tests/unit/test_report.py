@@ -17,7 +17,7 @@ from plotly.offline import get_plotlyjs_version
 
 from fabbbr.errors import AnalysisError, StoreError
 from fabbbr.manifest import CellManifest, Certificate, Check, CongestionControl
-from fabbbr.model import LinkTrace, LinkWay, Step
+from fabbbr.model import LinkTrace, LinkWay, Reordering, Step
 from fabbbr.store import RunFolder
 from fabbbr.units import Duration, Rate, Size
 from fabbbr_analysis.claims import RULES_VERSION
@@ -517,6 +517,20 @@ def test_a_way_back_of_its_own_reaches_the_reader_of_the_conditions_and_of_a_cap
     assert "way back 2 Mbit/s, buffer 9 kB, cake; " in of_table(
         synthetic.changed(runs[0], manifest=slower), "A table", summarise(runs[0].runs, ["goodput_bps"])
     ).replace("\u00a0", " ")
+
+
+def test_what_was_run_says_that_packets_come_late(runs):
+    manifest = runs[0].manifest
+    late = Reordering.model_validate({"rate": "2 %", "late": "5 ms"})
+    cells = [
+        cell.model_copy(update={"links": tuple(
+            link.model_copy(update={"reordering": late if link.bottleneck else None}) for link in cell.links
+        )})
+        for cell in manifest.cells
+    ]  # fmt: skip
+    said = gist(manifest.model_copy(update={"cells": tuple(cells)})).replace("\u00a0", " ")
+    assert ", 2 % of the data 5 ms late; " in said
+    assert "late" not in gist(manifest)
 
 
 def _with_bottlenecks(manifest, **changes):

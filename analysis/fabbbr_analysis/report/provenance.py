@@ -104,9 +104,10 @@ def gist(manifest: RunManifest) -> str:
     """Say in one line what was run."""
     said = {fact.name: fact.value for fact in conditions(manifest)}
     back = f", back {said['Way back'].split(', buffer')[0]}" if "Way back" in said else ""
+    late = f", {said['Reordering']}" if "Reordering" in said else ""
     path = (
         f"{said['Bottleneck']}{back}, RTT {said['Propagation RTT']}, "
-        f"loss {said['Injected loss'].split(';')[0]}"
+        f"loss {said['Injected loss'].split(';')[0]}{late}"
     )
     return tie(f"{said['Congestion control']} over {path}; {counted(int(said['Repetitions']), 'repetition')}")
 
