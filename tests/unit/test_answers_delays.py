@@ -199,3 +199,24 @@ def test_each_group_of_pings_is_told_by_itself():
         f"before the flows start they take {idle} ms."
         for name, most, idle in (("near", 120, "20.0"), ("far", 160, "60.0"))
     ]
+
+
+# Packets
+
+
+def test_what_packets_wait_is_told_where_each_was_timed():
+    told = Told()
+    for cca, waits_s in (("bbr3", [0.001, 0.0011, 0.0012]), ("cubic", [0.03, 0.031, 0.032])):
+        told.condition(cca, group(cca, [1e6, 1.1e6, 1.2e6]), ccas=cca, axes={"cca": cca})
+        for row, wait_s in zip(told.runs[-3:], waits_s, strict=True):
+            row["queue_delay_p95_s"] = wait_s
+    assert said(told.answer().headline[-1]) == (
+        "Packets wait at the bottleneck least with bbr3, 1.10 [0.85, 1.35] ms in the 95th percentile, "
+        "and most with cubic, 31.0 [28.5, 33.5] ms."
+    )
+
+
+def test_datagrams_beside_paced_flows_are_told_of_too():
+    paced = group("cubic", 1e6, self_limited=True)
+    (text,) = calling({"cake": {"call": (0.002, 0.0)}, "pie": {"call": (0.1, 0.0)}}, paced, CALL)
+    assert text.startswith("Beside the flows datagrams wait least at an AQM of cake, 2.00 ms")

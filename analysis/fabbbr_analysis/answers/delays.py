@@ -1,4 +1,4 @@
-"""How long pings and datagrams beside the flows are on their way, and how many never come."""
+"""How long pings and datagrams beside the flows are on their way, how many never come; what packets wait."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class _Kind:
     """Where some did not: percentiles are of these."""
     take: str
     delay: Measure
-    loss: Measure
-    are_lost: str
-    none_came: str
+    loss: Measure | None = None
+    are_lost: str = ""
+    none_came: str = ""
     idle: Measure | None = None
     """What they take without flows beside."""
 
@@ -69,16 +69,27 @@ def _datagrams(of: str = "") -> _Kind:
     )
 
 
+_PACKETS = _Kind(
+    all="packets",
+    that_came="packets",
+    take="wait at the bottleneck",
+    delay=BY_COLUMN["queue_delay_p95_s"],
+)
+"""Of all flows, where each was timed."""
+
+
 _Groups = dict[str, pd.DataFrame]
 """Each with the runs, which say of it alone what they say of all. They go either way and over other links:
 what one waits says nothing of another."""
 
 
 def told_of_delays(run_set: RunSet, rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> list[str]:
-    """A sentence on the pings of each group, and one on its datagrams where flows under test are beside."""
+    """A sentence on the pings of each group, one on its datagrams where TCP is beside, and one on packets."""
     said = _each(_pinging(run_set), _pings, axes)
-    if any(not row.self_limited for row in rows):
+    if any(row.cca for row in rows):
         said += _each(_calling(run_set), _datagrams, axes)
+    packets = _told(run_set.certified, axes, _PACKETS)
+    said += [f"{packets[0].upper()}{packets[1:]}."] if packets else []
     return [tie(sentence) for sentence in said]
 
 
@@ -113,7 +124,7 @@ def _pinging(run_set: RunSet) -> _Groups:
 
 def _calling(run_set: RunSet) -> _Groups:
     runs = run_set.certified
-    columns = [measure.column for measure in (_datagrams().delay, _datagrams().loss)]
+    columns = [measure.column for measure in (_datagrams().delay, _datagrams().loss) if measure is not None]
     if not any(bool(runs[column].notna().any()) for column in columns if column in runs):
         return {}
     calls = run_set.flows[run_set.flows["udp_rate_bps"].notna()]
@@ -145,7 +156,8 @@ def _before_the_flows(runs: pd.DataFrame, axes: Sequence[Axis], idle: Measure | 
 
 def _told(runs: pd.DataFrame, axes: Sequence[Axis], kind: _Kind) -> str:
     """Empty where there are none of this kind."""
-    delays, losses = (by_mean(runs, axes, measure) for measure in (kind.delay, kind.loss))
+    delays = by_mean(runs, axes, kind.delay)
+    losses = by_mean(runs, axes, kind.loss) if kind.loss is not None else []
     lost = bool(losses) and losses[-1].mean > 0
     if lost and losses[0].mean == 1:
         return kind.none_came
