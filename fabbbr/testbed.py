@@ -103,6 +103,8 @@ class Pace(Record):
     """Packets in the agent's hands: behind a link that delivers by a trace."""
     sized_per_s: float = 220e3
     """Packets of flows with a size, whose payload the agent writes and reads."""
+    datagrams_per_s: float = 7e3
+    """Of UDP, each of which the agent sends at its instant and takes in."""
     samples_per_s: float = 6.5e3
     """Readings of a queue or of a socket."""
     whole_per_s: float = 3e6

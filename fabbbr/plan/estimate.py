@@ -123,7 +123,12 @@ def _forwarding_s(cell: Cell, packets: float, per_s: float, pace: Pace) -> float
     if any(link.bottleneck is not None and link.bottleneck.trace is not None for link in cell.links):
         return packets / pace.handled_per_s
     sized = sum(flow.size.bytes for flow in cell.flows if flow.size is not None) / cell.frame_bytes
-    return packets / per_s + min(packets, sized) / pace.sized_per_s
+    datagrams = sum(
+        flow.udp.count_in(flow.duration)
+        for flow in cell.flows
+        if flow.udp is not None and flow.duration is not None
+    )
+    return packets / per_s + min(packets, sized) / pace.sized_per_s + datagrams / pace.datagrams_per_s
 
 
 def _sampling_s(cell: Cell, end: Duration, pace: Pace) -> float:

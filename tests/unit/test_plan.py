@@ -524,6 +524,13 @@ def test_a_packet_costs_more_where_the_agent_has_it_in_its_hands():
         assert costs.computing_s > costs.bottleneck_packets / per_s
 
 
+def test_datagrams_cost_what_the_agent_spends_on_each():
+    """A minute of 1 Mbit/s in frames of 1514 bytes."""
+    flows = [f"{{cca: cubic, duration: 60 s}}, {{udp: {rate} Mbit/s, duration: 60 s}}" for rate in (1, 2)]
+    one, two = (estimate([cell(flows=each)], GUEST).computing_s for each in flows)
+    assert two - one == pytest.approx(60e6 / 8 / 1514 / GUEST.pace.datagrams_per_s, rel=1e-3)
+
+
 def test_a_manifest_of_before_these_costs_were_told_apart_is_read():
     told = GUEST.model_dump(mode="json") | {"pace": {"packets_per_s": 150e3, "overhead_s": 3.0}}
     read_again = type(GUEST).model_validate(told)
