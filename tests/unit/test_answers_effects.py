@@ -361,6 +361,20 @@ def test_transfers_beside_another_flow_and_that_flow_are_told_apart():
     ]
 
 
+def test_of_three_rivals_beside_a_flow_that_stays_it_is_said_in_what():
+    told = Told()
+    for cca, rate in (("a", 9e6), ("b", 8e6), ("c", 1e6)):
+        for n in ("1", "2"):
+            axes = {"cca": cca, "n": n}
+            flow = group("flow", around(rate), cca=cca)
+            steady = group("constant", 1e6, cca=None, self_limited=True)
+            told.condition(f"{axes}", flow, steady, ccas=cca, axes=axes)
+    assert said(told.answer().headline[0]) == (
+        "Of 2 comparisons of 3 rivals in what flow gets, a is best or within 5 % of the best in 2, b in none "
+        "and c in none."
+    )
+
+
 def test_differences_that_share_what_was_drawn_are_no_surer_together_than_each_alone():
     """Whatever the places have in common: here all of it."""
     one = stats.paired_log_ratio([(1.0, 2.0), (2.0, 3.0), (3.0, 7.0)])

@@ -223,9 +223,10 @@ def _transfers(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Seque
         for index, lead in leads.items()
         if rows[index].sized and (rows[index].condition, rows[index].phase) not in told_of
     }
-    lasts, of = _lasts(rows, alone), _subject(rows, alone, " of how long transfers of {} take")
+    lasts, subject = _lasts(rows, alone), _subject(rows, alone, "how long transfers of {} take")
     if len(lasts) > 1:
-        yield standings(rows, alone, phased=False, of=of) or tally(lasts, phased=False, of=of)
+        ranked = standings(rows, alone, phased=False, subject=subject)
+        yield ranked or tally(lasts, phased=False, subject=subject)
     if lasts:
         last, lead = max(lasts, key=lambda each: _ratio(*each))
         yield f"{where(last, axes)}{_outcome(last, lead)}"
@@ -301,5 +302,6 @@ def _sweep(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[
         group = f"in the group {last.group}, " if shared else ""
         yield f"{where(last, axes, phased=phased)}{group}{_outcome(last, lead)}"
     elif lasts:
-        of = _subject(rows, alone, " of what {} gets")
-        yield standings(rows, alone, phased=phased, of=of) or tally(lasts, phased=phased, of=of)
+        subject = _subject(rows, alone, "what {} gets")
+        ranked = standings(rows, alone, phased=phased, subject=subject)
+        yield ranked or tally(lasts, phased=phased, subject=subject)

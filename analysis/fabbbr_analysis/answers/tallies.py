@@ -12,10 +12,10 @@ from fabbbr_analysis.wording import distinct, listing
 ALIKE = f"{WITHIN} of each other"
 
 
-def tally(lasts: Sequence[tuple[AnswerRow, Lead]], *, phased: bool, of: str = "") -> str:
+def tally(lasts: Sequence[tuple[AnswerRow, Lead]], *, phased: bool, subject: str = "") -> str:
     """Who is ahead how often; in which phase, where there are others.
 
-    ``lasts`` has of each contest the row that is farthest behind, with its lead; ``of`` says what is
+    ``lasts`` has of each contest the row that is farthest behind, with its lead; ``subject`` says what is
     compared, where that is not plain.
     """
     # Where what runs beside one another is of one kind, it is the groups that are compared.
@@ -34,7 +34,7 @@ def tally(lasts: Sequence[tuple[AnswerRow, Lead]], *, phased: bool, of: str = ""
     unclear = len(lasts) - len(leading) - alike
     parts += [f"in {unclear} the difference is not clear"] if unclear else []
     begin = begun([row for row, _ in lasts], phased=phased)
-    return f"{begin} {len(lasts)} comparisons{of}, {listing(parts)}."
+    return f"{begin} {len(lasts)} comparisons{subject and f' of {subject}'}, {listing(parts)}."
 
 
 def _of_kinds(kinds: Counter[str]) -> str:
@@ -45,7 +45,7 @@ def _of_kinds(kinds: Counter[str]) -> str:
 
 
 def standings(
-    rows: Sequence[AnswerRow], leads: Mapping[int, Lead], *, phased: bool, of: str = ""
+    rows: Sequence[AnswerRow], leads: Mapping[int, Lead], *, phased: bool, subject: str = ""
 ) -> str | None:
     """Who is among the best how often; None where no contest has more than two rivals.
 
@@ -64,8 +64,8 @@ def standings(
     up_to = "up to " if min(map(len, contests.values())) < most else ""
     said = ranking([*zip(names, leads.values(), strict=True)])
     rivals = "groups" if together else "rivals"
-    whose = f"{of} with" if of else " of"
-    return f"{begin} {len(contests)} comparisons{whose} {up_to}{most} {rivals}, {said}."
+    whose = subject and f" in {subject}"
+    return f"{begin} {len(contests)} comparisons of {up_to}{most} {rivals}{whose}, {said}."
 
 
 def _groups(rows: Sequence[AnswerRow]) -> list[str]:
