@@ -66,22 +66,21 @@ def summarise(runs: pd.DataFrame, metrics: Sequence[str], *, seed: int = 1) -> p
         the condition that are not certified. NaN where there is nothing to give; the interval needs two runs.
     """
     axes = _axes(runs)
-    rows = [
-        {
+    rows: list[dict[str, object]] = []
+    for (experiment, condition), cells in runs.groupby(["experiment", "condition"], sort=False):
+        certified = cells[cells["status"] == "certified"]
+        exact = are_one(certified)
+        facts = {
             "experiment": experiment,
             "condition": condition,
             **{axis: cells[axis].iloc[0] for axis in axes},
-            "metric": metric,
-            **_summary(
-                once(certified), metric, np.random.default_rng([seed, _number(str(condition), metric)])
-            ),
-            "exact": are_one(certified),
+            "exact": exact,
             "excluded": len(cells) - len(certified),
         }
-        for (experiment, condition), cells in runs.groupby(["experiment", "condition"], sort=False)
-        for certified in (cells[cells["status"] == "certified"],)
-        for metric in metrics
-    ]
+        counted = certified.head(1) if exact else certified
+        for metric in metrics:
+            generator = np.random.default_rng([seed, _number(str(condition), metric)])
+            rows.append(facts | {"metric": metric} | _summary(counted, metric, generator))
     columns = ["experiment", "condition", *axes, "metric", *_SUMMARY_COLUMNS]
     return pd.DataFrame(rows, columns=columns)
 

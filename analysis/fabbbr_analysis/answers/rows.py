@@ -70,11 +70,11 @@ def rows_of(run_set: RunSet, axes: Sequence[Axis]) -> list[AnswerRow]:
                 run_set.plan[cell].arrivals for cell in certified["cell_id"] if cell in run_set.plan
             ),
         }
-        own = groups[groups["cell_id"].isin(certified["cell_id"])].merge(
-            certified[["cell_id", "repetition"]], on="cell_id"
-        )
+        repetitions = certified.set_index("cell_id")["repetition"]
+        own = groups[groups["cell_id"].isin(repetitions.index)]
         own = own.assign(
-            position=own.groupby("cell_id")["group"].transform(lambda names: names.factorize()[0])
+            position=own.groupby("cell_id")["group"].transform(lambda names: names.factorize()[0]),
+            repetition=own["cell_id"].map(repetitions),
         )
         found += [_row(rows, facts) for rows in _shown(own)]
     return sorted(found, key=lambda row: _order(row, axes))
@@ -108,8 +108,7 @@ def _row(rows: pd.DataFrame, facts: Mapping[str, Any]) -> AnswerRow:
     first = rows.iloc[0]
     said = f"{facts['condition']}\0{first['phase']}\0{first['group']}"
     told = [measure for measure in MEASURES if not (first["self_limited"] and measure.column in _OF_RIVALS)]
-    by_run = {measure.column: _by_run(rows, measure.column) for measure in told}
-    present = {column: values for column, values in by_run.items() if values}
+    present = _by_run(rows, [measure.column for measure in told])
     # Where nothing random has happened the runs are one in this phase, and one has no interval.
     same = all(len(set(values.values())) == 1 for values in present.values())
     counted = 1 if same else len(rows)
@@ -134,12 +133,15 @@ def _row(rows: pd.DataFrame, facts: Mapping[str, Any]) -> AnswerRow:
     )
 
 
-def _by_run(rows: pd.DataFrame, column: str) -> dict[int, float]:
-    """Repetition → value; nothing when a run lacks it: those that have it may be those that did well."""
-    values = rows[column].astype("float64")
-    if values.isna().any():
-        return {}
-    return dict(zip(rows["repetition"].astype(int), values, strict=True))
+def _by_run(rows: pd.DataFrame, columns: Sequence[str]) -> dict[str, dict[int, float]]:
+    """Column → repetition → value; no column that a run lacks: those that have it may have done well."""
+    values = rows[columns].to_numpy(dtype="float64", na_value=math.nan).T
+    numbers = rows["repetition"].astype(int).tolist()
+    return {
+        column: dict(zip(numbers, of_runs.tolist(), strict=True))
+        for column, of_runs in zip(columns, values, strict=True)
+        if not np.isnan(of_runs).any()
+    }
 
 
 def _most(rows: pd.DataFrame, column: str) -> float:

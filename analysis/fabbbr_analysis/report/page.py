@@ -79,6 +79,7 @@ class ExperimentSection:
     conditions: tuple[Fact, ...]
     path: Markup
     figures: Figures
+    answer: Answer
     asked: ResultTable
     """What was asked and what came of it: a row per condition, phase and group."""
     warnings: tuple[str, ...]
@@ -233,6 +234,7 @@ def _experiment(
         conditions=provenance.conditions(manifest, run_set.other_warm_up),
         path=diagram.drawing(manifest.cells),
         figures=figures,
+        answer=answered,
         asked=asked_table(answered),
         warnings=answered.warnings,
         table=result_table(run_set.runs, summary),

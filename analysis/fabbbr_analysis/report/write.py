@@ -11,13 +11,13 @@ import pandas as pd
 from fabbbr.errors import AnalysisError, StoreError
 from fabbbr.files import write_atomically
 from fabbbr.inspection import summary_of
-from fabbbr_analysis.answers import answer, as_frame
+from fabbbr_analysis.answers import as_frame
 from fabbbr_analysis.claims import judge
 from fabbbr_analysis.figures.catalogue import palette_of
 from fabbbr_analysis.figures.measures import MEASURES
 from fabbbr_analysis.report import render
 from fabbbr_analysis.report.added import comparison
-from fabbbr_analysis.report.page import page
+from fabbbr_analysis.report.page import ExperimentSection, page
 from fabbbr_analysis.summary import summarise
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def write_report(run_sets: Sequence[RunSet], folder: Path) -> Path:
     whole = page(run_sets, verdicts, summaries, palette_of(*run_sets), folder)
     make(folder)
     write_atomically(folder / "summary.csv", as_csv(pd.concat(summaries, ignore_index=True)))
-    write_atomically(folder / "answers.csv", as_csv(_answers(run_sets)))
+    write_atomically(folder / "answers.csv", as_csv(_answers(whole.experiments)))
     write_atomically(
         folder / "claims.csv", as_csv(pd.DataFrame(map(claim_as_row, verdicts), columns=CLAIM_COLUMNS))
     )
@@ -72,8 +72,8 @@ def place_of(run_set: RunSet) -> Path:
     return run_set.path if other is None else run_set.path / f"warm-up-{other.word}"
 
 
-def _answers(run_sets: Sequence[RunSet]) -> pd.DataFrame:
-    frames = [as_frame(answer(run_set)).assign(experiment=run_set.experiment) for run_set in run_sets]
+def _answers(experiments: Sequence[ExperimentSection]) -> pd.DataFrame:
+    frames = [as_frame(each.answer).assign(experiment=each.id) for each in experiments]
     return pd.concat([frame for frame in frames if not frame.empty] or frames[:1], ignore_index=True)
 
 
