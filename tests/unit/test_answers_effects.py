@@ -331,6 +331,21 @@ def test_what_an_axis_does_is_told_from_equal_repetitions_where_the_same_flows_c
     assert "paired, 4 runs" in most
 
 
+def test_conditions_that_have_no_repetition_in_common_are_compared_as_they_are():
+    """As where one kept its first two cells and the other its last two."""
+    rows, axes = at_random(pages(windows=("4", "32")))
+    kept = [
+        replace(row, by_run={column: dict([*each.items()][2 * (row.cca == "b"):][:2])
+                             for column, each in row.by_run.items()})
+        for row in rows
+    ]  # fmt: skip
+    leads = leads_of(kept)
+    assert len(leads) == 4
+    assert not any(lead.paired for lead in leads.values())
+    assert all(lead.difference.low is not None for lead in leads.values())
+    assert told_of_axes(kept, axes)
+
+
 def pages_beside_a_download():
     """With a window of 32 pages take half as long with ``b``; the download has as much, or a fifth less."""
     told = Told()

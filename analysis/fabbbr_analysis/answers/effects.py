@@ -67,8 +67,8 @@ class _Effect:
 
 
 def _log_ratio(after: AnswerRow, before: AnswerRow, column: str) -> Difference | None:
-    if after.same_draws and before.same_draws:
-        return stats.paired_log_ratio(after.beside(before, column))
+    if drawn := after.drawn_alike(before, column):
+        return stats.paired_log_ratio(drawn)
     return stats.log_ratio(*(list(each.by_run[column].values()) for each in (after, before)))
 
 

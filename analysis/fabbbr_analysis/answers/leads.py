@@ -103,9 +103,8 @@ def once(runs: Sequence[_T]) -> Sequence[_T]:
 
 def _lead(row: AnswerRow, other: AnswerRow, column: str, *, beside: bool) -> Lead:
     together = row.condition == other.condition
-    paired = together or (row.same_draws and other.same_draws)
-    if paired:
-        pairs = row.beside(other, column)
+    pairs = row.beside(other, column) if together else row.drawn_alike(other, column)
+    if pairs:
         runs = once(pairs) if together or beside else pairs
         difference = stats.mean_interval([own - its for own, its in runs])
     else:
@@ -116,6 +115,6 @@ def _lead(row: AnswerRow, other: AnswerRow, column: str, *, beside: bool) -> Lea
         column=column,
         difference=difference,
         together=together,
-        paired=paired,
+        paired=bool(pairs),
         lower_wins=column in _LESS_IS_BETTER,
     )

@@ -50,7 +50,7 @@ def _extremes(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
         column=column,
         difference=_difference(worst, best, column, confidence=1 - (1 - stats.CONFIDENCE) / pairs),
         together=False,
-        paired=best.same_draws,
+        paired=bool(worst.drawn_alike(best, column)),
         lower_wins=column == COMPLETION,
     )
     what, most, least = (
@@ -68,9 +68,8 @@ def _extremes(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
 
 
 def _difference(one: AnswerRow, other: AnswerRow, column: str, *, confidence: float) -> stats.Interval:
-    if one.same_draws:
-        apart = [own - its for own, its in one.beside(other, column)]
-        return stats.mean_interval(apart, confidence=confidence)
+    if drawn := one.drawn_alike(other, column):
+        return stats.mean_interval([own - its for own, its in drawn], confidence=confidence)
     samples = (list(each.by_run[column].values()) for each in (one, other))
     return stats.difference_of_means(*samples, confidence=confidence)
 

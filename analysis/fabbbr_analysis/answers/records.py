@@ -111,6 +111,14 @@ class AnswerRow:
         own, its = self.by_run[column], other.by_run[column]
         return [(own[number], its[number]) for number in own if number in its]
 
+    def drawn_alike(self, other: AnswerRow, column: str) -> list[tuple[float, float]]:
+        """The same, of conditions in which the same flows came at random.
+
+        Nothing of others, and of those with fewer than two repetitions in common: they count as independent.
+        """
+        pairs = self.beside(other, column) if self.same_draws and other.same_draws else []
+        return pairs if len(pairs) > 1 else []
+
     def mean(self, column: str) -> float | None:
         """The mean of a column; None where no run has it."""
         found = self.values.get(column)
