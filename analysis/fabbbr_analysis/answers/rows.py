@@ -70,8 +70,8 @@ def rows_of(run_set: RunSet, axes: Sequence[Axis]) -> list[AnswerRow]:
                 run_set.plan[cell].arrivals for cell in certified["cell_id"] if cell in run_set.plan
             ),
         }
-        repetitions = certified.set_index("cell_id")["repetition"]
-        own = groups[groups["cell_id"].isin(repetitions.index)]
+        repetitions = dict(zip(certified["cell_id"], certified["repetition"], strict=True))
+        own = groups[groups["cell_id"].isin(certified["cell_id"])]
         own = own.assign(
             position=own.groupby("cell_id")["group"].transform(lambda names: names.factorize()[0]),
             repetition=own["cell_id"].map(repetitions),
