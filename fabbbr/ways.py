@@ -90,5 +90,5 @@ def limits_itself(cell: Cell, flow: Flow) -> bool:
     if not flow.elastic or flow.pacing is None:
         return not flow.elastic
     queue = first_queue(cell, flow)
-    rates = [queue.rate, *(step.rate for step in cell.steps if step.rate is not None)]
+    rates = [queue.rate, *(step.rate for step in cell.steps if step.rate and step.link == cell.trunk.name)]
     return queue.trace is not None or flow.pacing.bps * flow.streams < max(rate.bps for rate in rates)

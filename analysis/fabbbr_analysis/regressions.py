@@ -20,14 +20,11 @@ from fabbbr.errors import AnalysisError
 from fabbbr.model import Cell
 from fabbbr_analysis import stats
 from fabbbr_analysis.stats import Difference
-from fabbbr_analysis.summary import by_condition, values_of
+from fabbbr_analysis.summary import RunSet, by_condition, values_of
 
 
-class RunSet(Protocol):
-    """The part of :class:`fabbbr_analysis.runset.RunSet` that is needed here."""
-
-    @property
-    def certified(self) -> pd.DataFrame: ...
+class PlannedRunSet(RunSet, Protocol):
+    """One that knows what was asked of its cells."""
 
     @property
     def plan(self) -> Mapping[str, Cell]: ...
@@ -75,8 +72,8 @@ COLUMNS = (
 
 
 def find(
-    base: RunSet,
-    run: RunSet,
+    base: PlannedRunSet,
+    run: PlannedRunSet,
     *,
     watched: Sequence[Watched] = WATCHED,
     budget: float = BUDGET,

@@ -46,7 +46,9 @@ def leads_among(
         return {}
     best, second, *_ = ranked
     over = dict.fromkeys(ranked, best) | {best: second}
-    return {index: _lead(rows[index], rows[other], column, beside=beside) for index, other in over.items()}
+    return {
+        index: lead_over(rows[index], rows[other], column, beside=beside) for index, other in over.items()
+    }
 
 
 def decides(row: AnswerRow) -> str:
@@ -101,15 +103,24 @@ def once(runs: Sequence[_T]) -> Sequence[_T]:
     return runs[:1] if len(set(runs)) == 1 else runs
 
 
-def _lead(row: AnswerRow, other: AnswerRow, column: str, *, beside: bool) -> Lead:
+def lead_over(
+    row: AnswerRow,
+    other: AnswerRow,
+    column: str,
+    *,
+    beside: bool = False,
+    confidence: float = stats.CONFIDENCE,
+) -> Lead:
+    """How far ``row`` is ahead of ``other`` in ``column``, or behind it; ``beside`` as in ``leads_among``."""
     together = row.condition == other.condition
-    pairs = row.beside(other, column) if together else row.drawn_alike(other, column)
+    pairs = row.matched(other, column) if together else row.drawn_alike(other, column)
     if pairs:
         runs = once(pairs) if together or beside else pairs
-        difference = stats.mean_interval([own - its for own, its in runs])
+        difference = stats.mean_interval([own - its for own, its in runs], confidence=confidence)
     else:
-        samples = [list(each.by_run[column].values()) for each in (row, other)]
-        difference = stats.difference_of_means(*(map(once, samples) if beside else samples))
+        own, its = (list(each.by_run[column].values()) for each in (row, other))
+        samples = (once(own), once(its)) if beside else (own, its)
+        difference = stats.difference_of_means(*samples, confidence=confidence)
     return Lead(
         over=other,
         column=column,

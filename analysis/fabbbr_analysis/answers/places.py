@@ -7,7 +7,7 @@ from itertools import pairwise
 from math import comb
 
 from fabbbr_analysis import stats
-from fabbbr_analysis.answers.leads import decides, decides_apart
+from fabbbr_analysis.answers.leads import decides, decides_apart, lead_over
 from fabbbr_analysis.answers.records import AnswerRow, Lead
 from fabbbr_analysis.answers.rows import COMPLETION
 from fabbbr_analysis.answers.sentences import amount, apart, margin, value
@@ -45,14 +45,7 @@ def _extremes(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
     column = decides_apart(rows)
     best, *_, worst = _ranked(rows, column)
     pairs = comb(len(rows), 2)
-    lead = Lead(
-        over=best,
-        column=column,
-        difference=_difference(worst, best, column, confidence=1 - (1 - stats.CONFIDENCE) / pairs),
-        together=False,
-        paired=bool(worst.drawn_alike(best, column)),
-        lower_wins=column == COMPLETION,
-    )
+    lead = lead_over(worst, best, column, confidence=1 - (1 - stats.CONFIDENCE) / pairs)
     what, most, least = (
         (f"Transfers of {best.name}", "are fastest", "slowest") if best.sized
         else (best.name, "has most", "least")
@@ -65,13 +58,6 @@ def _extremes(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
     else:
         end = f"{margin(worst, lead, among=pairs)}."
     yield f"{what} {most} {top}, and {least} {bottom}: {end}"
-
-
-def _difference(one: AnswerRow, other: AnswerRow, column: str, *, confidence: float) -> stats.Interval:
-    if drawn := one.drawn_alike(other, column):
-        return stats.mean_interval([own - its for own, its in drawn], confidence=confidence)
-    samples = (list(each.by_run[column].values()) for each in (one, other))
-    return stats.difference_of_means(*samples, confidence=confidence)
 
 
 def _enough(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:

@@ -106,7 +106,7 @@ class AnswerRow:
         """The group, with its congestion control where that is not its name."""
         return self.group if self.cca in self.group else f"{self.group} ({self.cca})"
 
-    def beside(self, other: AnswerRow, column: str) -> list[tuple[float, float]]:
+    def matched(self, other: AnswerRow, column: str) -> list[tuple[float, float]]:
         """What both have of a column in each repetition that both have."""
         own, its = self.by_run[column], other.by_run[column]
         return [(own[number], its[number]) for number in own if number in its]
@@ -116,7 +116,7 @@ class AnswerRow:
 
         Nothing of others, and of those with fewer than two repetitions in common: they count as independent.
         """
-        pairs = self.beside(other, column) if self.same_draws and other.same_draws else []
+        pairs = self.matched(other, column) if self.same_draws and other.same_draws else []
         return pairs if len(pairs) > 1 else []
 
     def mean(self, column: str) -> float | None:
