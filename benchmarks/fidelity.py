@@ -28,7 +28,7 @@ from fabbbr.errors import FabbbrError
 from fabbbr.execute import Event
 from fabbbr.laboratory import Request, carry_out
 from fabbbr.manifest import Check
-from fabbbr.model import DATA_PORT
+from fabbbr.ports import DATA_PORT
 from fabbbr.store import StoredCell
 from fabbbr.units import ETHERNET_HEADER_BYTES, Duration, Rate, bdp_bytes, goodput_ceiling
 

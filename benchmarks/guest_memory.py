@@ -31,6 +31,10 @@ _CELLS = {
     "a deep queue": ("rate: 200 Mbit/s, rtt: 200 ms, buffer: 64 BDP", "cca: reno, count: 2, duration: 40 s"),
     "40 flows": ("rate: 100 Mbit/s, rtt: 50 ms", "cca: bbr1, count: 40, duration: 10 s"),
     "100 flows for a minute": ("rate: 100 Mbit/s, rtt: 20 ms", "cca: cubic, count: 100, duration: 60 s"),
+    "3000 flows at random": (
+        "rate: 100 Mbit/s, rtt: 40 ms",
+        "arrivals: {rate: 150 /s, size: 30 kB}, cca: cubic, duration: 20 s",
+    ),
     "captures": ("rate: 200 Mbit/s, rtt: 20 ms", "cca: cubic, duration: 10 s", "capture: [trunk]"),
 }
 _TEXT = "id: memory\ntitle: Memory\nslice: two_site\nrepeat: 1\npath: {{{}}}\nflows: [{{{}}}]\n{}"

@@ -18,8 +18,8 @@ from benchmarks.meter import Meter, in_own_process
 from fabbbr.backends.allotted import usable_cpus
 from fabbbr.errors import BackendError
 from fabbbr.job.congestion import mainline_name
-from fabbbr.model import SERVER_PORT
 from fabbbr.physics import burst_bytes
+from fabbbr.ports import SERVER_PORT
 from fabbbr.units import ETHERNET_HEADER_BYTES, QueueSize
 
 _NAMES = tuple(f"fabbbr-benchmark-{os.getpid()}-{role}" for role in ("sender", "switch", "receiver"))

@@ -18,13 +18,6 @@ from fabbbr.units import ETHERNET_HEADER_BYTES, NANOSECONDS_PER_SECOND, UDP_IPV4
 JOB_VERSION = 1
 """Of what an agent is given."""
 
-SERVER_PORT = 5201
-"""iperf3 server of flow i listens on SERVER_PORT + i."""
-DATA_PORT = 32768
-"""Stream k of flow i sends from port DATA_PORT + PORTS_PER_FLOW * i + k. The top bit of a source port tells
-data from iperf3's control connection, which injected loss must spare; see docs/decisions."""
-PORTS_PER_FLOW = 64
-
 Aqm = Literal["taildrop", "codel", "fq_codel", "cake", "red", "pie", "fq_pie"]
 THRESHOLD_AQMS: tuple[Aqm, ...] = ("codel", "fq_codel")
 """Those that can mark whatever has waited longer than a threshold."""

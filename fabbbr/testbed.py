@@ -113,6 +113,8 @@ class Pace(Record):
     """To set up a node and to take it away."""
     flow_s: float = 0.14
     """To start a flow's programs and to end them."""
+    batched_s: float = 2e-3
+    """For a flow that shares its programs with others."""
 
 
 ONE_CORE = Pace(packets_per_s=400e3, overhead_s=0.0)

@@ -18,6 +18,15 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def free_ports(count):
+    """So many that differ."""
+    with contextlib.ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
+
+
 @contextlib.contextmanager
 def end(program, *words):
     """``python3 -m agent.PROGRAM WORDS…``, as on a node."""

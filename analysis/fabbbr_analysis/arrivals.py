@@ -6,9 +6,9 @@ count from a zero of their own. So a window of time is read from samples whereve
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -60,8 +60,8 @@ def arrivals(
     ``flows`` needs ``flow``, ``start_s``, ``receiver_zero_s``, ``received_bytes`` and ``receiver_s``.
     """
     seen = sockets[(sockets["side"] == "receiver") & sockets["bytes_received"].notna()]
-    reported = intervals[intervals["side"] == "receiver"]
-    of_sockets, of_reports = dict(iter(seen.groupby("flow"))), dict(iter(reported.groupby("flow")))
+    of_sockets = _by_flow(seen, ("t_s", "peer_port", "bytes_received"))
+    of_reports = _reports(intervals)
     found: dict[int, Arrival | None] = {}
     for row, zero_s in zip(flows.to_dict("records"), zeros_s(flows), strict=True):
         flow, total, lasted_s = int(row["flow"]), row["received_bytes"], row["receiver_s"]
@@ -74,12 +74,24 @@ def arrivals(
     return found
 
 
-def _sampled(sockets: pd.DataFrame | None, span: tuple[float, float], total_bytes: float) -> Arrival:
+def _by_flow(table: pd.DataFrame, columns: Sequence[str]) -> dict[int, Array]:
+    """Flow → its rows, shape (rows, columns), in their order. As frames, thousands would take minutes."""
+    values = table[list(columns)].to_numpy(dtype=np.float64, na_value=np.nan)
+    rows_of: Mapping[Any, Any] = table.groupby("flow").indices
+    return {int(flow): values[rows] for flow, rows in rows_of.items()}
+
+
+def _reports(intervals: pd.DataFrame) -> dict[int, Array]:
+    """Flow → from when to when each interval of its receiver was, and its bytes."""
+    return _by_flow(intervals[intervals["side"] == "receiver"], ("start_s", "end_s", "bytes"))
+
+
+def _sampled(samples: Array | None, span: tuple[float, float], total_bytes: float) -> Arrival:
     """The curve begins with nothing and ends with what the receiver says that it got in all."""
     start_s, end_s = span
     times, counts = np.empty(0), np.empty(0)
-    if sockets is not None:
-        times, counts = _summed(sockets["t_s"], sockets["peer_port"], sockets["bytes_received"])
+    if samples is not None:
+        times, counts = _summed(samples)
     inside = (times > start_s) & (times < end_s)
     had = np.concatenate(([0.0], np.minimum(counts[inside], total_bytes), [total_bytes]))
     return Arrival(
@@ -87,25 +99,28 @@ def _sampled(sockets: pd.DataFrame | None, span: tuple[float, float], total_byte
     )
 
 
-def _summed(times: pd.Series, ports: pd.Series, counts: pd.Series) -> tuple[Array, Array]:
-    """Instants and the sum of a counter over connections; one that is gone keeps what it had."""
-    if ports.nunique() > 1:
-        had = pd.DataFrame({"t_s": times, "port": ports, "count": counts})
+def _summed(samples: Array) -> tuple[Array, Array]:
+    """Of instant, port and counter: instants, and the sum over ports; one that is gone keeps its count."""
+    if (samples[:, 1] != samples[0, 1]).any():
+        had = pd.DataFrame(samples, columns=["t_s", "port", "count"])
         had = had.pivot_table(index="t_s", columns="port", values="count").ffill().fillna(0.0)
         return had.index.to_numpy(dtype=np.float64), had.sum(axis=1).to_numpy(dtype=np.float64)
-    order = np.argsort(times.to_numpy(dtype=np.float64), kind="stable")
-    return times.to_numpy(dtype=np.float64)[order], counts.to_numpy(dtype=np.float64)[order]
+    ordered = samples[np.argsort(samples[:, 0], kind="stable")]
+    return ordered[:, 0], ordered[:, 2]
 
 
-def _reported(intervals: pd.DataFrame | None, zero_s: float) -> Arrival | None:
-    if intervals is None or intervals[["start_s", "end_s", "bytes"]].isna().any(axis=None):
+def _reported(intervals: Array | None, zero_s: float) -> Arrival | None:
+    told = None if intervals is None else _by_then(intervals)
+    return None if told is None else Arrival(t_s=told[0] + zero_s, total_bytes=told[1])
+
+
+def _by_then(intervals: Array) -> tuple[Array, Array] | None:
+    """When the first interval begins and each ends, and the bytes by then; None where one is not known."""
+    if np.isnan(intervals).any():
         return None
-    by_end = intervals.groupby("end_s")["bytes"].sum().sort_index()
-    ends, counts = by_end.index.to_numpy(dtype=np.float64), by_end.to_numpy(dtype=np.float64)
-    return Arrival(
-        t_s=np.concatenate(([float(intervals["start_s"].min())], ends)) + zero_s,
-        total_bytes=np.concatenate(([0.0], counts.cumsum())),
-    )
+    ends, place = np.unique(intervals[:, 1], return_inverse=True)
+    counts = np.bincount(place, weights=intervals[:, 2])
+    return np.concatenate(([intervals[:, 0].min()], ends)), np.concatenate(([0.0], counts.cumsum()))
 
 
 def deliveries(sockets: pd.DataFrame, delays_s: Mapping[int, float]) -> dict[int, Arrival]:
@@ -117,13 +132,14 @@ def deliveries(sockets: pd.DataFrame, delays_s: Mapping[int, float]) -> dict[int
     bottleneck. Flows without samples of their sender are not in it.
     """
     own = sockets[(sockets["side"] == "sender") & sockets["bytes_acked"].notna()]
+    selectively = own["sacked_segments"].fillna(0.0) * own["mss_bytes"].fillna(0.0)
+    own = own.assign(arrived=own["bytes_acked"] + selectively)
+    by_flow = _by_flow(own, ("t_s", "local_port", "arrived"))
     found: dict[int, Arrival] = {}
     for flow, delay_s in delays_s.items():
-        rows = own[own["flow"] == flow]
-        if rows.empty:
+        if flow not in by_flow:
             continue
-        arrived = rows["bytes_acked"] + rows["sacked_segments"].fillna(0.0) * rows["mss_bytes"].fillna(0.0)
-        times, counts = _summed(rows["t_s"], rows["local_port"], arrived)
+        times, counts = _summed(by_flow[flow])
         found[flow] = Arrival(t_s=times - delay_s, total_bytes=np.maximum.accumulate(counts))
     return found
 
@@ -158,16 +174,26 @@ def progress_of_flows(flows: pd.DataFrame, intervals: pd.DataFrame) -> list[tupl
 
     In the order of ``flows``; None when there is no flow, or one has no receiver intervals.
     """
-    received = intervals[intervals["side"] == "receiver"]
+    received = _reports(intervals)
     curves: list[tuple[Array, Array]] = []
     for flow, zero_s in zip(flows["flow"], zeros_s(flows), strict=True):
-        rows = received[received["flow"] == flow]
-        if rows.empty or rows[["start_s", "end_s", "bytes"]].isna().any(axis=None):
+        told = _by_then(received[flow]) if flow in received else None
+        if told is None:
             return None
-        by_end = rows.groupby("end_s")["bytes"].sum().sort_index()
-        times = np.concatenate(([rows["start_s"].min()], by_end.index.to_numpy(dtype=np.float64))) + zero_s
-        curves.append((times, np.concatenate(([0.0], by_end.to_numpy(dtype=np.float64).cumsum()))))
+        curves.append((told[0] + zero_s, told[1]))
     return curves or None
+
+
+def amounts_between(starts: Array, ends: Array, rates: Array, edges: Array) -> Array:
+    """What all that flows, each at a rate of its own from a start to a later end, comes to between edges.
+
+    >>> amounts_between(np.array([0.0, 1.0]), np.array([2.0, 1.5]), np.array([5.0, 6.0]), np.arange(3.0))
+    array([5., 8.])
+    """
+    knots, place = np.unique(np.concatenate((starts, ends)), return_inverse=True)
+    slopes = np.cumsum(np.bincount(place, weights=np.concatenate((rates, -rates))))
+    by_then = np.concatenate(([0.0], np.cumsum(slopes[:-1] * np.diff(knots))))
+    return np.diff(np.interp(edges, knots, by_then))
 
 
 def received_between(progress: list[tuple[Array, Array]], start_s: float, end_s: float) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from fabbbr_analysis.arrivals import Array, progress_of_flows
+from fabbbr_analysis.arrivals import Array, progress_of_flows, zeros_s
 
 CONVERGED_JAIN = 0.9
 CONVERGED_WINDOWS = 5
@@ -48,7 +48,7 @@ def convergence_s(flows: pd.DataFrame, intervals: pd.DataFrame) -> float | None:
 
     None with one flow, when that never happens, or without receiver intervals of at most a second.
     """
-    if len(flows) < 2:
+    if len(flows) < 2 or _together_s(flows, intervals) < CONVERGED_WINDOWS * WINDOW_S:
         return None
     progress = progress_of_flows(flows, intervals)
     if progress is None or max(float(np.max(np.diff(times))) for times, _ in progress) > WINDOW_S * 1.01:
@@ -58,6 +58,12 @@ def convergence_s(flows: pd.DataFrame, intervals: pd.DataFrame) -> float | None:
     edges = last_start + np.arange(math.floor((end - last_start) / WINDOW_S) + 1) * WINDOW_S
     received = np.array([np.diff(np.interp(edges, times, total)) for times, total in progress])
     return first_lasting(received)
+
+
+def _together_s(flows: pd.DataFrame, intervals: pd.DataFrame) -> float:
+    """Seconds from the last flow's start until the first receiver's report ends; NaN where there is none."""
+    ends_s = intervals[intervals["side"] == "receiver"].groupby("flow")["end_s"].max()
+    return float((flows["flow"].map(ends_s) + zeros_s(flows)).min() - flows["start_s"].max())
 
 
 def first_lasting(received: Array) -> float | None:

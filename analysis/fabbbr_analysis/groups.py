@@ -230,16 +230,15 @@ def _of_sockets(sockets: pd.DataFrame, counter: str, phase: Phase) -> int | None
     """Sum over connections of what a counter grew by in the phase; what ss does not print is 0."""
     if sockets.empty:
         return None
-    counts = sockets.assign(**{counter: sockets[counter].fillna(0)})
-    connections = counts.groupby(["flow", "local_port"])[["t_s", counter]]
-    return int(sum(_grown_from_nothing(rows, counter, phase) for _, rows in connections))
+    counted = sockets[["flow", "local_port", "t_s"]].assign(count=sockets[counter].fillna(0))
+    before = _counted_by(counted, phase.start_s) if phase.start_s > 0 else 0
+    return _counted_by(counted, phase.end_s) - before
 
 
-def _grown_from_nothing(rows: pd.DataFrame, counter: str, phase: Phase) -> float:
-    times = np.concatenate(([-np.inf], rows["t_s"].to_numpy(dtype=np.float64)))
-    counts = np.concatenate(([0.0], rows[counter].to_numpy(dtype=np.float64)))
-    start, end = np.searchsorted(times, [phase.start_s, phase.end_s], side="right") - 1
-    return float(counts[end] - (counts[start] if phase.start_s > 0 else 0.0))
+def _counted_by(counted: pd.DataFrame, instant_s: float) -> int:
+    """Sum over connections of the last count until then; one that was not there yet has counted nothing."""
+    until = counted[counted["t_s"] <= instant_s]
+    return int(until.groupby(["flow", "local_port"])["count"].last().sum())
 
 
 # Completion

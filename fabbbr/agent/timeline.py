@@ -7,8 +7,9 @@ import signal
 import subprocess
 import time
 from functools import partial
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
+from . import batched
 from .forked import Forked, program
 from .gate import Gate
 from .instants import sleep_until
@@ -68,15 +69,18 @@ class Timeline:
         self._events: List[Tuple[float, int, Callable[[], None]]] = []
         self._serial = 0
         self._epoch = 0.0
-        self._servers: Dict[int, Process] = {}
-        self._clients: Dict[int, Process] = {}
-        self._waiting: Set[int] = set()
-        """Flows with an end on this machine that is not over."""
-        self._sending: Set[int] = set()
-        """Flows whose client is here, over or not."""
+        self._tasks: Dict[str, Dict[str, Any]] = {"flow-%d" % flow["index"]: flow for flow in job["flows"]}
+        """By the name of their raw files: what has two ends. A batch is one."""
+        self._tasks.update((batched.name(batch), batch) for batch in job["batches"])
+        self._servers: Dict[str, Process] = {}
+        self._clients: Dict[str, Process] = {}
+        self._waiting: Dict[str, None] = {}
+        """Tasks with an end on this machine that is not over, in the order of the job."""
+        self._sending: Set[str] = set()
+        """Tasks whose client is here, over or not."""
         self._all_sent_s: Optional[float] = None
         """Since when every client on every machine is over."""
-        self._records: Dict[int, Dict[str, Any]] = {}
+        self._records: Dict[str, Dict[str, Any]] = {}
         self._steps: List[Dict[str, Any]] = []
         self._pinging: Dict[int, Process] = {}
 
@@ -85,11 +89,11 @@ class Timeline:
 
         The traces of ``gates`` begin with the flows' time.
         """
-        received = [flow for flow in self._job["flows"] if self._namespaces.has(flow["server_node"])]
-        for flow in received:
-            self._start_server(flow)
-        for flow in received:
-            self._await_listening(flow)
+        received = [name for name, task in self._tasks.items() if self._namespaces.has(task["server_node"])]
+        for name in received:
+            self._start_server(name)
+        for name in received:
+            self._await_listening(name)
         sampling = samplers(self._namespaces, self._job, self._folder)
         sampling += [gate.sampler(self._folder) for gate in gates]
         self._epoch = self._begin() + _LEAD_S
@@ -106,7 +110,16 @@ class Timeline:
                     process.wait()
         for sampler in sampling:
             sampler.finish()
-        return [self._records[index] for index in sorted(self._records)], self._steps
+        return sorted(self._told(), key=lambda record: int(record["flow"])), self._steps
+
+    def _told(self) -> Iterator[Dict[str, Any]]:
+        """What happened to each flow."""
+        for name, record in self._records.items():
+            task = self._tasks[name]
+            if "flows" in task:
+                yield from batched.records(task, record, self._folder)
+            else:
+                yield {"flow": task["index"], **record}
 
     def _started(self) -> List[Process]:
         return [
@@ -138,18 +151,14 @@ class Timeline:
                 raise OSError("%s: %s" % (" ".join(command["argv"]), answer["stderr"].strip()))
 
     def _schedule(self, samplers: List[Any]) -> None:
-        for flow in self._job["flows"]:
-            self._waiting.add(flow["index"])
-            if not self._namespaces.has(flow["client_node"]):
-                self._records[flow["index"]] = {
-                    "flow": flow["index"],
-                    "epoch_s": self._epoch,
-                    "server_exit": None,
-                }
+        for name, task in self._tasks.items():
+            self._waiting[name] = None
+            if not self._namespaces.has(task["client_node"]):
+                self._records[name] = {"epoch_s": self._epoch, "server_exit": None}
                 continue
-            self._sending.add(flow["index"])
-            self._at(flow["start_ns"] * 1e-9, partial(self._start_client, flow))
-            self._at(flow["deadline_ns"] * 1e-9, partial(self._interrupt, flow))
+            self._sending.add(name)
+            self._at(task["start_ns"] * 1e-9, partial(self._start_client, name))
+            self._at(task["deadline_ns"] * 1e-9, partial(self._interrupt, name))
         self._schedule_others(samplers)
 
     def _schedule_others(self, samplers: List[Any]) -> None:
@@ -177,7 +186,7 @@ class Timeline:
             self._reap()
             self._at(time.monotonic() - self._epoch + _POLL_S, reap)
 
-        first_end = min((flow["expected_end_ns"] for flow in self._job["flows"]), default=0)
+        first_end = min((task["expected_end_ns"] for task in self._tasks.values()), default=0)
         self._at(first_end * 1e-9, reap)
 
     def _at(self, instant_s: float, action: Callable[[], None]) -> None:
@@ -190,13 +199,14 @@ class Timeline:
             sleep_until(self._epoch + instant)
             action()
 
-    def _start_server(self, flow: Dict[str, Any]) -> None:
-        self._servers[flow["index"]] = self._start(flow, "server", flow["server_node"], flow["server_argv"])
+    def _start_server(self, name: str) -> None:
+        task = self._tasks[name]
+        argv = task["server_argv"] + batched.words(task)
+        self._servers[name] = self._start(name, "server", task["server_node"], argv)
 
-    def _start_client(self, flow: Dict[str, Any]) -> None:
-        index = flow["index"]
-        self._records[index] = {
-            "flow": index,
+    def _start_client(self, name: str) -> None:
+        task = self._tasks[name]
+        self._records[name] = {
             "started_s": time.monotonic() - self._epoch,
             "epoch_s": self._epoch,
             "ended_s": None,
@@ -204,11 +214,12 @@ class Timeline:
             "client_exit": None,
             "server_exit": None,
         }
-        self._clients[index] = self._start(flow, "client", flow["client_node"], flow["client_argv"])
+        argv = task["client_argv"] + batched.words(task, self._epoch)
+        self._clients[name] = self._start(name, "client", task["client_node"], argv)
 
-    def _start(self, flow: Dict[str, Any], side: str, node: str, argv: List[str]) -> Process:
+    def _start(self, name: str, side: str, node: str, argv: List[str]) -> Process:
         environment = self._iperf3_environment if argv[0] == "iperf3" else None
-        return self._start_program("flow-%d.%s" % (flow["index"], side), node, argv, environment)
+        return self._start_program("%s.%s" % (name, side), node, argv, environment)
 
     def _start_ping(self, ping: Dict[str, Any]) -> None:
         argv = ping["argv"] + ["--epoch", "%.9f" % self._epoch]
@@ -234,47 +245,48 @@ class Timeline:
                 node, argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment
             )
 
-    def _await_listening(self, flow: Dict[str, Any]) -> None:
-        """A client that comes before its server listens is refused: look until it does."""
-        port = ":%04X " % int(flow["server_argv"][flow["server_argv"].index("--port") + 1])
+    def _await_listening(self, name: str) -> None:
+        """A client that comes before its server listens is refused: look until it does, on all ports."""
+        task = self._tasks[name]
+        ports = set(_ports(task))
         for _ in range(_LISTEN_TRIES):
-            with self._namespaces.inside(flow["server_node"]), open("/proc/thread-self/net/tcp") as table:
-                if any(port in line.split(": ", 1)[-1][:14] and " 0A " in line for line in table):
+            with self._namespaces.inside(task["server_node"]), open("/proc/thread-self/net/tcp") as table:
+                if ports <= {int(line.split()[1][-4:], 16) for line in table if " 0A " in line}:
                     return
-            if self._servers[flow["index"]].poll() is not None:
+            if self._servers[name].poll() is not None:
                 break
             time.sleep(_POLL_S)
-        raise OSError("the receiver of flow %d does not listen" % flow["index"])
+        raise OSError("the receiver of %s does not listen" % name)
 
-    def _interrupt(self, flow: Dict[str, Any]) -> None:
+    def _interrupt(self, name: str) -> None:
         """Ask a client that overstays to print what it has; end it for good a little later."""
-        index = flow["index"]
-        if index in self._waiting and self._clients[index].poll() is None:
-            self._records[index]["timed_out"] = True
-            self._clients[index].send_signal(signal.SIGTERM)
+        if name in self._waiting and self._clients[name].poll() is None:
+            self._records[name]["timed_out"] = True
+            self._clients[name].send_signal(signal.SIGTERM)
             now = time.monotonic() - self._epoch
-            self._at(now + _STOP_GRACE_S, self._clients[index].kill)
+            self._at(now + _STOP_GRACE_S, self._clients[name].kill)
 
     def _reap(self) -> None:
         now = time.monotonic() - self._epoch
-        for index in list(self._waiting):
-            sent_s = self._client_ended_s(index, now)
+        for name in list(self._waiting):
+            sent_s = self._client_ended_s(name, now)
             if sent_s is None:
                 continue
-            server = self._servers.get(index)
+            server = self._servers.get(name)
             if server is not None:
                 if server.poll() is None and now < sent_s + _EXCHANGE_S:
                     continue
-                self._records[index]["server_exit"] = _ended(server)
-            self._waiting.discard(index)
-        if self._all_sent_s is None and not self._sending & self._waiting and self._barrier.met("over"):
+                self._records[name]["server_exit"] = _ended(server)
+            del self._waiting[name]
+        all_sent = self._sending.isdisjoint(self._waiting)
+        if self._all_sent_s is None and all_sent and self._barrier.met("over"):
             self._all_sent_s = now
 
-    def _client_ended_s(self, index: int, now: float) -> Optional[float]:
+    def _client_ended_s(self, name: str, now: float) -> Optional[float]:
         """None while it runs; one on another machine is over when all are, for only then are we told."""
-        if index not in self._sending:
+        if name not in self._sending:
             return self._all_sent_s
-        client, record = self._clients.get(index), self._records.get(index)
+        client, record = self._clients.get(name), self._records.get(name)
         if client is None or record is None or client.poll() is None:
             return None
         if record["ended_s"] is None:
@@ -289,6 +301,13 @@ class Timeline:
             if answer["exit"] != 0:
                 raise OSError("step at %.3f s: %s" % (step["at_ns"] * 1e-9, answer["stderr"].strip()))
         self._steps.append({"at_s": step["at_ns"] * 1e-9, "done_s": time.monotonic() - self._epoch})
+
+
+def _ports(task: Dict[str, Any]) -> List[int]:
+    """On which its server listens."""
+    if "flows" in task:
+        return batched.ports(task)
+    return [int(task["server_argv"][task["server_argv"].index("--port") + 1])]
 
 
 def _ended(server: Process) -> int:

@@ -18,7 +18,7 @@ import socket
 import struct
 import sys
 import time
-from typing import Any, Dict, List, NoReturn, Optional
+from typing import Any, Callable, Dict, List, NoReturn, Optional
 
 _FORMAT = 1
 BLOCK = memoryview(bytes(1 << 17))
@@ -104,13 +104,18 @@ class Outgoing(Stream):
 class Incoming(Stream):
     """Receives until the sender has no more; ``ended_s`` is when the last byte was read.
 
-    What comes is counted and not copied, for nobody looks at it.
+    What comes is counted and not copied, for nobody looks at it. Where many bytes are still to come, fewer than ``worthwhile``
+    wake nobody.
     """
 
-    def __init__(self, connection: socket.socket, port: int, asked: int) -> None:
+    _buffer = memoryview(bytearray(len(BLOCK)))
+
+    def __init__(self, connection: socket.socket, port: int, asked: int, worthwhile: int = 1) -> None:
         super().__init__(connection, port, asked)
         self.established_s = time.monotonic()
-        self._buffer = memoryview(bytearray(len(BLOCK)))
+        self._worthwhile = worthwhile
+        self._waits_for = 1
+        self._wait_for_more()
 
     def advance(self) -> Optional[int]:
         """Read a block; where the connection may wait, the kernel takes each segment of it as soon as it comes."""
@@ -125,33 +130,54 @@ class Incoming(Stream):
             return None
         self.bytes += got
         self.ended_s = time.monotonic()
+        self._wait_for_more()
         return selectors.EVENT_READ
+
+    def _wait_for_more(self) -> None:
+        """Tell the kernel with how many bytes to wake this process: never later than with the last."""
+        least = max(min(self._worthwhile, self.asked - self.bytes), 1)
+        if least != self._waits_for:
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, least)
+            self._waits_for = least
 
 
 class Transfer:
-    """One end of a flow.
+    """One end of a flow: its connections, each of which ``selector`` watches for what it waits for.
 
-    A flow of one stream waits inside send and receive, those of several for whichever stream is ready: to leave the kernel at
-    every segment and to come back costs a guest more than the segment.
+    ``wait_s`` is how long a call on a connection may wait, None for ever; ``begun`` is called with the first of them. A
+    receiver that does not wait is woken with ``worthwhile`` bytes, or the last.
     """
 
-    def __init__(self, options: argparse.Namespace) -> None:
+    def __init__(
+        self,
+        options: argparse.Namespace,
+        selector: selectors.BaseSelector,
+        wait_s: Optional[float],
+        begun: Callable[[], None],
+        worthwhile: int = 1,
+    ) -> None:
         self._options = options
-        self._wait_s = None if options.parallel == 1 else 0.0
-        self._selector = selectors.DefaultSelector()
-        self._streams: List[Stream] = []
+        self._worthwhile = worthwhile
+        self._selector = selector
+        self._wait_s = wait_s
+        self._begun = begun
+        self._listener: Optional[socket.socket] = None
+        self._awaited: Dict[Stream, int] = {}
+        """Streams that are not over → the event that each waits for."""
         self._unfinished: int = options.parallel
-        self._started_s: Optional[float] = None
-        self._at_work = False
-        """While a stream sends or reads what is not counted yet."""
-        self._sample_due = False
-        self._stopped_by: Optional[int] = None
+        self.streams: List[Stream] = []
+        self.started_s: Optional[float] = None
+
+    @property
+    def over(self) -> bool:
+        """Whether every stream has been seen to its end."""
+        return self._unfinished == 0
 
     def send(self) -> None:
-        """Connect all streams at once, send the share of each, and wait until all has arrived."""
+        """Connect all streams at once, to send the share of each and to wait until all has arrived."""
         options = self._options
         connections = [outgoing_socket(options, number) for number in range(options.parallel)]
-        self._started_s = time.monotonic()
+        self.started_s = time.monotonic()
         for number, connection in enumerate(connections):
             connection.settimeout(self._wait_s)
             self._take(
@@ -160,83 +186,127 @@ class Transfer:
             code = connection.connect_ex((options.address, options.port))
             if code not in (0, errno.EINPROGRESS):
                 raise OSError(code, os.strerror(code))
-        self._loop()
 
     def receive(self) -> None:
-        """Take one connection a stream, and read each to its end."""
+        """Listen, to take one connection a stream and to read each to its end."""
         listener = socket.socket()
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("", self._options.port))
         listener.listen(_BACKLOG)
-        self._selector.register(listener, selectors.EVENT_READ)
-        self._loop()
+        self._selector.register(listener, selectors.EVENT_READ, (self, None))
+        self._listener = listener
 
-    def stop(self, number: int, frame: Any) -> None:
-        """Leave when a signal comes, in the middle of work as soon as what was done is counted."""
-        if not self._at_work:
-            interrupt(number, frame)
-        self._stopped_by = number
-        for stream in self._streams:
-            stream.connection.settimeout(0.0)
+    def advance(self, stream: Optional[Stream]) -> None:
+        """Do what the selector says can be done: of ``stream``, or of the listener where that is None."""
+        if stream is None:
+            self._accept()
+            return
+        event = stream.advance()
+        if event is None:
+            self._selector.unregister(stream.connection)
+            del self._awaited[stream]
+            self._unfinished -= 1
+        elif event != self._awaited[stream]:
+            self._selector.modify(stream.connection, event, (self, stream))
+            self._awaited[stream] = event
+
+    def sample(self) -> None:
+        """Note how far all streams are."""
+        now = time.monotonic()
+        for stream in self.streams:
+            stream.sample(now)
+
+    def close(self) -> None:
+        """Give back every connection, and be called with no event of theirs any more."""
+        for stream in self._awaited:
+            self._selector.unregister(stream.connection)
+        self._awaited.clear()
+        for stream in self.streams:
+            stream.connection.close()
+        if self._listener is not None:
+            self._selector.unregister(self._listener)
+            self._listener.close()
+            self._listener = None
 
     def reset(self) -> None:
         """Drop what is under way: no byte of a flow that was given up shall still be sent."""
-        for stream in self._streams:
+        for stream in self.streams:
             stream.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
-            stream.connection.close()
+        self.close()
 
     def told(self, error: Optional[str]) -> Dict[str, Any]:
         """The document."""
         return {
             "transfer": _FORMAT,
             "side": self._options.side,
-            "started_s": self._started_s,
+            "started_s": self.started_s,
             "error": error,
-            "streams": [stream.told() for stream in self._streams],
+            "streams": [stream.told() for stream in self.streams],
         }
-
-    def _loop(self) -> None:
-        try:
-            while self._unfinished:
-                for key, _ in self._selector.select():
-                    if key.data is None:
-                        self._accept(key.fileobj)
-                    else:
-                        self._advance(key.data, key.events)
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            self._sample()
 
     def _share(self, number: int) -> int:
         """Bytes of stream ``number``."""
         return int(self._options.bytes + self._options.parallel - 1 - number) // int(self._options.parallel)
 
-    def _accept(self, listener: Any) -> None:
-        connection, (_, port) = listener.accept()
+    def _accept(self) -> None:
+        assert self._listener is not None
+        connection, (_, port) = self._listener.accept()
         connection.settimeout(self._wait_s)
-        self._take(Incoming(connection, port, self._share(port - self._options.cport)), selectors.EVENT_READ)
+        share = self._share(port - self._options.cport)
+        self._take(Incoming(connection, port, share, self._worthwhile), selectors.EVENT_READ)
 
     def _take(self, stream: Stream, event: int) -> None:
-        if not self._streams:
-            self._begin_sampling()
-        self._streams.append(stream)
-        self._selector.register(stream.connection, event, stream)
+        if not self.streams:
+            self._begun()
+        self._selector.register(stream.connection, event, (self, stream))
+        self._awaited[stream] = event
+        self.streams.append(stream)
 
-    def _advance(self, stream: Any, awaited: int) -> None:
+
+class _Alone:
+    """A flow that has this process for itself.
+
+    One of a single stream waits inside send and receive, one of several for whichever stream is ready: to leave the kernel at
+    every segment and to come back costs a guest more than the segment.
+    """
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._selector = selectors.DefaultSelector()
+        wait_s = None if options.parallel == 1 else 0.0
+        self.transfer = Transfer(options, self._selector, wait_s, self._begin_sampling)
+        self._at_work = False
+        """While a stream sends or reads what is not counted yet."""
+        self._sample_due = False
+        self._stopped_by: Optional[int] = None
+
+    def run(self) -> None:
+        """Return when the flow, which was begun, is over."""
+        try:
+            while not self.transfer.over:
+                for key, _ in self._selector.select():
+                    self._advance(key.data[1])
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            self._sample()
+
+    def stop(self, number: int, frame: Any) -> None:
+        """Leave when a signal comes, in the middle of work as soon as what was done is counted."""
+        if not self._at_work:
+            interrupt(number, frame)
+        self._stopped_by = number
+        for stream in self.transfer.streams:
+            stream.connection.settimeout(0.0)
+
+    def _advance(self, stream: Optional[Stream]) -> None:
         self._at_work = True
         try:
-            event = stream.advance()
+            self.transfer.advance(stream)
         finally:
             self._at_work = False
             if self._stopped_by is not None:
                 interrupt(self._stopped_by, None)
         if self._sample_due:
             self._sample()
-        if event is None:
-            self._selector.unregister(stream.connection)
-            self._unfinished -= 1
-        elif event != awaited:
-            self._selector.modify(stream.connection, event, stream)
 
     def _begin_sampling(self) -> None:
         """From the first connection on: how long this end has waited for it is no part of the flow.
@@ -255,9 +325,7 @@ class Transfer:
 
     def _sample(self) -> None:
         self._sample_due = False
-        now = time.monotonic()
-        for stream in self._streams:
-            stream.sample(now)
+        self.transfer.sample()
 
 
 def outgoing_socket(options: argparse.Namespace, number: int) -> socket.socket:
@@ -299,14 +367,13 @@ def interrupt(number: int, _frame: Any) -> NoReturn:
 
 def main(argv: List[str]) -> int:
     """Exit status 0 when this end has seen the whole flow."""
-    transfer = Transfer(_options(argv))
-    signal.signal(signal.SIGTERM, transfer.stop)
+    alone = _Alone(_options(argv))
+    transfer = alone.transfer
+    signal.signal(signal.SIGTERM, alone.stop)
     error = None
     try:
-        if argv[0] == "send":
-            transfer.send()
-        else:
-            transfer.receive()
+        (transfer.send if argv[0] == "send" else transfer.receive)()
+        alone.run()
     except (OSError, StoppedError) as failure:
         error = getattr(failure, "strerror", None) or str(failure)
         transfer.reset()

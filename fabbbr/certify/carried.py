@@ -96,14 +96,13 @@ def _require_unbroken(flow: Flow, record: FlowRecord, side: Side, *, reported: b
     ended = status in _ENDED_BY_THE_AGENT and (record.timed_out or side == "server")
     if status < 0 and not ended:
         message = (
-            f"the {side} of flow {flow.index} was ended by signal {-status}; see "
-            f"raw/flow-{flow.index}.{side}.err"
+            f"the {side} of flow {flow.index} was ended by signal {-status}; see raw/{record.stem}.{side}.err"
         )
         raise BackendError(message)
     if not reported and not (side == "server" and ended and excused):
         message = (
-            f"raw/flow-{flow.index}.{side}.json, from the {side} of flow {flow.index}: "
-            f"no report that can be read (exit status {status}); see raw/flow-{flow.index}.{side}.err, and "
+            f"raw/{record.stem}.{side}.json, from the {side} of flow {flow.index}: "
+            f"no report that can be read (exit status {status}); see raw/{record.stem}.{side}.err, and "
             f"run the cell again"
         )
         raise BackendError(message)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -58,6 +58,8 @@ class FlowRecord(Told):
     """What happened to the two programs of one flow."""
 
     flow: int
+    batch: int | None = None
+    """Number of the batch of which it was one; None where the programs were its own."""
     epoch_s: float
     """Zero of the flows' time, on the machine's monotonic clock."""
     started_s: float
@@ -65,6 +67,11 @@ class FlowRecord(Told):
     timed_out: bool
     client_exit: int
     server_exit: int
+
+    @property
+    def stem(self) -> str:
+        """How the raw files of its programs begin."""
+        return f"flow-{self.flow}" if self.batch is None else f"batch-{self.batch}"
 
 
 class StepRecord(Told):
@@ -166,6 +173,13 @@ class TransferReport(Told):
         return sum(stream.bytes for stream in self.streams) if right else None
 
 
+class BatchReport(Told):
+    """As much of what :mod:`fabbbr.agent.batch` prints."""
+
+    batch: Literal[1]
+    flows: dict[int, TransferReport]
+
+
 class PingReport(Told):
     """What :mod:`fabbbr.agent.ping` prints."""
 
@@ -247,9 +261,13 @@ class Evidence:
             },
             flows={record.flow: record for record in flows},
             reports={
-                (record.flow, side): _report(raw / f"flow-{record.flow}.{side}.json")
-                for record in flows
-                for side in sides
+                **{
+                    (record.flow, side): _report(raw / f"{record.stem}.{side}.json")
+                    for record in flows
+                    if record.batch is None
+                    for side in sides
+                },
+                **dict(_batched_reports(raw, flows)),
             },
             pings={
                 int(path.name.removeprefix("ping-").removesuffix(".json")): _load(
@@ -315,6 +333,24 @@ def _load(raw: Path, name: str, kind: TypeAdapter[_T]) -> _T:
 
 def _counters(raw: Path, name: str) -> Counters:
     return Counters(name, _load(raw, name, TypeAdapter(dict[str, NodeCounters])))
+
+
+def _batched_reports(
+    raw: Path, flows: Sequence[FlowRecord]
+) -> Iterator[tuple[tuple[int, Side], FlowReport | None]]:
+    """Of flows that shared their programs; None where these left none."""
+    stems = {record.flow: record.stem for record in flows if record.batch is not None}
+    for side in ("client", "server"):
+        left = {stem: _batch(raw / f"{stem}.{side}.json") for stem in dict.fromkeys(stems.values())}
+        for flow, stem in stems.items():
+            yield (flow, side), left[stem].get(flow)
+
+
+def _batch(path: Path) -> Mapping[int, TransferReport]:
+    try:
+        return BatchReport.model_validate_json(path.read_bytes()).flows
+    except (FileNotFoundError, ValidationError):
+        return {}
 
 
 def _report(path: Path) -> FlowReport | None:

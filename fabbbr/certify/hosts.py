@@ -13,7 +13,8 @@ from fabbbr.certify.counters import Counters
 from fabbbr.certify.evidence import Evidence, TransferReport
 from fabbbr.errors import BackendError
 from fabbbr.manifest import Check
-from fabbbr.model import DATA_PORT, PORTS_PER_FLOW, Cell, Flow
+from fabbbr.model import Cell, Flow
+from fabbbr.ports import DATA_PORT, first_data_port
 
 LIMITED_SHARE = 0.02
 LIMITED_ROUNDS = 10
@@ -54,8 +55,11 @@ def unlimited(cell: Cell, evidence: Evidence) -> Iterator[Check]:
                 limited_s = limited_ms / 1e3
                 beyond = limited_s / max(busy_s * LIMITED_SHARE, allowed_s)
                 worst[name] = max(worst[name], (beyond, f"{local}: {limited_s:g} of {busy_s:g} s"))
+    saw = {host: _Ports.of(one) for host, one in seen.items()}
     unseen = [
-        flow.index for flow in cell.flows if _must_be_seen(cell, flow, evidence) and not _both_saw(flow, seen)
+        flow.index
+        for flow in cell.flows
+        if _must_be_seen(cell, flow, evidence) and not _both_saw(flow, saw, flows=len(cell.flows))
     ]
     for name, (beyond, told) in worst.items():
         wanted = _wanted(cell, name)
@@ -137,12 +141,23 @@ class _Seen(NamedTuple):
         return cls(busy, peers)
 
 
-def _both_saw(flow: Flow, seen: Mapping[str, _Seen]) -> bool:
+class _Ports(NamedTuple):
+    """Those that ss has seen at one host."""
+
+    busy: set[int]
+    """Of its own connections that sent."""
+    peers: set[int]
+
+    @classmethod
+    def of(cls, seen: _Seen) -> _Ports:
+        return cls({int(address.rpartition(":")[2]) for address in seen.busy}, seen.peers)
+
+
+def _both_saw(flow: Flow, saw: Mapping[str, _Ports], *, flows: int) -> bool:
     """Whether ss has seen the flow busy at its sender, and at all at its receiver."""
-    first = DATA_PORT + PORTS_PER_FLOW * flow.index
+    first = first_data_port(flow.index, flows=flows)
     ports = set(range(first, first + flow.streams))
-    busy = {int(address.rpartition(":")[2]) for address in seen[flow.sender].busy}
-    return not ports.isdisjoint(busy) and not ports.isdisjoint(seen[flow.receiver].peers)
+    return not ports.isdisjoint(saw[flow.sender].busy) and not ports.isdisjoint(saw[flow.receiver].peers)
 
 
 def _must_be_seen(cell: Cell, flow: Flow, evidence: Evidence) -> bool:

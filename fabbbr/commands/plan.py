@@ -16,7 +16,7 @@ from fabbbr.capturing import Room, room_of
 from fabbbr.commands.question import trust_of
 from fabbbr.commands.terminal import Terminal
 from fabbbr.job.build import prepare
-from fabbbr.job.records import Command, Job
+from fabbbr.job.records import BatchTask, Command, FlowTask, Job
 from fabbbr.laboratory import Request, place, planned, selected
 from fabbbr.model import Cell, LinkWay
 from fabbbr.physics import end_of, loss_in_words
@@ -189,15 +189,24 @@ def command_lines(planned_job: Job) -> list[str]:
                 f"# {task.file}: packets of {tap.interface}, {tap.keeps_bytes} B of each, in a ring of "
                 f"{tap.slots} slots"
             )
-    for flow in planned_job.flows:
-        lines.append(f"{flow.server_node}$ {shlex.join(flow.server_argv)}")
-    for flow in planned_job.flows:
-        at = f"# at {flow.start_ns / 1e9:g} s"
-        lines.append(f"{flow.client_node}$ {shlex.join(flow.client_argv)}  {at}")
+    lines += _flow_lines(planned_job)
     for ping in planned_job.pinging:
         lines.append(f"{ping.node}$ {shlex.join(ping.argv)}  # at {ping.start_ns / 1e9:g} s")
     for step in planned_job.steps:
         lines += [f"{_line(command)}  # at {step.at_ns / 1e9:g} s" for command in step.commands]
+    return lines
+
+
+def _flow_lines(planned_job: Job) -> list[str]:
+    """What receives, then what sends."""
+    tasks: list[FlowTask | BatchTask] = [*planned_job.flows, *planned_job.batches]
+    lines = [f"{task.server_node}$ {shlex.join(task.server_argv)}" for task in tasks]
+    for flow in planned_job.flows:
+        at = f"# at {flow.start_ns / 1e9:g} s"
+        lines.append(f"{flow.client_node}$ {shlex.join(flow.client_argv)}  {at}")
+    for batch in planned_job.batches:
+        first = f"# {len(batch.flows)} flows, the first at {batch.flows[0].start_ns / 1e9:g} s"
+        lines.append(f"{batch.client_node}$ {shlex.join(batch.client_argv)}  {first}")
     return lines
 
 

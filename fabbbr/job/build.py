@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fabbbr.job.batches import batch_tasks
 from fabbbr.job.cabling import Cabling, lay_cables
 from fabbbr.job.captures import capture_tasks
 from fabbbr.job.configure import (
@@ -52,7 +53,8 @@ def prepare(cell: Cell, testbed: Testbed) -> Prepared:
 
 
 def _job(cell: Cell, testbed: Testbed, cabling: Cabling, expected: Expected) -> Job:
-    flows = tuple(flow_task(cell, testbed, cabling, flow) for flow in cell.flows)
+    flows = tuple(flow_task(cell, testbed, cabling, flow) for flow in cell.flows if not flow.at_random)
+    batches = batch_tasks(cell, cabling)
     hosts = dict.fromkeys(name for flow in cell.flows for name in (flow.sender, flow.receiver))
     steps = step_commands(cell, testbed, cabling)
     probes, settle_ns = pings(cell, cabling), _settle_ns(cell)
@@ -86,6 +88,7 @@ def _job(cell: Cell, testbed: Testbed, cabling: Cabling, expected: Expected) -> 
         flows_at_ns=zero_ns,
         anew=() if zero_ns is None else tuple(anew_commands(cell, cabling)),
         flows=flows,
+        batches=batches,
         pinging=ping_tasks(cell, cabling),
         steps=tuple(
             StepTask(at_ns=step.at.ns, commands=commands)
@@ -97,7 +100,7 @@ def _job(cell: Cell, testbed: Testbed, cabling: Cabling, expected: Expected) -> 
         socket_nodes=tuple(hosts),
         queue_nodes=tuple(node.name for node in cabling.nodes if node.kind != "host"),
         sample_period_ns=cell.sample_period.ns,
-        end_ns=max(task.deadline_ns for task in flows),
+        end_ns=max([*(flow.deadline_ns for flow in flows), *(batch.deadline_ns for batch in batches)]),
     )
 
 

@@ -1,4 +1,4 @@
-"""Cell → the programs of its flows. Pure.
+"""Cell → the programs of its flows, but for those that come at random (:mod:`fabbbr.job.batches`). Pure.
 
 Instants count nanoseconds from the start of the first flow. One iperf3 server per flow and run: an iperf3
 server takes one client at a time, and a fresh one has no history. A flow of given bytes is sent by the
@@ -16,7 +16,8 @@ from fabbbr.job.cabling import Cabling
 from fabbbr.job.congestion import kernel_name
 from fabbbr.job.headroom import longest_answer_ns
 from fabbbr.job.records import FlowTask
-from fabbbr.model import DATA_PORT, PORTS_PER_FLOW, SERVER_PORT, Cell, Datagrams, Flow, Video
+from fabbbr.model import Cell, Datagrams, Flow, Video
+from fabbbr.ports import first_data_port, server_port
 from fabbbr.testbed import Testbed
 from fabbbr.units import NANOSECONDS_PER_SECOND, TCP_IPV4_HEADER_BYTES
 from fabbbr.ways import first_queue
@@ -47,7 +48,8 @@ def reports_bytes(flow: Flow) -> int:
 
 def flow_task(cell: Cell, testbed: Testbed, cabling: Cabling, flow: Flow) -> FlowTask:
     """The two programs of ``flow``, for the iperf3 of its receiver."""
-    client, server = _programs(cell, cabling.address(flow.receiver), flow)
+    ports = str(server_port(flow.index)), str(first_data_port(flow.index, flows=len(cell.flows)))
+    client, server = _programs(cell, cabling.address(flow.receiver), flow, ports)
     version = testbed.tool_of(flow.receiver, "iperf3")
     if flow.of_iperf3 and version is not None and has_threads(version):
         client += ("--length", str(block_bytes(cell, flow)))
@@ -59,20 +61,22 @@ def flow_task(cell: Cell, testbed: Testbed, cabling: Cabling, flow: Flow) -> Flo
         server_argv=server,
         start_ns=flow.start.ns,
         expected_end_ns=flow.start.ns + (flow.duration.ns if flow.duration is not None else 0),
-        deadline_ns=flow.start.ns + _longest_ns(cell, flow),
+        deadline_ns=flow.start.ns + longest_ns(cell, flow),
     )
 
 
 _Ends: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
+_Ports: TypeAlias = tuple[str, str]
+"""Of the receiver, and the sender's first."""
 
 
-def _programs(cell: Cell, address: str, flow: Flow) -> _Ends:
+def _programs(cell: Cell, address: str, flow: Flow, ports: _Ports) -> _Ends:
     """What sends and what receives."""
     if flow.udp is not None:
-        return _datagrams(address, flow, flow.udp, longest_answer_ns(cell, flow.rtt))
+        return _datagrams(address, flow, ports, flow.udp, longest_answer_ns(cell, flow.rtt))
     if flow.video is not None:
-        return _watched(address, flow, flow.video)
-    return (_timed if flow.of_iperf3 else _sized)(address, flow)
+        return _watched(address, flow, ports, flow.video)
+    return (_timed if flow.of_iperf3 else _sized)(address, flow, ports)
 
 
 def block_bytes(cell: Cell, flow: Flow) -> int:
@@ -87,12 +91,12 @@ def block_bytes(cell: Cell, flow: Flow) -> int:
     return min(max(in_a_millisecond // segment, 1) * segment, _LARGEST_BLOCK_BYTES)
 
 
-def _timed(address: str, flow: Flow) -> _Ends:
+def _timed(address: str, flow: Flow, ports: _Ports) -> _Ends:
     """The iperf3 client and server of a flow that lasts a given time."""
-    port = str(SERVER_PORT + flow.index)
+    port, first = ports
     client = [
         "iperf3", "--client", address, "--port", port, "--version4", "--json", "--zerocopy",
-        "--congestion", kernel_name(flow), "--parallel", str(flow.streams), "--cport", str(_first_port(flow)),
+        "--congestion", kernel_name(flow), "--parallel", str(flow.streams), "--cport", first,
         "--time", _whole_seconds(flow),
     ]  # fmt: skip
     if flow.pacing is not None:
@@ -100,12 +104,12 @@ def _timed(address: str, flow: Flow) -> _Ends:
     return tuple(client), ("iperf3", "--server", "--one-off", "--port", port, "--version4", "--json")
 
 
-def _sized(address: str, flow: Flow) -> _Ends:
+def _sized(address: str, flow: Flow, ports: _Ports) -> _Ends:
     """Sender and receiver of a flow of given bytes."""
     assert flow.size is not None
+    port, first = ports
     ends = (
-        "--port", str(SERVER_PORT + flow.index), "--parallel", str(flow.streams),
-        "--cport", str(_first_port(flow)), "--bytes", str(flow.size.bytes),
+        "--port", port, "--parallel", str(flow.streams), "--cport", first, "--bytes", str(flow.size.bytes),
     )  # fmt: skip
     sender = ["forked", "transfer", "send", *ends, "--address", address, "--congestion", kernel_name(flow)]
     if flow.pacing is not None:
@@ -113,27 +117,26 @@ def _sized(address: str, flow: Flow) -> _Ends:
     return tuple(sender), ("forked", "transfer", "receive", *ends)
 
 
-def _datagrams(address: str, flow: Flow, udp: Datagrams, patience_ns: int) -> _Ends:
+def _datagrams(address: str, flow: Flow, ports: _Ports, udp: Datagrams, patience_ns: int) -> _Ends:
     """Sender and receiver of datagrams; one that is a second late cannot keep the rate."""
     assert flow.duration is not None
-    program = ("forked", "datagrams")
-    ends = ("--port", str(SERVER_PORT + flow.index), "--payload", str(udp.payload_bytes))
+    program, (port, first) = ("forked", "datagrams"), ports
+    ends = ("--port", port, "--payload", str(udp.payload_bytes))
     sender = (
-        *program, "send", *ends, "--address", address, "--cport", str(_first_port(flow)),
+        *program, "send", *ends, "--address", address, "--cport", first,
         "--count", str(udp.count_in(flow.duration)), "--gap-ns", repr(udp.gap_ns),
         "--lateness-ns", str(NANOSECONDS_PER_SECOND),
     )  # fmt: skip
     return sender, (*program, "receive", *ends, "--patience-ns", str(patience_ns))
 
 
-def _watched(address: str, flow: Flow, video: Video) -> _Ends:
+def _watched(address: str, flow: Flow, ports: _Ports, video: Video) -> _Ends:
     """Server and player of a video."""
     assert flow.duration is not None
-    program = ("forked", "video")
-    ends = ("--port", str(SERVER_PORT + flow.index), "--duration-ns", str(flow.duration.ns))
+    program, (port, first) = ("forked", "video"), ports
+    ends = ("--port", port, "--duration-ns", str(flow.duration.ns))
     sender = [
-        *program, "send", *ends, "--address", address, "--cport", str(_first_port(flow)),
-        "--congestion", kernel_name(flow),
+        *program, "send", *ends, "--address", address, "--cport", first, "--congestion", kernel_name(flow),
     ]  # fmt: skip
     if flow.pacing is not None:
         sender += ["--pacing", str(flow.pacing.bps)]
@@ -141,16 +144,13 @@ def _watched(address: str, flow: Flow, video: Video) -> _Ends:
     return tuple(sender), (*program, "receive", *ends, *player, "--buffer-ns", str(video.buffer.ns))
 
 
-def _first_port(flow: Flow) -> int:
-    return DATA_PORT + PORTS_PER_FLOW * flow.index
-
-
 def _whole_seconds(flow: Flow) -> str:
     assert flow.duration is not None
     return f"{flow.duration.ns // NANOSECONDS_PER_SECOND}"
 
 
-def _longest_ns(cell: Cell, flow: Flow) -> int:
+def longest_ns(cell: Cell, flow: Flow) -> int:
+    """For how long the flow may run before it is given up."""
     grace = _GRACE_S * NANOSECONDS_PER_SECOND + 100 * flow.rtt.ns
     if flow.udp is not None:  # its receiver waits for what may still be on its way
         grace += longest_answer_ns(cell, flow.rtt)

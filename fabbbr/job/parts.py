@@ -47,6 +47,7 @@ def _part(job: Job, here: AbstractSet[str]) -> Job:
             "counted": _captures(job.counted, here),
             "pings": _captures(job.pings, here),
             "flows": tuple(flow for flow in job.flows if {flow.client_node, flow.server_node} & here),
+            "batches": tuple(each for each in job.batches if {each.client_node, each.server_node} & here),
             "pinging": tuple(ping for ping in job.pinging if ping.node in here),
             "steps": tuple(_steps(job.steps, here)),
             "gates": tuple(gate for gate in job.gates if gate.node in here),

@@ -99,6 +99,41 @@ class FlowTask(Record):
     """When a client that still runs is interrupted."""
 
 
+class BatchedFlow(Record):
+    """One flow of given bytes, which a program sends with others."""
+
+    index: int
+    port: int
+    """Of its receiver."""
+    cport: int
+    """The sender's, of the first stream."""
+    parallel: int
+    """Streams."""
+    bytes: int
+    """Of all streams together."""
+    start_ns: int
+    deadline_ns: int
+    """When it is given up."""
+
+
+class BatchTask(Record):
+    """How the agent runs many flows with one program at either end, which it tells of ``flows``.
+
+    They are in the order of their starts. The sender's it also tells when the flows' time began.
+    """
+
+    index: int
+    client_node: str
+    server_node: str
+    client_argv: tuple[str, ...]
+    server_argv: tuple[str, ...]
+    start_ns: int
+    """Of the sender's program."""
+    expected_end_ns: int
+    deadline_ns: int
+    flows: tuple[BatchedFlow, ...]
+
+
 class PingTask(Record):
     """How the agent pings beside the flows; it tells the program when the flows' time began."""
 
@@ -224,6 +259,8 @@ class Job(Record):
     modules: tuple[str, ...] = ()
     """Digests of the sources of congestion controls that the commands load: the place has them built."""
     flows: tuple[FlowTask, ...]
+    batches: tuple[BatchTask, ...] = ()
+    """Of flows that are not among ``flows``."""
     pinging: tuple[PingTask, ...] = ()
     """Beside the flows; over when these are."""
     steps: tuple[StepTask, ...]

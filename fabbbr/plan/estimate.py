@@ -11,6 +11,10 @@ from fabbbr.testbed import Pace, Testbed
 from fabbbr.units import LARGEST_SUPER_PACKET_BYTES, TCP_IPV4_HEADER_BYTES, Duration
 from fabbbr.ways import first_queue, going_back
 
+_ROUND_TRIPS = 1.5
+"""Of a transfer at least: its SYN, the answer, and the way of its last byte."""
+_SLOWED_DOWN = 2
+
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
@@ -116,7 +120,10 @@ def _sent_bytes(cell: Cell, end: Duration, loss: float) -> float:
 def _set_up_s(cell: Cell, pace: Pace) -> float:
     hosts = {name for flow in cell.flows for name in (flow.sender, flow.receiver)}
     nodes = len(hosts) + len(cell.switches) + len(cell.links)
-    return pace.overhead_s + nodes * pace.node_s + len(cell.flows) * pace.flow_s
+    random = [flow for flow in cell.flows if flow.at_random]
+    batches = {(flow.group, flow.sender, flow.receiver) for flow in random}
+    programs = len(cell.flows) - len(random) + len(batches)
+    return pace.overhead_s + nodes * pace.node_s + programs * pace.flow_s + len(random) * pace.batched_s
 
 
 def _forwarding_s(cell: Cell, packets: float, per_s: float, pace: Pace) -> float:
@@ -134,13 +141,13 @@ def _forwarding_s(cell: Cell, packets: float, per_s: float, pace: Pace) -> float
 def _sampling_s(cell: Cell, end: Duration, pace: Pace) -> float:
     """Each period reads the queues of every switch and wire, and a socket for each stream that is on."""
     queues_s = (len(cell.switches) + len(cell.links)) * end.seconds
-    sockets_s = sum(flow.streams * _seconds_on(flow, end) for flow in cell.flows if flow.udp is None)
+    sockets_s = sum(flow.streams * _seconds_on(flow, cell, end) for flow in cell.flows if flow.udp is None)
     return (queues_s + sockets_s) / cell.sample_period.seconds / pace.samples_per_s
 
 
 def _most_bytes(flow: Flow, cell: Cell, end: Duration, loss: float) -> float:
     """What a flow can send at most, by its size, its pacing and the injected loss."""
-    seconds = _seconds_on(flow, end)
+    seconds = _seconds_on(flow, cell, end)
     limits = [_loss_limited_bps(flow, cell.mtu_bytes, loss) * flow.streams * seconds / 8]
     sends = flow.udp.rate if flow.udp is not None else flow.video.bitrate if flow.video is not None else None
     own = [rate.bps for rate in (flow.pacing, flow.maxrate, sends) if rate is not None]
@@ -158,6 +165,14 @@ def _loss_limited_bps(flow: Flow, mtu_bytes: int, ratio: float) -> float:
     return cubic_window_segments(rtt_s=rtt, loss=ratio) * 8 * (mtu_bytes - TCP_IPV4_HEADER_BYTES) / rtt
 
 
-def _seconds_on(flow: Flow, end: Duration) -> float:
-    """Of one that has a size: as long as it may take."""
-    return flow.duration.seconds if flow.duration is not None else end.seconds - flow.start.seconds
+def _seconds_on(flow: Flow, cell: Cell, end: Duration) -> float:
+    """Of one that has a size: as long as it may take; at random, twice what it needs alone."""
+    if flow.duration is not None:
+        return flow.duration.seconds
+    longest = max(end.seconds - flow.start.seconds, 0.0)
+    if not flow.at_random or flow.size is None:
+        return longest
+    own = [rate.bps * flow.streams for rate in (flow.pacing, flow.maxrate) if rate is not None]
+    bps = min([first_queue(cell, flow).rate.bps, *own])
+    alone = _ROUND_TRIPS * flow.rtt.seconds + 8 * flow.size.bytes / bps
+    return min(_SLOWED_DOWN * alone, longest)

@@ -21,8 +21,8 @@ from fabbbr.plan.definitions import ParametersError
 from fabbbr.plan.link_traces import Trace
 from fabbbr.plan.misfits import MisfitError
 from fabbbr.plan.resolve import Processes, Wiring, wire
+from fabbbr.ports import MOST_FLOWS, ports_per_flow
 from fabbbr.sources import Sources
-from fabbbr.spec.bounds import MOST_FLOWS
 from fabbbr.spec.document import Loc
 from fabbbr.spec.experiment import Condition, Experiment, Setup, SliceChoice
 from fabbbr.topology import Topology
@@ -265,6 +265,13 @@ def _with_arrivals(
         message = (
             f"{cell.experiment}: {len(flows)} flows come in cell {cell.id}; "
             f"1 to {MOST_FLOWS} can run, change arrivals.rate or duration"
+        )
+        raise PlanError(message)
+    ports, streams = ports_per_flow(len(flows)), max(flow.streams for flow in flows)
+    if streams > ports:
+        message = (
+            f"{cell.experiment}: {len(flows)} flows come in cell {cell.id}, and each has {ports} ports to "
+            f"send from; one has {streams} streams, give it fewer, or change arrivals.rate or duration"
         )
         raise PlanError(message)
     numbered = tuple(flow.model_copy(update={"index": index}) for index, flow in enumerate(flows))

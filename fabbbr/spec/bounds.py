@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeVar
 
-from fabbbr.model import DATA_PORT, PORTS_PER_FLOW
 from fabbbr.spec.document import Loc, Mistake
 from fabbbr.units import NANOSECONDS_PER_SECOND, UDP_IPV4_HEADER_BYTES, Duration, Frequency, Rate, Ratio, Size
 
@@ -55,7 +54,6 @@ SHORTEST_PING = Duration(1_000_000)
 """0.8 Mbit/s of requests, and what a program in Python can still send evenly."""
 
 SHORTEST_SAMPLE_PERIOD = Duration(1_000_000)
-MOST_FLOWS = (65_536 - DATA_PORT) // PORTS_PER_FLOW
 
 
 _Quantity = TypeVar("_Quantity", Rate, Duration, Size, Frequency, Ratio)

@@ -14,7 +14,6 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag,
 from fabbbr.foreign import shown
 from fabbbr.kernels import OF_IMAGE, kernel_called
 from fabbbr.model import (
-    PORTS_PER_FLOW,
     AckAggregation,
     Aqm,
     BbrProfile,
@@ -25,6 +24,7 @@ from fabbbr.model import (
     Reordering,
     Video,
 )
+from fabbbr.ports import MOST_STREAMS
 from fabbbr.quantity import WHOLE, BitRate, Buffer, ByteSize, PerSecond, Span, refused
 from fabbbr.record import FileRecord, Record
 from fabbbr.spec.axes import squeeze
@@ -321,7 +321,7 @@ class FlowGroup(FileRecord):
     """Whose BBR. Default: ``mainline`` for ``bbr1``, ``fabbbr`` for ``bbr2`` and ``bbr3``."""
     count: Annotated[int, Field(ge=0, le=400), WHOLE] = 1
     """Flows in this group, each with its own iperf3; 0 where a condition has none of them."""
-    streams: Annotated[int, Field(ge=1, le=PORTS_PER_FLOW), WHOLE] = 1
+    streams: Annotated[int, Field(ge=1, le=MOST_STREAMS), WHOLE] = 1
     """Parallel connections of each flow, each from a port of its own."""
     start: Span = Duration(0)
     """Of the first flow of the group, in s or ms; some group starts at 0 s."""

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from fabbbr.model import Video
+from fabbbr.ports import MOST_FLOWS, MOST_PROGRAMS, ports_per_flow
 from fabbbr.spec.bounds import (
     FASTEST_MAXRATE,
     LARGEST_TRANSFER,
     LONGEST_RTT,
     LONGEST_RUN,
     MOST_ARRIVALS,
-    MOST_FLOWS,
     RAREST_ARRIVALS,
     SHORTEST_CHUNK,
     SHORTEST_PING,
@@ -58,13 +58,28 @@ def _groups(setup: Setup) -> Iterator[Mistake]:
         yield from _initial_window((*loc, "initial_window"), group, setup.path.mtu)
         yield from _bbr(loc, group)
     yield from _some_begin_at_once(setup.flows)
-    total = sum(_expected_flows(group) for group in setup.flows)
-    if total > MOST_FLOWS:
-        yield ("flows",), f"{total} flows; at most {MOST_FLOWS} have ports to send from, use fewer"
+    yield from _too_many(setup.flows)
     last = {group.label: index for index, group in enumerate(setup.flows)}
     for label, times in Counter(group.label for group in setup.flows if group.label).items():
         if times > 1:
             yield ("flows", last[label], "label"), f"{label!r} names {times} groups; give each its own"
+
+
+def _too_many(groups: Sequence[FlowGroup]) -> Iterator[Mistake]:
+    alone = sum(_expected_flows(group) for group in groups if group.arrivals is None)
+    total = sum(map(_expected_flows, groups))
+    if alone > MOST_PROGRAMS:
+        yield ("flows",), f"{alone} flows; at most {MOST_PROGRAMS} have ports to send from, use fewer"
+    elif total > MOST_FLOWS:
+        yield ("flows",), f"{total} flows; at most {MOST_FLOWS} have ports to be received on, use fewer"
+    elif total:
+        ports = ports_per_flow(total)
+        for index, group in enumerate(groups):
+            if group.streams > ports:
+                said = (
+                    f"each of {total} flows has {ports} ports to send from; use fewer flows, or fewer streams"
+                )
+                yield ("flows", index, "streams"), said
 
 
 def _some_begin_at_once(groups: tuple[FlowGroup, ...]) -> Iterator[Mistake]:

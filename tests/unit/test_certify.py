@@ -18,9 +18,10 @@ from fabbbr.certify.hosts import _Seen, kept_by_receivers
 from fabbbr.certify.packets import carried_by_network, loss_check
 from fabbbr.job.build import prepare
 from fabbbr.job.records import Cable, Interface
-from fabbbr.model import DATA_PORT, Loss
+from fabbbr.model import Loss
 from fabbbr.physics import correlated_spread
 from fabbbr.plan.opening import open_plan
+from fabbbr.ports import DATA_PORT
 from fabbbr.testbed import REAL_TIME, VIRTUAL_TIME, MachineClock
 from fabbbr.units import Ratio
 

@@ -12,7 +12,7 @@ from measured import EMPTY, NAN, carrying
 from fabbbr import model
 from fabbbr.physics import RateOverTime
 from fabbbr.units import Duration, Rate, Size
-from fabbbr_analysis.arrivals import union_s
+from fabbbr_analysis.arrivals import amounts_between, union_s
 from fabbbr_analysis.groups import of_groups
 from fabbbr_analysis.phases import phases_of
 
@@ -381,3 +381,18 @@ def test_a_union_is_no_longer_than_the_sum_of_its_spans_nor_than_from_first_to_l
     if placed:
         assert covered <= max(end for _, end in placed) - min(start for start, _ in placed) + 1e-6
         assert covered >= max(end - start for start, end in placed) - 1e-6
+
+
+RATES = st.lists(st.tuples(st.floats(0, 50), st.floats(1e-3, 20), st.floats(0, 1e9)), min_size=1, max_size=30)
+
+
+@given(RATES)
+def test_what_many_get_together_between_two_instants_is_the_sum_of_what_each_gets(flows):
+    starts, lasted, rates = (np.array(column) for column in zip(*flows, strict=True))
+    edges = np.arange(72.0)
+    together = amounts_between(starts, starts + lasted, rates, edges)
+    within = np.clip(starts + lasted, *edges[[0, -1]]) - np.clip(starts, *edges[[0, -1]])
+    assert together.sum() == pytest.approx((rates * within).sum(), abs=1)
+    for low, high, got in zip(edges[:-1], edges[1:], together, strict=True):
+        each = rates * np.maximum(np.minimum(starts + lasted, high) - np.maximum(starts, low), 0)
+        assert got == pytest.approx(each.sum(), abs=1)

@@ -11,8 +11,8 @@ from fabbbr.certify import hosts
 from fabbbr.commands.plan import row_of
 from fabbbr.errors import SpecError
 from fabbbr.job.build import prepare
-from fabbbr.model import DATA_PORT
 from fabbbr.plan import definitions, expand
+from fabbbr.ports import DATA_PORT
 from fabbbr.spec import read
 from fabbbr.spec.sysctls import Sysctls
 

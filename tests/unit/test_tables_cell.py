@@ -11,7 +11,7 @@ import pytest
 import recorded_run
 
 from fabbbr.errors import ParseError
-from fabbbr.model import DATA_PORT, PORTS_PER_FLOW, SERVER_PORT
+from fabbbr.ports import DATA_PORT, SERVER_PORT, ports_per_flow
 from fabbbr_analysis.tables.cell import _video_columns, as_frames, read_cell
 from fabbbr_analysis.tables.columns import FLOWS, INTERVALS
 from fabbbr_analysis.tables.sampled import sampled_tables
@@ -218,7 +218,7 @@ def test_sockets_of_a_flow_are_its_data_connections_at_both_ends(tables):
     seen = tables.sockets.groupby(["flow", "side"])[["host", "local_port", "peer_port"]].agg(
         lambda x: sorted(set(x))
     )
-    second = DATA_PORT + PORTS_PER_FLOW
+    second = DATA_PORT + ports_per_flow(2)
     assert seen.loc[(0, "sender")].tolist() == [["a"], [DATA_PORT], [SERVER_PORT]]
     assert seen.loc[(0, "receiver")].tolist() == [["b"], [SERVER_PORT], [DATA_PORT]]
     assert seen.loc[(1, "sender")].tolist() == [["a"], [second, second + 1], [SERVER_PORT + 1]]
@@ -242,7 +242,7 @@ def test_where_no_socket_is_on_a_data_port_the_fullest_connections_count(tables_
     for host in "ab":
         text = (recorded_run.GOLDEN / f"sockets.rivals.{host}.txt").read_bytes()
         for stream in range(2):
-            port = DATA_PORT + PORTS_PER_FLOW + stream
+            port = DATA_PORT + ports_per_flow(2) + stream
             text = text.replace(b":%d " % port, b":%d " % (50_001 + stream))
         moved[f"sockets.{host}.txt"] = text
     sockets = tables_of(files=moved).sockets

@@ -92,8 +92,8 @@ def refusals(flows):
             "flows[0].arrivals.rate: 0 /s is out of range",
         ),
         (
-            "{arrivals: {rate: 100 /s, size: 1 kB}, cca: cubic, duration: 9 s}",
-            "flows: 900 flows; at most 512",
+            "{arrivals: {rate: 1000 /s, size: 1 kB}, cca: cubic, duration: 9 s}",
+            "flows: 9000 flows; at most 4096",
         ),
         (
             "{arrivals: {rate: 5 /s, size: 0 B}, cca: cubic, duration: 9 s}",
@@ -343,7 +343,7 @@ def test_a_file_of_sizes_reads_back(sizes):
 
 
 def test_nothing_that_comes_is_refused_where_there_is_nothing_else():
-    with pytest.raises(PlanError, match="0 flows come in cell r1; 1 to 512 can run"):
+    with pytest.raises(PlanError, match="0 flows come in cell r1; 1 to 4096 can run"):
         cells("{arrivals: {rate: 0.0001 /s, size: 1 kB}, cca: cubic, duration: 1 s}")
 
 

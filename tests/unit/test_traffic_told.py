@@ -15,7 +15,8 @@ from fabbbr.certify import datagrams
 from fabbbr.certify.carried import pinged
 from fabbbr.certify.evidence import Evidence, TransferReport
 from fabbbr.errors import BackendError, ParseError
-from fabbbr.model import DATA_PORT, SERVER_PORT, Datagrams, Flow, Ping
+from fabbbr.model import Datagrams, Flow, Ping
+from fabbbr.ports import DATA_PORT, SERVER_PORT
 from fabbbr.units import Duration, Rate
 from fabbbr_analysis.parse.ping import parse_ping
 from fabbbr_analysis.tables.connections import data_connections

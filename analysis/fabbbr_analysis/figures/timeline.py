@@ -13,7 +13,7 @@ from plotly.subplots import make_subplots
 
 from fabbbr.model import Cell
 from fabbbr.physics import RateOverTime
-from fabbbr_analysis.arrivals import zeros_s
+from fabbbr_analysis.arrivals import amounts_between, zeros_s
 from fabbbr_analysis.figures import canvas, curves
 from fabbbr_analysis.figures.curves import Curve
 from fabbbr_analysis.figures.events import events
@@ -68,20 +68,21 @@ def over_time(
 
     Three rows share the clock of the experiment (s from the start of the first flow): goodput of each flow
     (Mbit/s, iperf3 intervals at the receiver), RTT of each flow (ms, smoothed, at the sender), backlog of the
-    bottleneck (kB). A row without samples stays empty. Dotted lines mark steps and starts; where the rate of
-    the bottleneck changes, it is drawn with the goodput.
+    bottleneck (kB). Flows of a group that came at random are one curve: what all of them got in each second,
+    and the mean of their RTT. A row without samples stays empty. Dotted lines mark steps and starts; where
+    the rate of the bottleneck changes, it is drawn with the goodput.
     """
     figure = make_subplots(
         rows=3, cols=1, shared_xaxes=True, vertical_spacing=0.04, figure=canvas.empty(height=640)
     )
     looks = curves.of_cells(run_set, cell_ids, palette)
     shown: set[str] = set()
-    flows = run_set.flows[run_set.flows["cell_id"].isin(list(cell_ids))]
-    for panel, samples in ((_GOODPUT, _goodput(run_set, flows)), (_RTT, _rtt(run_set, cell_ids))):
-        for (cell_id, flow), curve in looks.flows.items():
-            own = samples[(samples["cell_id"] == cell_id) & (samples["flow"] == flow)]
-            if not own.empty:
-                _add(figure, panel, own, curve, legend=curve.name not in shown, limit=limit)
+    drawn = _drawn(run_set, cell_ids)
+    for panel, samples in ((_GOODPUT, _goodput(run_set, drawn)), (_RTT, _rtt(run_set, drawn))):
+        by_curve = dict(iter(samples.groupby(["cell_id", "curve"])))
+        for key, curve in looks.flows.items():
+            if key in by_curve:
+                _add(figure, panel, by_curve[key], curve, legend=curve.name not in shown, limit=limit)
                 shown.add(curve.name)
     for cell_id, back, samples in _queues(run_set, cell_ids):
         curve = looks.queues[cell_id, back]
@@ -107,28 +108,67 @@ def _mark_changes(figure: go.Figure, cells: Sequence[Cell]) -> None:
     canvas.mark(figure, [event for event in events(cells) if event.at_s < end_s], span_s=end_s)
 
 
-def _goodput(run_set: RunSet, flows: pd.DataFrame) -> pd.DataFrame:
-    """Sum the parallel streams of each receiver interval, at the interval's middle on the common clock."""
-    intervals = run_set.intervals_of(list(flows["cell_id"].unique()))
+def came_at_random(cells: Sequence[Cell]) -> dict[tuple[str, int], int]:
+    """Cell and number of each flow that did → the first of its group, in whose place all are drawn."""
+    first: dict[tuple[str, str], int] = {}
+    random = ((cell.id, flow) for cell in cells for flow in cell.flows if flow.at_random)
+    return {
+        (cell_id, flow.index): first.setdefault((cell_id, flow.group), flow.index) for cell_id, flow in random
+    }
+
+
+def _drawn(run_set: RunSet, cell_ids: Sequence[str]) -> pd.DataFrame:
+    """Cell, number and zero [s] of each flow; the one in whose place it is drawn, and whether with others."""
+    flows = run_set.flows[run_set.flows["cell_id"].isin(list(cell_ids))]
+    random = came_at_random([run_set.plan[cell_id] for cell_id in cell_ids if cell_id in run_set.plan])
+    keys = [(str(cell), int(flow)) for cell, flow in zip(flows["cell_id"], flows["flow"], strict=True)]
+    return flows[["cell_id", "flow"]].assign(
+        zero_s=zeros_s(flows),
+        curve=[random.get(key, key[1]) for key in keys],
+        together=[key in random for key in keys],
+    )
+
+
+def _goodput(run_set: RunSet, drawn: pd.DataFrame) -> pd.DataFrame:
+    """Goodput of each curve over time, on the common clock."""
+    intervals = run_set.intervals_of(list(drawn["cell_id"].unique()))
     wanted = intervals[(intervals["side"] == "receiver") & intervals["throughput_bps"].notna()]
+    timed = wanted.merge(drawn, on=["cell_id", "flow"])
+    found = [_by_interval(timed[~timed["together"]])]
+    found += [
+        _by_second(rows).assign(cell_id=rows["cell_id"].iloc[0], curve=rows["curve"].iloc[0])
+        for _, rows in timed[timed["together"]].groupby(["cell_id", "curve"])
+    ]
+    return pd.concat(found)
+
+
+def _by_interval(intervals: pd.DataFrame) -> pd.DataFrame:
+    """Sum the parallel streams of each receiver interval, at the interval's middle."""
     # iperf3 closes an interval stream by stream, some microseconds apart, and never oftener than every 0.1 s.
-    by_interval = wanted.assign(interval=wanted["start_s"].round(1)).groupby(
-        ["cell_id", "flow", "interval"], as_index=False
+    together = intervals.assign(interval=intervals["start_s"].round(1)).groupby(
+        ["cell_id", "curve", "interval"], as_index=False
     )
-    summed = by_interval.agg({"throughput_bps": "sum", "start_s": "mean", "end_s": "mean"})
-    timed: pd.DataFrame = summed.merge(
-        flows[["cell_id", "flow"]].assign(zero_s=zeros_s(flows)),
-        on=["cell_id", "flow"],
-    )
-    middle = timed["zero_s"] + (timed["start_s"] + timed["end_s"]) / 2
-    return timed.assign(t_s=middle, y=timed["throughput_bps"] * 1e-6)
+    summed = together.agg({"throughput_bps": "sum", "start_s": "mean", "end_s": "mean", "zero_s": "first"})
+    middle = summed["zero_s"] + (summed["start_s"] + summed["end_s"]) / 2
+    return summed.assign(t_s=middle, y=summed["throughput_bps"] * 1e-6)
 
 
-def _rtt(run_set: RunSet, cell_ids: Sequence[str]) -> pd.DataFrame:
+def _by_second(intervals: pd.DataFrame) -> pd.DataFrame:
+    """What all receivers together got in each second."""
+    told = intervals[["zero_s", "start_s", "end_s", "throughput_bps"]].to_numpy(dtype=np.float64)
+    begin, end = told[:, 0] + told[:, 1], told[:, 0] + told[:, 2]
+    edges = np.arange(np.floor(begin.min()), np.ceil(end.max()) + 1)
+    y = amounts_between(begin, end, told[:, 3], edges) * 1e-6
+    return pd.DataFrame({"t_s": (edges[:-1] + edges[1:]) / 2, "y": y})
+
+
+def _rtt(run_set: RunSet, drawn: pd.DataFrame) -> pd.DataFrame:
     columns = ["cell_id", "flow", "side", "t_s", "rtt_s"]
-    sockets = run_set.sockets(columns=columns, cell_ids=list(cell_ids))
-    sockets = sockets[(sockets["side"] == "sender") & sockets["flow"].notna()]
-    mean = sockets.groupby(["cell_id", "flow", "t_s"], as_index=False)[["rtt_s"]].mean()
+    sockets = run_set.sockets(columns=columns, cell_ids=list(drawn["cell_id"].unique()))
+    sent = sockets[(sockets["side"] == "sender") & sockets["flow"].notna()].merge(
+        drawn, on=["cell_id", "flow"]
+    )
+    mean = sent.groupby(["cell_id", "curve", "t_s"], as_index=False)[["rtt_s"]].mean()
     return mean.assign(y=mean["rtt_s"] * 1e3)
 
 

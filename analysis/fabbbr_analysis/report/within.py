@@ -37,8 +37,19 @@ def over_time_slot(run_set: RunSet, palette: Palette, prefix: str) -> Slot | Non
         drawn,
         slot_id=f"{prefix}-over-time",
         title="Inside a run",
-        caption=f"{timeline.CAPTION}{_what_happens(run_set)}",
+        caption=f"{timeline.CAPTION}{_what_is_drawn_together(run_set)}{_what_happens(run_set)}",
         wide=True,
+    )
+
+
+def _what_is_drawn_together(run_set: RunSet) -> str:
+    cells = run_set.plan.values()
+    groups = dict.fromkeys(each.group for cell in cells for each in cell.arrivals)
+    if not groups:
+        return ""
+    named = listing(list(groups))
+    return (
+        f" Flows that come at random ({named}) are one curve: all that they get, and the mean of their RTT."
     )
 
 
@@ -129,7 +140,9 @@ def _distribution(
 def _limit(run_set: RunSet, here: Iterable[Point]) -> int:
     """Points per trace such that all figures over time stay within the budget."""
     cells = [cell_id for point in here for cell_id in point.representatives]
-    flows = int(run_set.flows["cell_id"].isin(cells).sum())
+    planned = [run_set.plan[cell] for cell in cells if cell in run_set.plan]
+    random = timeline.came_at_random(planned)
+    flows = int(run_set.flows["cell_id"].isin(cells).sum()) - len(random) + len(set(random.items()))
     traces = 2 * flows + len(cells)
     return max(_FEWEST_POINTS, min(POINTS_PER_TRACE, _POINT_BUDGET // max(1, traces)))
 

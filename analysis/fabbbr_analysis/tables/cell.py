@@ -18,7 +18,7 @@ from fabbbr_analysis.arrivals import Arrival, arrivals
 from fabbbr_analysis.metrics import steady_goodput_bps
 from fabbbr_analysis.parse.iperf3 import Transferred
 from fabbbr_analysis.tables.columns import FLOWS, INTERVALS, axis_column, cells_schema, tagged
-from fabbbr_analysis.tables.flow_ends import FlowEnds
+from fabbbr_analysis.tables.flow_ends import FlowEnds, RawFlows
 from fabbbr_analysis.tables.receiver_clock import receiver_zeros_s
 from fabbbr_analysis.tables.sampled import sampled_tables
 
@@ -44,7 +44,8 @@ class CellTables:
 def read_cell(stored: StoredCell) -> dict[str, pa.Table]:
     """Read all raw files of a cell: table name → rows; raise ParseError naming a file that cannot be read."""
     cell = stored.manifest.cell
-    ends = [FlowEnds.read(stored, flow) for flow in cell.flows]
+    raw = RawFlows(stored)
+    ends = [raw.ends_of(flow) for flow in cell.flows]
     intervals = _tagged_intervals(cell, ends)
     sampled = {name: table.read(stored) for name, table in sampled_tables().items()}
     return {
@@ -154,7 +155,8 @@ def _flows(cell: Cell, ends: list[FlowEnds], intervals: pa.Table, sockets: pa.Ta
     reported, seen = intervals.to_pandas(), sockets.select(_SEEN).to_pandas()
     # The agent's own programs time a flow from its start at both ends.
     zeros_s = {end.flow.index: end.started_s for end in ends if not end.flow.of_iperf3}
-    zeros_s = {**receiver_zeros_s(reported, seen), **zeros_s}
+    timed = [end.flow.index for end in ends if end.flow.of_iperf3]
+    zeros_s |= receiver_zeros_s(*(table[table["flow"].isin(timed)] for table in (reported, seen)))
     back = going_back(cell)
     rows = [_flow_row(cell, end, zeros_s.get(end.flow.index), back=end.flow.index in back) for end in ends]
     rows = flow_rows_after(rows, reported, seen, warm_up=cell.warm_up)

@@ -1,7 +1,7 @@
 """Which sampled socket is the data connection of which flow, known from its ports alone.
 
 The server of flow i listens on ``SERVER_PORT + i``; stream k of the flow sends from
-``DATA_PORT + PORTS_PER_FLOW × i + k``. iperf3's control connection goes to the same
+``DATA_PORT + ports_per_flow × i + k``. iperf3's control connection goes to the same
 server from an ephemeral port.
 """
 
@@ -14,7 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fabbbr.model import DATA_PORT, PORTS_PER_FLOW, SERVER_PORT, Flow
+from fabbbr.model import Flow
+from fabbbr.ports import DATA_PORT, SERVER_PORT, ports_per_flow
 
 _BYTES = {"sender": "bytes_sent", "receiver": "bytes_received"}
 
@@ -30,7 +31,7 @@ def data_connections(sockets: pa.Table, flows: Sequence[Flow]) -> pa.Table:
     sends = _server_index(peer, len(flows)) >= 0
     flow = np.where(sends, _server_index(peer, len(flows)), _server_index(local, len(flows)))
     client_port = np.where(sends, local, peer)
-    stream = client_port - DATA_PORT - PORTS_PER_FLOW * flow
+    stream = client_port - DATA_PORT - ports_per_flow(len(flows)) * flow
     # The one connection of a flow of UDP is its control connection.
     streams = np.array([*(0 if each.udp is not None else each.streams for each in flows), 0])
     keep = (flow >= 0) & (stream >= 0) & (stream < streams[flow])

@@ -118,7 +118,7 @@ class GuestBackend:
         watch = Watch(
             wall_limit_s=task.wall_limit_s,
             stall_limit_s=_STALL_LIMIT_S,
-            spin_limit_s=_SPIN_LIMIT_S + _START_S * len(job.flows),
+            spin_limit_s=_SPIN_LIMIT_S + _START_S * (len(job.flows) + len(job.batches)),
             progress=task.progress,
             cancelled=task.cancelled,
             where=partial(guest.shelf.where, task.work, job.modules),

@@ -6,7 +6,7 @@ from fabbbr.capturing import room_of
 from fabbbr.job.flows import reports_bytes
 from fabbbr.job.headroom import window_bytes
 from fabbbr.job.records import Job
-from fabbbr.model import Cell
+from fabbbr.model import Cell, Flow
 
 _LEAST_BYTES = 2 << 30
 _SHARE = 6
@@ -19,6 +19,8 @@ _FREE_AT_BOOT = 0.97
 # it never touches.
 LEAST_TAKEN_BYTES = 128 << 20
 _TAKEN_PER_STREAM_BYTES = 2 << 20
+_TAKEN_PER_BATCHED_BYTES = 16 << 10
+"""For a stream of a flow that shares its programs with others."""
 _TAKEN_OF_WINDOW = 0.4
 _TAKEN_OF_REPORTS = 8
 """iperf3 makes one text of them at the end."""
@@ -49,11 +51,15 @@ def taken_bytes(cell: Cell) -> float:
     """What the guest of a cell takes of the machine's memory, at most by what was seen."""
     return (
         LEAST_TAKEN_BYTES
-        + _TAKEN_PER_STREAM_BYTES * sum(flow.streams for flow in cell.flows)
+        + sum(flow.streams * _taken_per_stream(flow) for flow in cell.flows)
         + _TAKEN_OF_WINDOW * window_bytes(cell)
         + _TAKEN_OF_REPORTS * sum(reports_bytes(flow) for flow in cell.flows)
         + _TAKEN_OF_RINGS * room_of(cell).memory_bytes
     )
+
+
+def _taken_per_stream(flow: Flow) -> int:
+    return _TAKEN_PER_BATCHED_BYTES if flow.at_random else _TAKEN_PER_STREAM_BYTES
 
 
 def _without_rings(job: Job) -> int:

@@ -201,6 +201,25 @@ def test_a_legend_of_many_flows_names_their_groups(f10):
     assert len({trace.line.color for trace in figure.data if trace.name == "bbr1 (a)"}) == 1
 
 
+def test_flows_that_come_at_random_are_one_curve_of_what_all_of_them_get(f10):
+    cell_id = "cca=bbr1,loss=15%,r1"
+    flows = f10.flows[f10.flows["cell_id"] == cell_id]
+    own = f10.intervals[f10.intervals["cell_id"] == cell_id]
+    first = f10.plan[cell_id].flows[0]
+    web = [first.model_copy(update={"index": n, "group": "web", "at_random": True}) for n in range(1, 30)]
+    many = synthetic.changed(
+        asked(f10, flows=(first, *web)),
+        flows=pd.concat([flows, *(flows.assign(flow=n, group="web") for n in range(1, 30))]),
+        intervals=pd.concat([own.assign(flow=n) for n in range(30)]),
+    )
+    figure = timeline.over_time(many, [cell_id], palette=catalogue.palette_of(f10))
+    goodput = {trace.name: trace for trace in figure.data if trace.yaxis == "y"}
+    assert set(goodput) == {"bbr1", "bbr1 (web)"}
+    got = own[own["side"] == "receiver"]
+    bits = (got["throughput_bps"] * (got["end_s"] - got["start_s"])).sum()
+    assert sum(goodput["bbr1 (web)"].y) * 1e6 == pytest.approx(29 * bits)
+
+
 def test_the_means_of_a_group_are_not_mixed_over_its_rivals(f10):
     both, _ = rivals(f10)
     names = {trace.name for trace in draw(both, by_group=True).data if trace.showlegend is not False}

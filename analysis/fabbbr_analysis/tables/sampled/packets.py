@@ -17,7 +17,7 @@ import pandas as pd
 import pyarrow as pa
 
 from fabbbr.errors import ParseError
-from fabbbr.model import SERVER_PORT
+from fabbbr.ports import SERVER_PORT
 from fabbbr.store import StoredCell
 from fabbbr_analysis.parse.pcapng import Packets, parse_pcapng
 from fabbbr_analysis.tables.raw import read_raw, source_of
