@@ -27,6 +27,8 @@ Row: TypeAlias = dict[str, Any]
 
 _ROUND_TRIPS = 1.5
 """Of a transfer at least: its SYN, the answer, and the way of its last byte."""
+_FEWEST_OF_P99 = 500
+"""Below, a 99th percentile is one of the few slowest."""
 
 
 def of_groups(tables: CellTables, cell: Cell) -> list[Row]:
@@ -262,6 +264,7 @@ def _completion(measured: MeasuredCell, phase: Phase, flows: Sequence[Flow]) -> 
         "completion_mean_s": float(times.mean()) if done else None,
         "completion_median_s": _quantile(times, 0.5) if done else None,
         "completion_p95_s": _quantile(times, 0.95) if done else None,
+        "completion_p99_s": _quantile(times, 0.99) if done and times.size >= _FEWEST_OF_P99 else None,
         "slowdown_median": _quantile(slowdown, 0.5),
         "slowdown_p95": _quantile(slowdown, 0.95),
     }

@@ -241,6 +241,16 @@ def test_a_transfer_that_did_not_complete_leaves_the_times_of_its_group_unknown(
     assert (whole["completed"], whole["completion_median_s"], whole["slowdown_p95"]) == (1, None, None)
 
 
+@pytest.mark.parametrize("count", [499, 500])
+def test_a_99th_percentile_is_of_five_hundred_transfers_or_more(count):
+    of_cell = cell(*(flow(n, "short", size="6 kB") for n in range(count)))
+    tables = came(of_cell, [(steadily(6e6), (n + 1) / 1000) for n in range(count)])
+    whole = of_groups(tables, of_cell)[0]
+    expected = None if count < 500 else pytest.approx(np.quantile(np.arange(1, count + 1) / 1000, 0.99))
+    assert whole["completion_p99_s"] == expected
+    assert whole["completion_p95_s"] is not None
+
+
 def test_a_flow_without_a_receiver_makes_its_group_and_every_share_unknown():
     of_cell = cell(flow(0), flow(1, "b"))
     tables = came(of_cell, [steadily(1e6)] * 2)

@@ -37,6 +37,7 @@ MEASURES: tuple[Measure, ...] = (
     Measure(column="share", slug="share", title="Share", unit="%", factor=100),
     Measure(column=COMPLETION, slug="completion", title="Completion, median", unit="s"),
     Measure(column="completion_p95_s", slug="completion_p95", title="Completion, 95th percentile", unit="s"),
+    Measure(column="completion_p99_s", slug="completion_p99", title="Completion, 99th percentile", unit="s"),
     Measure(column="slowdown_median", slug="slowdown", title="Times the ideal, median", unit=""),
     Measure(column="slowdown_p95", slug="slowdown_p95", title="Times the ideal, 95th percentile", unit=""),
     Measure(column=RTT, slug="rtt", title="Median RTT", unit="ms", factor=1e3),

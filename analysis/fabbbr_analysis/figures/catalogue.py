@@ -15,6 +15,7 @@ from fabbbr.errors import AnalysisError
 from fabbbr.suggest import did_you_mean
 from fabbbr_analysis.figures import (
     added,
+    by_size,
     delays,
     distribution,
     estimates,
@@ -307,6 +308,14 @@ def _over_time(run_set: RunSet, palette: Palette, limit: int) -> dict[str, Drawi
         if quantity.is_asked_of(run_set)
         for point in here
     }
+    sized = {
+        _timed("completion_percentiles", point): Drawing(
+            title=_titled("Flow completion time by size", point),
+            reading=by_size.CAPTION,
+            draw=partial(by_size.completion_by_size, run_set, point.cell_ids, palette=palette),
+        )
+        for point in (here if by_size.is_asked_of(run_set) else ())
+    }
     believed = {
         _timed("bandwidth_estimate", point): Drawing(
             title=_titled("Bandwidth estimate of BBR", point),
@@ -327,7 +336,7 @@ def _over_time(run_set: RunSet, palette: Palette, limit: int) -> dict[str, Drawi
         for point in here
         if timed.intersection(point.cell_ids)
     }
-    return over_time | distributions | believed | stood
+    return over_time | distributions | sized | believed | stood
 
 
 def changes_over_time(run_set: RunSet) -> bool:

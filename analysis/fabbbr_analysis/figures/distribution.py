@@ -57,7 +57,7 @@ def draw(run_set: RunSet, quantity: Distribution, cell_ids: Sequence[str], *, pa
     """
     figure = canvas.empty(height=380)
     found = quantity.samples(run_set, cell_ids)
-    looks = _looks(_named(run_set, cell_ids), [series for series, _ in found], palette)
+    looks = looks_of(_named(run_set, cell_ids), [series for series, _ in found], palette)
     for series in sorted({series for series, _ in found}):
         runs = [values for (name, _), values in found.items() if name == series]
         if len(runs) > 1:
@@ -69,8 +69,11 @@ def draw(run_set: RunSet, quantity: Distribution, cell_ids: Sequence[str], *, pa
     return figure
 
 
-def _looks(flows: pd.DataFrame, names: Sequence[str], palette: Palette) -> dict[str, Look]:
-    """Colour of the congestion control; groups that share one differ by dash. A mix has a look of its own."""
+def looks_of(flows: pd.DataFrame, names: Sequence[str], palette: Palette) -> dict[str, Look]:
+    """Series → its colour, which is the congestion control's; those that share one differ by dash.
+
+    A mix has a look of its own.
+    """
     cca_of = dict(zip(flows["series"], flows["cca"].fillna(NO_CCA), strict=True))
     looks: dict[str, Look] = {}
     for name in sorted(set(names)):
@@ -177,17 +180,23 @@ def _chunks(run_set: RunSet, cell_ids: Sequence[str]) -> Samples:
     return _by_series(whole.assign(value=whole["whole_s"] - whole["asked_s"], series=series))
 
 
-def _completions(run_set: RunSet, cell_ids: Sequence[str]) -> Samples:
+def transfers(run_set: RunSet, cell_ids: Sequence[str]) -> pd.DataFrame:
+    """The flows of these cells that deliver a given number of bytes, with ``series`` and ``size_bytes``."""
     flows = _named(run_set, cell_ids)
-    sized = {
-        (cell_id, flow.index)
+    sizes = {
+        (cell_id, flow.index): flow.size.bytes
         for cell_id in cell_ids
         if cell_id in run_set.plan
         for flow in run_set.plan[cell_id].flows
         if flow.size is not None
     }
-    asked = [key in sized for key in zip(flows["cell_id"], flows["flow"], strict=True)]
-    flows = flows[np.array(asked, dtype=bool)]
+    asked = [sizes.get(key) for key in zip(flows["cell_id"], flows["flow"], strict=True)]
+    flows = flows.assign(size_bytes=np.array(asked, dtype=np.float64))
+    return flows[flows["size_bytes"].notna()]
+
+
+def _completions(run_set: RunSet, cell_ids: Sequence[str]) -> Samples:
+    flows = transfers(run_set, cell_ids)
     # One that never completed is among the flows that there are: its curve ends below 100 %.
     return _by_series(flows.assign(value=flows["completion_s"].astype("float64").fillna(np.inf)))
 

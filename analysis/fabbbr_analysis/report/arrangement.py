@@ -42,12 +42,27 @@ def ordered(run_set: RunSet, palette: Palette, slug: str) -> list[Slot]:
     ]
     over_time = within.over_time_slot(run_set, palette, slug)
     completion = within.completion_slot(run_set, palette, slug)
+    by_size = within.completion_by_size_slot(run_set, palette, slug)
     estimates = within.estimates_slot(run_set, palette, slug)
     delays = within.delays_slot(run_set, palette, slug)
     if changes_over_time(run_set):
-        found = [over_time, completion, *metrics[:_METRICS_FIRST], estimates, *metrics[_METRICS_FIRST:]]
+        found = [
+            over_time,
+            completion,
+            by_size,
+            *metrics[:_METRICS_FIRST],
+            estimates,
+            *metrics[_METRICS_FIRST:],
+        ]
     else:
-        found = [completion, *metrics[:_METRICS_FIRST], over_time, *metrics[_METRICS_FIRST:], estimates]
+        found = [
+            completion,
+            by_size,
+            *metrics[:_METRICS_FIRST],
+            over_time,
+            *metrics[_METRICS_FIRST:],
+            estimates,
+        ]
     found += [delays, *within.distribution_slots(run_set, palette, slug)]
     return [slot for slot in found if slot is not None]
 

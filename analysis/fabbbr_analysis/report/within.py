@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 
-from fabbbr_analysis.figures import delays, distribution, estimates, timeline
+from fabbbr_analysis.figures import by_size, delays, distribution, estimates, timeline
 from fabbbr_analysis.figures.catalogue import Point, points
 from fabbbr_analysis.figures.events import Event, events
 from fabbbr_analysis.figures.measures import in_a_sentence
@@ -107,6 +107,22 @@ def delays_slot(run_set: RunSet, palette: Palette, prefix: str) -> Slot | None:
 def completion_slot(run_set: RunSet, palette: Palette, prefix: str) -> Slot | None:
     """Return the distribution of completion times; None where no flow delivers a given number of bytes."""
     return _distribution(run_set, distribution.COMPLETION, palette, prefix)
+
+
+def completion_by_size_slot(run_set: RunSet, palette: Palette, prefix: str) -> Slot | None:
+    """Return how long transfers take by their size; None where they do not have many."""
+    if not by_size.is_asked_of(run_set):
+        return None
+    return _slot(
+        [
+            (point.label, by_size.completion_by_size(run_set, point.cell_ids, palette=palette))
+            for point in points(run_set)
+        ],
+        slot_id=f"{prefix}-completion-by-size",
+        title="Flow completion time by size",
+        caption=by_size.CAPTION,
+        wide=False,
+    )
 
 
 def distribution_slots(run_set: RunSet, palette: Palette, prefix: str) -> list[Slot]:

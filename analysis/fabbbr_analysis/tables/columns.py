@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from fabbbr_analysis.parse import iperf3
 
-TABLES_VERSION = 18
+TABLES_VERSION = 19
 """Raised when the same raw files give other tables: a parser was mended, a column changed, or they lie
 elsewhere: from 5 on a cell has its own files of samples, from 6 on completion is of the flows with a size,
 from 7 on a table says whether offloads were on, from 8 on there are packets, pings, groups and phases,
@@ -19,8 +19,8 @@ from 13 on ``runs`` says which share of the pings had no answer, from 14 on grou
 from 15 on the share that a group sent again in a phase is of bytes, whole transfers count in what was sent,
 and a direction is used by the flows that cross the first bottleneck, from 16 on ``runs`` says what came late,
 and from 17 on the share that was sent again is of bytes over a whole run too, as ss saw both,
-marks of ``ce_threshold`` count, and what follows a step is of the link that it changes, and from 18 on the
-ideal of a transfer is the least that it can take."""
+marks of ``ce_threshold`` count, and what follows a step is of the link that it changes, from 18 on the
+ideal of a transfer is the least that it can take, and from 19 on groups have a 99th percentile of it."""
 
 CELLS = pa.schema(
     [
@@ -146,6 +146,7 @@ GROUPS = pa.schema(
         ("completion_mean_s", pa.float64()),
         ("completion_median_s", pa.float64()),
         ("completion_p95_s", pa.float64()),
+        ("completion_p99_s", pa.float64()),
         ("slowdown_median", pa.float64()),
         ("slowdown_p95", pa.float64()),
         ("recovery_s", pa.float64()),

@@ -139,3 +139,48 @@ def test_chunks_have_the_time_from_asking_to_the_last_byte_and_those_that_never_
 
 def test_where_nobody_pings_or_watches_there_is_no_figure_of_it(f10):
     assert not [name for name in figures.figure_names(f10) if name.startswith(("ping", "chunk"))]
+
+
+def transferred(f10, sizes_of, seconds_of):
+    """Every cell has such transfers, which take so long each."""
+    cells, flows = [], []
+    for cell in f10.manifest.cells:
+        sizes = sizes_of(cell)
+        took = [
+            cell.flows[0].model_copy(update={"index": n, "size": Size(size), "duration": None})
+            for n, size in enumerate(sizes)
+        ]
+        cells.append(cell.model_copy(update={"flows": tuple(took)}))
+        (row,) = f10.flows[f10.flows["cell_id"] == cell.id].to_dict("records")
+        flows += [row | {"flow": n, "completion_s": seconds_of(size)} for n, size in enumerate(sizes)]
+    manifest = f10.manifest.model_copy(update={"cells": tuple(cells)})
+    return synthetic.changed(f10, manifest=manifest, flows=pd.DataFrame(flows))
+
+
+def test_completion_times_are_drawn_by_size_with_as_many_transfers_at_each_point(f10):
+    run_set = transferred(f10, lambda _: range(1_000, 161_000, 1_000), lambda size: 0.1 + size * 1e-6)
+    figure = figures.figure(run_set, "completion_percentiles[loss=15%]")
+    half, most = traces(figure, "bbr1")
+    assert sum(half.customdata) == sum(most.customdata) == 3 * 160
+    assert max(half.customdata) - min(half.customdata) <= 3
+    sizes = np.array(half.x) * 1e3
+    assert (np.diff(sizes) > 0).all()
+    width = 160_000 / len(sizes)
+    np.testing.assert_allclose(half.y, 0.1 + sizes * 1e-6, atol=width * 1e-6)
+    # In the middle of a point lies its median; its 95th percentile is 45 % of its width later.
+    np.testing.assert_allclose(np.subtract(most.y, half.y), 0.45 * width * 1e-6, atol=1.1e-3)
+
+
+def test_a_transfer_that_did_not_complete_is_slower_than_any(f10):
+    sizes, lost = range(1_000, 41_000, 1_000), 7_000
+    run_set = transferred(f10, lambda _: sizes, lambda size: None if size % lost == 0 else 1.0)
+    half, most = traces(figures.figure(run_set, "completion_percentiles[loss=15%]"), "bbr1")
+    assert set(half.y) == {1.0}
+    assert len(most.x) == 0
+
+
+@pytest.mark.parametrize("sizes", [[5_000] * 50, [1_000, 2_000]])
+def test_transfers_of_few_sizes_are_not_drawn_by_size(f10, sizes):
+    run_set = transferred(f10, lambda _: sizes, lambda _: 1.0)
+    assert not [name for name in figures.figure_names(run_set) if "percentiles" in name]
+    assert [name for name in figures.figure_names(run_set) if "completion_cdf" in name]

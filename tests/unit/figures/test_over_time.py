@@ -201,6 +201,28 @@ def test_a_legend_of_many_flows_names_their_groups(f10):
     assert len({trace.line.color for trace in figure.data if trace.name == "bbr1 (a)"}) == 1
 
 
+@given(st.floats(1e-3, 1.0), st.integers(0, 10**9))
+def test_what_is_left_of_a_second_is_drawn_with_the_second_before(f10, last_s, last_bytes):
+    cell_id = "cca=bbr1,loss=15%,r1"
+    rows = [(n, n + 1.0, 10**6) for n in range(5)] + [(5.0, 5 + last_s, last_bytes)]
+    intervals = pd.DataFrame(rows, columns=["start_s", "end_s", "bytes"]).assign(
+        cell_id=cell_id, flow=0, side="receiver", stream=0
+    )
+    lasted = intervals["end_s"] - intervals["start_s"]
+    intervals["throughput_bps"] = 8 * intervals["bytes"] / lasted
+    figure = timeline.over_time(
+        synthetic.changed(f10, intervals=intervals), [cell_id], palette=catalogue.palette_of(f10)
+    )
+    (curve,) = [trace for trace in traces(figure, "bbr1") if trace.yaxis == "y"]
+    if last_s < 0.5:
+        assert len(curve.x) == 5
+        assert curve.y[-1] == pytest.approx(8e-6 * (10**6 + last_bytes) / (1 + last_s))
+        assert curve.x[-1] - curve.x[0] == pytest.approx(4 + last_s / 2)
+    else:
+        assert len(curve.x) == 6
+        assert curve.y[-1] == pytest.approx(8e-6 * last_bytes / last_s)
+
+
 def test_flows_that_come_at_random_are_one_curve_of_what_all_of_them_get(f10):
     cell_id = "cca=bbr1,loss=15%,r1"
     flows = f10.flows[f10.flows["cell_id"] == cell_id]
