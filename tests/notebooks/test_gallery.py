@@ -1,4 +1,4 @@
-"""The seven questions of docs/gallery.md: what the page says is run as it stands, and answers what it says.
+"""The eight questions of docs/gallery.md: what the page says is run as it stands, and answers what it says.
 
 Directions are checked beyond the intervals, and numbers against what physics allows; none is a copied output.
 """
@@ -7,11 +7,13 @@ import ast
 import re
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
 from fabbbr.backends.guest.image.found import found_image
-from fabbbr.units import goodput_ceiling
+from fabbbr.units import TCP_IPV4_HEADER_BYTES, goodput_ceiling
 
 PAGE = Path(__file__).parents[2] / "docs" / "gallery.md"
 _BLOCK = re.compile(r"^```(yaml|python figure|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -69,7 +71,7 @@ def shares(run, group):
 
 
 def test_every_question_has_a_file_an_answer_and_a_figure():
-    assert list(QUESTIONS) == ["shallow", "drop", "short", "near_far", "queues", "uplink", "late"]
+    assert list(QUESTIONS) == ["shallow", "drop", "short", "near_far", "queues", "uplink", "late", "pages"]
     assert {tuple(kind for kind, _ in blocks) for blocks in QUESTIONS.values()} == {
         ("yaml", "python", "python figure")
     }
@@ -183,3 +185,25 @@ def believed_bps(run, late):
     sockets = run.sockets(cell_ids=list(cells.index))
     sending = sockets[(sockets["side"] == "sender") & (sockets["t_s"] > 10) & sockets["bbr_bw_bps"].notna()]
     return sending.groupby(sending["cell_id"].map(cells))["bbr_bw_bps"].median()
+
+
+@pytest.mark.guest
+def test_a_larger_initial_window_saves_the_pages_that_fit_into_it_a_round_trip(answered):
+    run, table = answered("pages")
+    assert len(table) == 3
+    flows = run.flows.merge(run.runs[["cell_id", "axis_window"]], on="cell_id")
+    assert len(flows) > 9_000
+    assert flows["completion_s"].notna().all()
+    segments = np.ceil(flows["received_bytes"] / (1500 - TCP_IPV4_HEADER_BYTES))
+    taken = flows.assign(fits=pd.cut(segments, [0, 4, 10, 32, np.inf], labels=["4", "10", "32", "none"]))
+    median_s = taken.pivot_table(
+        index="fits", columns="axis_window", values="completion_s", aggfunc="median", observed=True
+    )
+    saved = (median_s["4"] - median_s["10"]) / RTT_S, (median_s["10"] - median_s["32"]) / RTT_S
+    # One that fits into the smaller window gains nothing; one that fits into the larger alone a round trip.
+    assert abs(saved[0]["4"]) < 0.2
+    assert 0.8 < saved[0]["10"] < 1.2
+    assert abs(saved[1]["10"]) < 0.2
+    assert 0.7 < saved[1]["32"] < 1.2
+    middle = {row.variant or row.place[0]: row.values["completion_median_s"] for row in run.answer.rows}
+    assert middle["10"].high < middle["4"].low

@@ -47,9 +47,11 @@ def completion_by_size(run_set: RunSet, cell_ids: Sequence[str], *, palette: Pal
     """
     figure = canvas.empty(height=400)
     flows = transfers(run_set, cell_ids)
-    looks = looks_of(flows, list(flows["series"]), palette)
+    order = {cell_id: number for number, cell_id in enumerate(cell_ids)}
+    flows = flows.sort_values("cell_id", key=lambda ids: ids.map(order), kind="stable")
+    looks = looks_of(run_set, cell_ids, list(flows["series"]), palette)
     edges = _edges(flows)
-    for series, rows in flows.groupby("series", sort=True):
+    for series, rows in flows.groupby("series", sort=False):
         place = np.clip(np.searchsorted(edges, rows["size_bytes"], side="right") - 1, 0, len(edges) - 2)
         at = [rows[place == number] for number in range(len(edges) - 1)]
         _draw(figure, str(series), [each for each in at if not each.empty], looks[str(series)])

@@ -51,6 +51,8 @@ OFFERED = (
 )
 """Metrics that get a figure, in this order; throughput only where a paper reports it and not goodput."""
 
+_MOST_BESIDE = 6
+
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
@@ -183,6 +185,24 @@ def points(run_set: RunSet) -> list[Point]:
     ]
 
 
+def points_beside(run_set: RunSet) -> list[Point]:
+    """As :func:`points`; but all conditions at once, where they are few and no place has rivals to compare.
+
+    What is to be compared is then the places themselves.
+    """
+    here = points(run_set)
+    if not 1 < len(here) <= _MOST_BESIDE or any(len(point.representatives) > 1 for point in here):
+        return here
+    return [
+        Point(
+            label="",
+            slug="",
+            representatives=tuple(cell_id for point in here for cell_id in point.representatives),
+            cell_ids=tuple(cell_id for point in here for cell_id in point.cell_ids),
+        )
+    ]
+
+
 def _point(runs: pd.DataFrame, chosen: pd.DataFrame, axes: tuple[Axis, ...], texts: tuple[str, ...]) -> Point:
     rows = held_to(runs, dict(zip((axis.key for axis in axes), texts, strict=True)))
     return Point(
@@ -306,7 +326,7 @@ def _over_time(run_set: RunSet, palette: Palette, limit: int) -> dict[str, Drawi
         )
         for quantity in distribution.QUANTITIES
         if quantity.is_asked_of(run_set)
-        for point in here
+        for point in points_beside(run_set)
     }
     sized = {
         _timed("completion_percentiles", point): Drawing(
@@ -314,7 +334,7 @@ def _over_time(run_set: RunSet, palette: Palette, limit: int) -> dict[str, Drawi
             reading=by_size.CAPTION,
             draw=partial(by_size.completion_by_size, run_set, point.cell_ids, palette=palette),
         )
-        for point in (here if by_size.is_asked_of(run_set) else ())
+        for point in (points_beside(run_set) if by_size.is_asked_of(run_set) else ())
     }
     believed = {
         _timed("bandwidth_estimate", point): Drawing(

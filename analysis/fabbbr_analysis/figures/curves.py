@@ -58,7 +58,7 @@ def told_apart(flows: pd.DataFrame, runs: pd.DataFrame, axes: Sequence[str]) -> 
 
     ``axes`` are columns of ``runs``; the CUBIC beside BBRv1 is then called ``cubic [cca=bbr1]``.
     """
-    of_cell = _where(runs, axes)
+    of_cell = told_where(runs, axes)
     names = [str(name) for name in series_of(flows)]
     where = [of_cell.get(str(cell_id), "") for cell_id in flows["cell_id"]]
     found: dict[str, set[str]] = {}
@@ -70,7 +70,7 @@ def told_apart(flows: pd.DataFrame, runs: pd.DataFrame, axes: Sequence[str]) -> 
     return pd.Series(told, flows.index, dtype=str)
 
 
-def _where(runs: pd.DataFrame, axes: Sequence[str]) -> dict[str, str]:
+def told_where(runs: pd.DataFrame, axes: Sequence[str]) -> dict[str, str]:
     """Cell → the values of some axes, as in ``[joins=bbr1]``; empty without axes."""
     found: dict[str, str] = {}
     for row in runs.to_dict("records") if axes else ():
@@ -106,7 +106,7 @@ def of_cells(run_set: RunSet, cell_ids: Sequence[str], palette: Palette) -> Curv
                 look=Look(colour=shade(look.colour, place, len(units)), symbol=look.symbol, dash=dash),
                 opacity=1.0 if each else _MANY_OPACITY,
             )
-    return Curves(flows=found, queues=_queues(found, cell_ids, _where(runs, axes)))
+    return Curves(flows=found, queues=_queues(found, cell_ids, told_where(runs, axes)))
 
 
 def _numbered(flows: pd.DataFrame) -> set[str]:

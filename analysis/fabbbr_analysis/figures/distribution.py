@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -13,10 +14,10 @@ import plotly.graph_objects as go
 
 from fabbbr.model import Cell
 from fabbbr_analysis.figures import canvas
-from fabbbr_analysis.figures.conditions import axis_columns, mixes
-from fabbbr_analysis.figures.curves import told_apart
+from fabbbr_analysis.figures.conditions import axis_columns, cca_columns, mixes
+from fabbbr_analysis.figures.curves import told_apart, told_where
 from fabbbr_analysis.figures.sampling import compact
-from fabbbr_analysis.figures.style import NO_CCA, Look, Palette, flow_dash
+from fabbbr_analysis.figures.style import NO_CCA, Look, Palette, among
 from fabbbr_analysis.metrics import queue_of, while_flows_run
 
 if TYPE_CHECKING:
@@ -57,8 +58,8 @@ def draw(run_set: RunSet, quantity: Distribution, cell_ids: Sequence[str], *, pa
     """
     figure = canvas.empty(height=380)
     found = quantity.samples(run_set, cell_ids)
-    looks = looks_of(_named(run_set, cell_ids), [series for series, _ in found], palette)
-    for series in sorted({series for series, _ in found}):
+    looks = looks_of(run_set, cell_ids, [series for series, _ in _in_turn(found, cell_ids)], palette)
+    for series in looks:
         runs = [values for (name, _), values in found.items() if name == series]
         if len(runs) > 1:
             figure.add_trace(_band(series, runs, looks[series]))
@@ -69,18 +70,29 @@ def draw(run_set: RunSet, quantity: Distribution, cell_ids: Sequence[str], *, pa
     return figure
 
 
-def looks_of(flows: pd.DataFrame, names: Sequence[str], palette: Palette) -> dict[str, Look]:
-    """Series → its colour, which is the congestion control's; those that share one differ by dash.
+def looks_of(
+    run_set: RunSet, cell_ids: Sequence[str], names: Sequence[str], palette: Palette
+) -> dict[str, Look]:
+    """Series → its look, in the order of ``names``: that of the congestion control, or of the mix of them.
 
-    A mix has a look of its own.
+    Those that share one differ by shade, symbol and dash.
     """
-    cca_of = dict(zip(flows["series"], flows["cca"].fillna(NO_CCA), strict=True))
+    flows, told = _named(run_set, cell_ids), _mixes(run_set, cell_ids)
+    of_mix = dict(zip(told.values(), _plain_mixes(run_set, told), strict=True))
+    own = of_mix | dict(zip(flows["series"], flows["cca"].fillna(NO_CCA), strict=True))
+    shared = Counter(own[name] for name in dict.fromkeys(names))
+    placed: Counter[str] = Counter()
     looks: dict[str, Look] = {}
-    for name in sorted(set(names)):
-        look = palette[str(cca_of.get(name, name))]
-        place = sum(each.colour == look.colour for each in looks.values())
-        looks[name] = Look(colour=look.colour, symbol=look.symbol, dash=flow_dash(place))
+    for name in dict.fromkeys(names):
+        looks[name] = among(palette[own[name]], placed[own[name]], shared[own[name]])
+        placed[own[name]] += 1
     return looks
+
+
+def _in_turn(found: Samples, cell_ids: Sequence[str]) -> list[tuple[str, str]]:
+    """Series and cell of the samples, in the order in which the cells are asked for."""
+    place = {cell_id: number for number, cell_id in enumerate(cell_ids)}
+    return sorted(found, key=lambda key: (place[key[1]], key[0]))
 
 
 def _curve(
@@ -142,7 +154,7 @@ def _rtts(run_set: RunSet, cell_ids: Sequence[str]) -> Samples:
 
 def _queues(run_set: RunSet, cell_ids: Sequence[str]) -> Samples:
     columns = ["cell_id", "role", "link", "node", "t_s", "backlog_bytes"]
-    ccas = _mixes(run_set)
+    ccas = _mixes(run_set, cell_ids)
     found: Samples = {}
     for cell_id in cell_ids:
         if cell_id not in run_set.plan:
@@ -154,14 +166,24 @@ def _queues(run_set: RunSet, cell_ids: Sequence[str]) -> Samples:
     return found
 
 
-def _mixes(run_set: RunSet) -> dict[str, str]:
-    """Cell → the congestion controls of all its flows."""
-    return dict(zip(run_set.cells["cell_id"], mixes(run_set.cells), strict=True))
+def _mixes(run_set: RunSet, cell_ids: Sequence[str]) -> dict[str, str]:
+    """Cell → the congestion controls of all its flows, and what else these cells differ in."""
+    cells = run_set.cells[run_set.cells["cell_id"].isin(list(cell_ids))]
+    where = told_where(cells, [name for name in axis_columns(cells) if name not in cca_columns(cells)])
+    return {
+        cell_id: f"{mix} {where.get(cell_id, '')}".strip()
+        for cell_id, mix in zip(cells["cell_id"], _plain_mixes(run_set, cells["cell_id"]), strict=True)
+    }
+
+
+def _plain_mixes(run_set: RunSet, cell_ids: Iterable[str]) -> list[str]:
+    of_cell = dict(zip(run_set.cells["cell_id"], mixes(run_set.cells), strict=True))
+    return [of_cell[cell_id] for cell_id in cell_ids]
 
 
 def _pings(run_set: RunSet, cell_ids: Sequence[str]) -> Samples:
     """Of requests sent while flows ran; one without an answer is slower than any."""
-    ccas = _mixes(run_set)
+    ccas = _mixes(run_set, cell_ids)
     found: Samples = {}
     for cell_id in cell_ids:
         pings = run_set.pings(columns=["cell_id", "t_s", "rtt_s"], cell_ids=[cell_id])
@@ -173,7 +195,7 @@ def _pings(run_set: RunSet, cell_ids: Sequence[str]) -> Samples:
 
 def _chunks(run_set: RunSet, cell_ids: Sequence[str]) -> Samples:
     """Of all videos of a cell: what is told apart is what they run beside."""
-    ccas = _mixes(run_set)
+    ccas = _mixes(run_set, cell_ids)
     chunks = run_set.chunks(columns=["cell_id", "asked_s", "whole_s"], cell_ids=cell_ids)
     whole = chunks[chunks["whole_s"].notna()]
     series = whole["cell_id"].map(ccas)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import plotly.graph_objects as go
 
 from fabbbr_analysis.figures import by_size, delays, distribution, estimates, timeline
-from fabbbr_analysis.figures.catalogue import Point, points
+from fabbbr_analysis.figures.catalogue import Point, points, points_beside
 from fabbbr_analysis.figures.events import Event, events
 from fabbbr_analysis.figures.measures import in_a_sentence
 from fabbbr_analysis.figures.sampling import POINTS_PER_TRACE
@@ -116,7 +116,7 @@ def completion_by_size_slot(run_set: RunSet, palette: Palette, prefix: str) -> S
     return _slot(
         [
             (point.label, by_size.completion_by_size(run_set, point.cell_ids, palette=palette))
-            for point in points(run_set)
+            for point in points_beside(run_set)
         ],
         slot_id=f"{prefix}-completion-by-size",
         title="Flow completion time by size",
@@ -142,7 +142,7 @@ def _distribution(
         return None
     drawn = [
         (point.label, distribution.draw(run_set, quantity, point.cell_ids, palette=palette))
-        for point in points(run_set)
+        for point in points_beside(run_set)
     ]
     return _slot(
         drawn,

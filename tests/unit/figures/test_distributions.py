@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +12,8 @@ from drawn import traces
 
 from fabbbr.units import Size
 from fabbbr_analysis import figures
+from fabbbr_analysis.figures import catalogue
+from fabbbr_analysis.report import within
 
 
 @pytest.mark.parametrize(
@@ -184,3 +188,28 @@ def test_transfers_of_few_sizes_are_not_drawn_by_size(f10, sizes):
     run_set = transferred(f10, lambda _: sizes, lambda _: 1.0)
     assert not [name for name in figures.figure_names(run_set) if "percentiles" in name]
     assert [name for name in figures.figure_names(run_set) if "completion_cdf" in name]
+
+
+@pytest.fixture(scope="module")
+def one_cca(tmp_path_factory):
+    """One congestion control at three losses: no place has rivals."""
+    losses = ("15 %", "0.1 %", "1 %")
+    plan = dataclasses.replace(synthetic.SMALL_F10, ccas=("cubic",), losses=losses, repeat=2, broken_cells=())
+    return synthetic.run_set(plan, tmp_path_factory.mktemp("one_cca"))
+
+
+@pytest.mark.parametrize("name", ["rtt_cdf", "queue_cdf"])
+def test_where_no_place_has_rivals_the_places_are_drawn_beside_one_another_in_their_order(one_cca, name):
+    assert [found for found in figures.figure_names(one_cca) if found.startswith(name)] == [name]
+    curves = [trace for trace in figures.figure(one_cca, name).data if trace.fill is None]
+    assert [curve.name for curve in curves] == [f"cubic [loss={loss}]" for loss in ("0.1 %", "1 %", "15 %")]
+    assert len({(curve.line.color, curve.line.dash) for curve in curves}) == 3
+
+
+def test_a_report_draws_them_so_too(one_cca):
+    palette = catalogue.palette_of(one_cca)
+    slots = within.distribution_slots(one_cca, palette, "x")
+    assert {slot.title: len(slot.options) for slot in slots} == {
+        "Distribution of the RTT": 1,
+        "Distribution of the queue": 1,
+    }
