@@ -158,7 +158,8 @@ def _limit(run_set: RunSet, here: Iterable[Point]) -> int:
     cells = [cell_id for point in here for cell_id in point.representatives]
     planned = [run_set.plan[cell] for cell in cells if cell in run_set.plan]
     random = timeline.came_at_random(planned)
-    flows = int(run_set.flows["cell_id"].isin(cells).sum()) - len(random) + len(set(random.items()))
+    together = {(cell, first) for (cell, _), first in random.items()}
+    flows = int(run_set.flows["cell_id"].isin(cells).sum()) - len(random) + len(together)
     traces = 2 * flows + len(cells)
     return max(_FEWEST_POINTS, min(POINTS_PER_TRACE, _POINT_BUDGET // max(1, traces)))
 

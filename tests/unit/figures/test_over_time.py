@@ -14,6 +14,7 @@ from fabbbr.model import LinkWay, Step
 from fabbbr.units import Duration, Rate
 from fabbbr_analysis import figures
 from fabbbr_analysis.figures import catalogue, events, timeline
+from fabbbr_analysis.report import within
 
 
 def test_the_representative_is_the_certified_run_nearest_to_the_median():
@@ -199,6 +200,17 @@ def test_a_legend_of_many_flows_names_their_groups(f10):
     shown = [trace.name for trace in figure.data if trace.showlegend is not False]
     assert sorted(shown) == ["bbr1 (a)", "bbr1 (b)", "queue"]
     assert len({trace.line.color for trace in figure.data if trace.name == "bbr1 (a)"}) == 1
+
+
+def test_flows_at_random_cost_the_others_no_points(f10):
+    first = f10.manifest.cells[0].flows[0]
+    web = [first.model_copy(update={"index": n, "group": "web", "at_random": True}) for n in range(1, 200)]
+    many = synthetic.changed(
+        asked(f10, flows=(first, *web)),
+        flows=pd.concat([f10.flows, *(f10.flows.assign(flow=n, group="web") for n in range(1, 200))]),
+    )
+    alone = within._limit(f10, catalogue.points(f10))
+    assert within._limit(many, catalogue.points(many)) == alone > within._FEWEST_POINTS
 
 
 @given(st.floats(1e-3, 1.0), st.integers(0, 10**9))
