@@ -16,7 +16,7 @@ from fabbbr.capturing import Room, room_of
 from fabbbr.commands.question import trust_of
 from fabbbr.commands.terminal import Terminal
 from fabbbr.job.build import prepare
-from fabbbr.job.records import BatchTask, Command, FlowTask, Job
+from fabbbr.job.records import Command, Job
 from fabbbr.laboratory import Request, place, planned, selected
 from fabbbr.model import Cell, LinkWay
 from fabbbr.physics import end_of, loss_in_words
@@ -199,7 +199,7 @@ def command_lines(planned_job: Job) -> list[str]:
 
 def _flow_lines(planned_job: Job) -> list[str]:
     """What receives, then what sends."""
-    tasks: list[FlowTask | BatchTask] = [*planned_job.flows, *planned_job.batches]
+    tasks = (*planned_job.flows, *planned_job.batches)
     lines = [f"{task.server_node}$ {shlex.join(task.server_argv)}" for task in tasks]
     for flow in planned_job.flows:
         at = f"# at {flow.start_ns / 1e9:g} s"

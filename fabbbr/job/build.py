@@ -100,7 +100,7 @@ def _job(cell: Cell, testbed: Testbed, cabling: Cabling, expected: Expected) -> 
         socket_nodes=tuple(hosts),
         queue_nodes=tuple(node.name for node in cabling.nodes if node.kind != "host"),
         sample_period_ns=cell.sample_period.ns,
-        end_ns=max([*(flow.deadline_ns for flow in flows), *(batch.deadline_ns for batch in batches)]),
+        end_ns=max(task.deadline_ns for task in (*flows, *batches)),
     )
 
 

@@ -84,8 +84,8 @@ class Requirement(Record):
     """What to do when it does not."""
 
 
-class FlowTask(Record):
-    """How the agent runs one flow: server first, then the client at its instant."""
+class TwoEnds(Record):
+    """What the agent runs with a program at either end: server first, then the client at its instant."""
 
     index: int
     client_node: str
@@ -97,6 +97,10 @@ class FlowTask(Record):
     """The earliest instant at which the client can be done."""
     deadline_ns: int
     """When a client that still runs is interrupted."""
+
+
+class FlowTask(TwoEnds):
+    """One flow."""
 
 
 class BatchedFlow(Record):
@@ -116,22 +120,11 @@ class BatchedFlow(Record):
     """When it is given up."""
 
 
-class BatchTask(Record):
-    """How the agent runs many flows with one program at either end, which it tells of ``flows``.
+class BatchTask(TwoEnds):
+    """Many flows: the agent tells both programs of them, and the sender's when the flows' time began."""
 
-    They are in the order of their starts. The sender's it also tells when the flows' time began.
-    """
-
-    index: int
-    client_node: str
-    server_node: str
-    client_argv: tuple[str, ...]
-    server_argv: tuple[str, ...]
-    start_ns: int
-    """Of the sender's program."""
-    expected_end_ns: int
-    deadline_ns: int
     flows: tuple[BatchedFlow, ...]
+    """In the order of their starts."""
 
 
 class PingTask(Record):

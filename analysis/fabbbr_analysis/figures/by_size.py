@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import plotly.graph_objects as go
 
 from fabbbr.model import Cell
 from fabbbr_analysis.figures import canvas
 from fabbbr_analysis.figures.distribution import looks_of, transfers
-from fabbbr_analysis.figures.sampling import compact
+from fabbbr_analysis.figures.sampling import FloatArray, compact
 from fabbbr_analysis.figures.style import Look, Palette
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ _FEWEST_SIZES = 40
 _FLOWS_AT_A_POINT = 40
 _MOST_POINTS = 16
 _PERCENTILES = {"half": (50, "solid"), "95 %": (95, "dot")}
-_Array: TypeAlias = npt.NDArray[np.float64]
 
 
 def is_asked_of(run_set: RunSet) -> bool:
@@ -61,13 +59,13 @@ def completion_by_size(run_set: RunSet, cell_ids: Sequence[str], *, palette: Pal
     return figure
 
 
-def _edges(flows: pd.DataFrame) -> _Array:
+def _edges(flows: pd.DataFrame) -> FloatArray:
     """Sizes [bytes] between which the points are; ascending, at least two."""
     if flows.empty:
         return np.array([0.0, 1.0])
     fewest = flows["series"].value_counts().min()
     points = int(np.clip(fewest // _FLOWS_AT_A_POINT, 1, _MOST_POINTS))
-    edges: _Array = np.unique(np.quantile(flows["size_bytes"], np.linspace(0, 1, points + 1)))
+    edges: FloatArray = np.unique(np.quantile(flows["size_bytes"], np.linspace(0, 1, points + 1)))
     return edges if len(edges) > 1 else np.array([edges[0], edges[0] + 1])
 
 
