@@ -32,6 +32,9 @@ def burst_bytes(rate: Rate, *, timer_hz: int, frame_bytes: int) -> int:
     return max(-(-rate.bps // (8 * timer_hz)), frame_bytes)
 
 
+ROUND_TRIPS_OF_A_TRANSFER = 1.5
+"""At least: its SYN, the answer, and the way of its last byte."""
+
 OPPORTUNITY_BYTES = 1500
 """What passes at one opportunity of a link trace, of IP packets."""
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from fabbbr.model import Cell, Flow
-from fabbbr.physics import payload_share
+from fabbbr.physics import ROUND_TRIPS_OF_A_TRANSFER, payload_share
 from fabbbr.units import TCP_IPV4_HEADER_BYTES, goodput_ceiling
 from fabbbr.ways import limits_itself
 from fabbbr_analysis.after_steps import recovery
@@ -25,8 +25,6 @@ from fabbbr_analysis.phases import WHOLE_RUN, Phase, phases_of
 
 Row: TypeAlias = dict[str, Any]
 
-_ROUND_TRIPS = 1.5
-"""Of a transfer at least: its SYN, the answer, and the way of its last byte."""
 _FEWEST_OF_P99 = 500
 """Below, a 99th percentile is one of the few slowest."""
 
@@ -284,7 +282,7 @@ def _slowdown(measured: MeasuredCell, flow: Flow, start_s: float, completion_s: 
         8 * max(wire_bytes - measured.burst_bytes(rate, start_s, end_s), 0) / rate.most(start_s, end_s)
         for rate in rates
     )
-    return completion_s / (_ROUND_TRIPS * measured.least_rtt_s(flow, start_s, end_s) + sent_s)
+    return completion_s / (ROUND_TRIPS_OF_A_TRANSFER * measured.least_rtt_s(flow, start_s, end_s) + sent_s)
 
 
 def _convergence_s(measured: MeasuredCell, phase: Phase, contest: str) -> float | None:

@@ -6,13 +6,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fabbbr.model import Cell, Flow
-from fabbbr.physics import RateOverTime, burst_bytes, cubic_window_segments, end_of, stationary_loss
+from fabbbr.physics import (
+    ROUND_TRIPS_OF_A_TRANSFER,
+    RateOverTime,
+    burst_bytes,
+    cubic_window_segments,
+    end_of,
+    stationary_loss,
+)
 from fabbbr.testbed import Pace, Testbed
 from fabbbr.units import LARGEST_SUPER_PACKET_BYTES, TCP_IPV4_HEADER_BYTES, Duration
 from fabbbr.ways import first_queue, going_back
 
-_ROUND_TRIPS = 1.5
-"""Of a transfer at least: its SYN, the answer, and the way of its last byte."""
 _SLOWED_DOWN = 2
 
 
@@ -174,5 +179,5 @@ def _seconds_on(flow: Flow, cell: Cell, end: Duration) -> float:
         return longest
     own = [rate.bps * flow.streams for rate in (flow.pacing, flow.maxrate) if rate is not None]
     bps = min([first_queue(cell, flow).rate.bps, *own])
-    alone = _ROUND_TRIPS * flow.rtt.seconds + 8 * flow.size.bytes / bps
+    alone = ROUND_TRIPS_OF_A_TRANSFER * flow.rtt.seconds + 8 * flow.size.bytes / bps
     return min(_SLOWED_DOWN * alone, longest)
