@@ -133,7 +133,7 @@ def _along(axis: Axis, place: int, rows: Sequence[AnswerRow], *, alone: bool) ->
         sure = any(not (each.is_none or each.may_be_none) for each in round_trips)
         parts += [_told(round_trips, _WORDS[RTT])] if sure else []
     said = "; ".join(filter(None, parts))
-    first, last = value_alone(axis.texts[0]), place_in_words([axis], [axis.texts[-1]])
+    first, last = value_alone(axis, axis.texts[0]), place_in_words([axis], [axis.texts[-1]])
     return said and f"With {last} instead of {first}, {said}."
 
 

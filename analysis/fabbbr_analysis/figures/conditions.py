@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -26,6 +26,15 @@ _BDP_IS_WHOLE_BYTES = 1e-3
 
 
 @dataclass(frozen=True, kw_only=True)
+class Follower:
+    """What has one value for each value of an axis (``zip`` in the experiment file)."""
+
+    title: str
+    texts: Mapping[str, str]
+    """Value of the axis → its own, both as written."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Axis:
     """One varied key with its values in ascending order."""
 
@@ -39,6 +48,8 @@ class Axis:
     """The same in ``unit``; None when they are names, not numbers."""
     condition: ConditionColumn | None
     """The column of table ``runs`` that holds the value, when there is one."""
+    others: tuple[Follower, ...] = ()
+    """Quantities that change with this one and not by themselves."""
 
     @property
     def slug(self) -> str:
@@ -47,8 +58,10 @@ class Axis:
 
     @property
     def label(self) -> str:
-        """Title and unit."""
-        return f"{self.title} ({self.unit})" if self.unit else self.title
+        """Title and unit, and what else changes along the axis."""
+        own = f"{self.title} ({self.unit})" if self.unit else self.title
+        others = [in_a_sentence(other.title) for other in self.others]
+        return f"{own}, and with it {listing(others)}" if others else own
 
     def place_of(self, text: str) -> float | str:
         """Where ``text`` stands on the axis."""
@@ -60,18 +73,32 @@ def place_in_words(axes: Sequence[Axis], texts: Sequence[str]) -> str:
     return listing([_value_in_words(axis, text) for axis, text in zip(axes, texts, strict=True)])
 
 
-def value_alone(text: str) -> str:
+def value_alone(axis: Axis, text: str) -> str:
     """A value of an axis whose name was said before: ``on`` of one that is true, others as written."""
+    others = [_switched(other.texts[text]) for other in axis.others]
+    return _switched(text) + (f" (and {listing(others)})" if others else "")
+
+
+def _switched(text: str) -> str:
     return _SWITCHED.get(text, text)
 
 
 def _value_in_words(axis: Axis, text: str) -> str:
+    others = [_named(other.title, other.texts[text]) for other in axis.others]
+    return _own_value_in_words(axis, text) + (f" (and {listing(others)})" if others else "")
+
+
+def _named(title: str, text: str) -> str:
+    """As in ``a buffer of 2 packets``."""
+    name = in_a_sentence(title)
+    return f"{name} {_switched(text)}" if text in _SWITCHED else f"{article(name)} {name} of {text}"
+
+
+def _own_value_in_words(axis: Axis, text: str) -> str:
     name = in_a_sentence(axis.title)
-    if text in _SWITCHED:
-        return f"{name} {value_alone(text)}"
     if axis.shown is not None and text.isdecimal() and name.endswith("s") and not name.endswith(_SINGULAR):
         return counted(int(text), name.removesuffix("s"))
-    return f"{article(name)} {name} of {text}"
+    return _named(axis.title, text)
 
 
 def axis_columns(runs: pd.DataFrame) -> list[str]:
@@ -127,11 +154,23 @@ def varied(runs: pd.DataFrame) -> tuple[Axis, ...]:
         if not any(_say_the_same(runs, axis, before) for before in as_written[:place])
     ]
     ordered = sorted(axes, key=lambda axis: (axis.shown is None, -len(axis.texts), axis.key))
-    return tuple(
+    stay = [
         axis
         for place, axis in enumerate(ordered)
         if not any(_follows(runs, axis, leader) for leader in ordered[:place])
-    )
+    ]
+    return _with_followers(runs, stay, [axis for axis in as_written if axis not in stay])
+
+
+def _with_followers(runs: pd.DataFrame, stay: Sequence[Axis], gone: Sequence[Axis]) -> tuple[Axis, ...]:
+    """Each axis with what follows it, where that is a quantity; what follows several belongs to the first."""
+    found: dict[str, list[Follower]] = {axis.key: [] for axis in stay}
+    for axis in gone:
+        leader = next((leader for leader in stay if _follows(runs, axis, leader)), None)
+        if leader is not None:
+            pairs = runs[[f"{_PREFIX}{leader.key}", f"{_PREFIX}{axis.key}"]].astype(str).drop_duplicates()
+            found[leader.key].append(Follower(title=axis.title, texts=dict(pairs.to_numpy().tolist())))
+    return tuple(replace(axis, others=tuple(found[axis.key])) for axis in stay)
 
 
 def _say_the_same(runs: pd.DataFrame, one: Axis, other: Axis) -> bool:
@@ -170,6 +209,10 @@ def _axis(runs: pd.DataFrame, column: str) -> Axis:
         values = _values_of(runs, column, condition)
         if values is not None:
             return _numeric(key, condition, values)
+    for condition in CONDITIONS:
+        sizes = _sizes_of(runs, column, condition) if condition.column in _IN_BYTES else None
+        if sizes is not None:
+            return _numeric(key, condition, sizes)
     for like in _ALIKE:
         numbers = {text: _parse(text, like) for text in texts}
         if None not in numbers.values():
@@ -229,6 +272,34 @@ def _values_of(runs: pd.DataFrame, column: str, condition: ConditionColumn) -> d
     return values
 
 
+def _sizes_of(runs: pd.DataFrame, column: str, condition: ConditionColumn) -> dict[str, float] | None:
+    """As :func:`_values_of` of sizes in different units, each of which has one value in bytes in all runs."""
+    needed = [condition.column, "rate_bps", "bdp_bytes", "mtu_bytes"]
+    if not set(needed) <= set(runs.columns) or runs[needed].isna().any(axis=None):
+        return None
+    values: dict[str, float] = {}
+    units = set()
+    for text, (held, *measures) in zip(runs[column].astype(str), runs[needed].to_numpy(), strict=True):
+        try:
+            size = QueueSize.parse(text)
+        except UnitError:
+            return None
+        asked = _bytes_of(size, *measures)
+        if (
+            not math.isclose(asked, held, rel_tol=_BDP_IS_WHOLE_BYTES)
+            or values.setdefault(text, held) != held
+        ):
+            return None
+        units.add((size.packets is None, size.bdp is None, size.time is None))
+    return values if len(units) > 1 else None
+
+
+def _bytes_of(size: QueueSize, rate_bps: float, bdp_bytes: float, mtu_bytes: float) -> float:
+    if size.bdp is not None:
+        return float(size.bdp) * bdp_bytes
+    return float(size.bytes(rate=Rate(int(rate_bps)), rtt=Duration(0), mtu_bytes=int(mtu_bytes)))
+
+
 def _parse(text: str, condition: ConditionColumn) -> float | None:
     """Return the value of ``text`` in the base unit of the condition's column; None when it has none."""
     try:
@@ -261,9 +332,13 @@ _PARSERS: Mapping[str, Callable[[str], float | None]] = {
     "rate_bps": lambda text: float(Rate.parse(text).bps),
     "rate_reverse_bps": lambda text: float(Rate.parse(text).bps),
     "buffer_reverse_bytes": _bytes,
+    "burst_bytes": _bytes,
     "buffer_bdp": _bdp,
     "buffer_bytes": _bytes,
 }
+
+_IN_BYTES = ("buffer_bytes", "burst_bytes")
+"""What may be asked for in several units, as :class:`QueueSize` reads them."""
 
 _ALIKE = tuple(
     condition

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from fabbbr_analysis.figures.canvas import ticks_at
-from fabbbr_analysis.figures.conditions import mixes, place_in_words, variants, varied
+from fabbbr_analysis.figures.conditions import mixes, place_in_words, value_alone, variants, varied
 from fabbbr_analysis.figures.sampling import keep_extremes
 from fabbbr_analysis.figures.style import Palette, flow_dash, shade
 
@@ -164,6 +164,21 @@ def test_plain_whole_numbers_that_follow_another_axis_are_none_of_their_own():
         }
     )
     assert [axis.key for axis in varied(runs)] == ["rate"]
+
+
+def test_what_follows_an_axis_is_said_with_it():
+    runs = pd.DataFrame(
+        {
+            "axis_depth": ["50 kB", "1 packet", "50 kB"],
+            "axis_queue": ["2 packets", "64 kB", "2 packets"],
+            "axis_ecn": ["true", "false", "true"],
+            "ccas": ["cubic", "cubic", "reno"],
+        }
+    )
+    (axis,) = varied(runs)
+    assert place_in_words([axis], ["50 kB"]) == "a depth of 50 kB (and a queue of 2 packets)"
+    assert value_alone(axis, "1 packet") == "1 packet (and 64 kB)"
+    assert axis.label.endswith(", and with it queue")
 
 
 @pytest.mark.parametrize(
