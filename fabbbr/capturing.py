@@ -95,7 +95,9 @@ def _packets_over(cell: Cell, link: str) -> float:
     end = _end(cell)
     limiting = [link] if link in cell.bottlenecks else list(cell.bottlenecks)
     total = sum(
-        RateOverTime.of(cell, name, reverse=way is not queue).bits(0.0, end.seconds) / 8 + way.buffer_bytes
+        RateOverTime.of(cell, name, reverse=way is not queue).bits(0.0, end.seconds) / 8
+        + way.buffer_bytes
+        + (way.burst_bytes or 0)
         for name in limiting
         for queue in (cell.bottlenecks[name],)
         for way in queue.of_data

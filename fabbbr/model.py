@@ -109,6 +109,10 @@ class LinkWay(Record):
     ecn: bool = False
     ce_threshold: Span | None = None
     """Of ``codel``, ``fq_codel``: what has waited longer is marked as it leaves, whatever CoDel decides."""
+    burst_bytes: int | None = None
+    """What its token bucket holds; None: what the rate needs between two ticks of the kernel."""
+    burst_asked: str | None = None
+    """As in the experiment file, as in ``20 ms``."""
 
 
 class Bottleneck(LinkWay):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from fabbbr.model import Cell, CellLink, Flow, Loss
+from fabbbr.model import Cell, CellLink, Flow, LinkWay, Loss
 from fabbbr.units import (
     ETHERNET_HEADER_BYTES,
     NANOSECONDS_PER_SECOND,
@@ -30,6 +30,13 @@ def burst_bytes(rate: Rate, *, timer_hz: int, frame_bytes: int) -> int:
     1514
     """
     return max(-(-rate.bps // (8 * timer_hz)), frame_bytes)
+
+
+def bucket_bytes(way: LinkWay, rate: Rate, *, timer_hz: int, frame_bytes: int) -> int:
+    """What the token bucket of a bottleneck holds at ``rate``: as asked, or no more than it needs."""
+    if way.burst_bytes is not None:
+        return way.burst_bytes
+    return burst_bytes(rate, timer_hz=timer_hz, frame_bytes=frame_bytes)
 
 
 ROUND_TRIPS_OF_A_TRANSFER = 1.5

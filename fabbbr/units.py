@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 from fabbbr import limits
+from fabbbr.counts import counted
 from fabbbr.errors import UnitError
 from fabbbr.foreign import shown
 
@@ -238,20 +239,21 @@ class Ratio(_Quantity):
 
 @dataclass(frozen=True)
 class QueueSize:
-    """The size of a buffer, as asked: exactly one of bytes, packets, multiples of the BDP or a time."""
+    """Of a buffer or token bucket, as asked: exactly one of bytes, packets, BDP (its multiple) and time."""
 
     size: Size | None = None
     packets: int | None = None
     bdp: Fraction | None = None
     time: Duration | None = None
-    """That a full queue takes to drain at the rate of its link: the delay that it can add."""
+    """That a full queue takes to drain at the rate of its link: the delay that it can add. In which a bucket
+    fills."""
 
     @classmethod
     def parse(cls, text: str) -> QueueSize:
         """Read ``"250 kB"``, ``"100 packets"``, ``"0.5 BDP"`` or ``"200 ms"``."""
-        number, unit = _split(text, "buffer size")
+        number, unit = _split(text, "size")
         if number <= 0:
-            message = f"{text!r}: a buffer must hold something"
+            message = f"{text!r} holds nothing; give it room for a packet at least"
             raise UnitError(message)
         if unit in ("BDP", "bdp"):
             return cls(bdp=number)
@@ -264,7 +266,7 @@ class QueueSize:
             return cls(size=Size.parse(text))
         if unit in Duration.units:
             return cls(time=Duration.parse(text))
-        message = f"{text!r} is not a buffer size; write '250 kB', '100 packets', '0.5 BDP' or '200 ms'"
+        message = f"{text!r} is no size of a queue; write '250 kB', '100 packets', '0.5 BDP' or '200 ms'"
         raise UnitError(message)
 
     def bytes(self, *, rate: Rate, rtt: Duration, mtu_bytes: int) -> int:
@@ -287,7 +289,7 @@ class QueueSize:
         if self.size is not None:
             return str(self.size)
         if self.packets is not None:
-            return f"{self.packets} packets"
+            return counted(self.packets, "packet")
         if self.time is not None:
             return str(self.time)
         assert self.bdp is not None

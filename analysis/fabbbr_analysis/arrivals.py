@@ -157,6 +157,21 @@ def union_s(spans: Iterable[tuple[float, float]]) -> float:
     return covered
 
 
+def pauses_s(spans: Iterable[tuple[float, float]]) -> list[float]:
+    """Seconds between the stretches that at least one of the spans covers, in order.
+
+    >>> pauses_s([(0.0, 5.0), (4.0, 6.0), (8.0, 9.0)])
+    [2.0]
+    """
+    pauses: list[float] = []
+    reached = np.inf
+    for start_s, end_s in sorted(spans):
+        if start_s > reached:
+            pauses.append(start_s - reached)
+        reached = end_s if np.isinf(reached) else max(reached, end_s)
+    return pauses
+
+
 def within(spans: Iterable[tuple[float, float]], start_s: float, end_s: float) -> list[tuple[float, float]]:
     """Parts of the spans that lie in a window, without those that do not."""
     cut = ((max(start, start_s), min(end, end_s)) for start, end in spans)

@@ -113,10 +113,14 @@ def _goodput(measured: MeasuredCell, phase: Phase, flows: Sequence[Flow]) -> Row
 def _ceiling_bps(measured: MeasuredCell, phase: Phase, flows: Sequence[Flow]) -> float | None:
     """The most goodput that the group's path carries in the phase; with several paths, the best."""
     seconds = phase.end_s - phase.start_s
-    paths = [measured.rates(flow) for flow in flows]
-    if seconds <= 0 or any(not rates for rates in paths):
+    paths = [measured.served(flow) for flow in flows]
+    if seconds <= 0 or any(not path for path in paths):
         return None
-    least = (min(rate.bits(phase.start_s, phase.end_s) for rate in rates) / seconds for rates in paths)
+    least = (
+        min(rate.bits(phase.start_s, phase.end_s) + 8 * (way.burst_bytes or 0) for rate, way in path)
+        / seconds
+        for path in paths
+    )
     return max(least) * max(payload_share(flow, measured.cell.mtu_bytes) for flow in flows)
 
 
@@ -274,13 +278,13 @@ def _slowdown(measured: MeasuredCell, flow: Flow, start_s: float, completion_s: 
     From the first SYN until the receiver has the last byte: a round trip and a half, and what its frames take
     at the slowest link, whose full token bucket lets a burst of them pass at once.
     """
-    rates, end_s = measured.rates(flow), start_s + completion_s
-    if not rates or flow.size is None:
+    path, end_s = measured.served(flow), start_s + completion_s
+    if not path or flow.size is None:
         return None
     wire_bytes = flow.size.bytes / goodput_ceiling(measured.cell.mtu_bytes)
     sent_s = max(
-        8 * max(wire_bytes - measured.burst_bytes(rate, start_s, end_s), 0) / rate.most(start_s, end_s)
-        for rate in rates
+        8 * max(wire_bytes - measured.bucket_bytes(each, start_s, end_s), 0) / each.rate.most(start_s, end_s)
+        for each in path
     )
     return completion_s / (ROUND_TRIPS_OF_A_TRANSFER * measured.least_rtt_s(flow, start_s, end_s) + sent_s)
 

@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import pandas as pd
 
-from fabbbr.model import Bottleneck, Cell, CellLink, Flow
-from fabbbr.physics import RateOverTime, burst_bytes
+from fabbbr.model import Bottleneck, Cell, CellLink, Flow, LinkWay
+from fabbbr.physics import RateOverTime, bucket_bytes
 from fabbbr.units import Rate
 from fabbbr.ways import Ways
 from fabbbr_analysis.arrivals import Arrival, arrivals, deliveries, within
 from fabbbr_analysis.contests import contests
 from fabbbr_analysis.metrics import CellTables, answer_delays_s, queue_back_of, queue_of
 from fabbbr_analysis.phases import WHOLE_RUN, Phase
+
+
+class Served(NamedTuple):
+    """What one bottleneck does with a flow's data."""
+
+    rate: RateOverTime
+    way: LinkWay
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,21 +78,25 @@ class MeasuredCell:
         found = (self.arrived.get(flow.index) for flow in flows)
         return [each.span for each in found if each is not None]
 
-    def rates(self, flow: Flow) -> list[RateOverTime]:
-        """Of the bottlenecks that it crosses; none where one delivers by a trace."""
+    def served(self, flow: Flow) -> list[Served]:
+        """By the bottlenecks that it crosses; none where one delivers by a trace."""
         met = [(name, forward) for name, forward in self.ways[flow.index].items() if name in self.bottlenecks]
         if any(forward and self.bottlenecks[name].trace is not None for name, forward in met):
             return []
-        return [self.rate_of[each] for each in met]
+        return [Served(self.rate_of[each], self._way(*each)) for each in met]
 
-    def burst_bytes(self, rate: RateOverTime, start_s: float, end_s: float) -> int:
+    def _way(self, link: str, forward: bool) -> LinkWay:  # noqa: FBT001 - as in rate_of
+        queue = self.bottlenecks[link]
+        return queue if forward or queue.reverse is None else queue.reverse
+
+    def bucket_bytes(self, served: Served, start_s: float, end_s: float) -> int:
         """The most that the token bucket of a bottleneck holds between two instants.
 
         With offloads it stays while the rate falls (``fabbbr.job.qdiscs.tbf_line``).
         """
-        most = rate.most(0.0 if self.cell.offloads else start_s, end_s)
+        most = Rate(served.rate.most(0.0 if self.cell.offloads else start_s, end_s))
         hz = int(self.tables.cells["timer_hz"].iloc[0])
-        return burst_bytes(Rate(most), timer_hz=hz, frame_bytes=self.cell.frame_bytes)
+        return bucket_bytes(served.way, most, timer_hz=hz, frame_bytes=self.cell.frame_bytes)
 
     def least_rtt_s(self, flow: Flow, start_s: float, end_s: float) -> float:
         """Of propagation between two instants, were each link all the time at its least."""

@@ -16,10 +16,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fabbbr.model import Bottleneck, Cell, CellLink, Flow
+from fabbbr.model import Bottleneck, Cell, CellLink, Flow, LinkWay
 from fabbbr.units import TCP_IPV4_HEADER_BYTES, goodput_ceiling
 from fabbbr.ways import crossed, going_back
-from fabbbr_analysis.arrivals import Arrival, arrivals, deliveries, union_s, zeros_s
+from fabbbr_analysis.arrivals import Arrival, arrivals, deliveries, pauses_s, union_s, zeros_s
 from fabbbr_analysis.contests import one_contest
 from fabbbr_analysis.fairness import convergence_s, jain_of_flows, jain_of_groups
 
@@ -86,22 +86,29 @@ def together_bps(flows: pd.DataFrame, counted: str, lasted: str) -> float | None
     ``counted`` and ``lasted`` are the columns of the bytes and of the seconds. Where the zero of a report is
     not known, the flow may have begun at its start and ended as late as the others' zeros allow.
     """
-    total, ends = _complete_sum(flows, counted), flows[lasted].astype("float64")
-    if total is None or ends.isna().any():
+    total, spans = _complete_sum(flows, counted), _spans(flows, lasted)
+    seconds = 0.0 if spans is None else union_s(spans)
+    return 8 * total / seconds if total is not None and seconds > 0 else None
+
+
+def _spans(flows: pd.DataFrame, lasted: str) -> list[tuple[float, float]] | None:
+    """From when to when each of them ran [s]; None when one's end is unknown."""
+    ends = flows[lasted].astype("float64")
+    if ends.isna().any():
         return None
     starts, zeros = (flows[name].astype("float64") for name in ("start_s", "receiver_zero_s"))
     late_s = (zeros - starts).max()
     latest = zeros.fillna(starts + (0.0 if pd.isna(late_s) else max(late_s, 0.0)))
-    seconds = union_s(zip(zeros_s(flows), latest + ends, strict=True))
-    return 8 * total / seconds if seconds > 0 else None
+    return list(zip(zeros_s(flows), latest + ends, strict=True))
 
 
 def utilisation(flows: pd.DataFrame, cell: Cell) -> float | None:
     """Goodput through the bottleneck over what TCP payload can fill of it: rate × (MTU - 52) / (MTU + 14).
 
-    A ratio; None when the rate changes while the flows run, when flows in both directions have a queue each,
-    or when some flow is of UDP, whose headers are shorter. Flows that do not cross the first bottleneck are
-    none of its load.
+    A token bucket that the experiment asks for is part of what can be filled, each time as far as it can be
+    full. A ratio; None when the rate changes while the flows run, when flows in both directions have a queue
+    each, or when some flow is of UDP, whose headers are shorter. Flows that do not cross the first bottleneck
+    are none of its load.
     """
     if cell.bottleneck.both_directions:
         return None
@@ -119,10 +126,19 @@ def _share_of_rate(
     if not keeps_its_rate and any(step.rate is not None for step in cell.steps):
         return None
     there = flows[flows["flow"].isin([flow.index for flow in some])]
-    goodput_bps = together_bps(there, "received_bytes", "receiver_s")
-    if goodput_bps is None:
+    goodput_bps, spans = together_bps(there, "received_bytes", "receiver_s"), _spans(there, "receiver_s")
+    if goodput_bps is None or spans is None:
         return None
-    return goodput_bps / (queue.rate.bps * goodput_ceiling(cell.mtu_bytes))
+    served_bps = queue.rate.bps + 8 * _stored_bytes(queue, spans) / union_s(spans)
+    return goodput_bps / (served_bps * goodput_ceiling(cell.mtu_bytes))
+
+
+def _stored_bytes(queue: LinkWay, spans: Sequence[tuple[float, float]]) -> float:
+    """What a bucket that was asked for lets pass beyond the rate: full at first, and filled in pauses."""
+    if queue.burst_bytes is None:
+        return 0.0
+    filled = (min(queue.rate.bps / 8 * pause_s, queue.burst_bytes) for pause_s in pauses_s(spans))
+    return queue.burst_bytes + sum(filled)
 
 
 def _crosses(cell: Cell, flow: Flow, link: CellLink) -> bool | None:

@@ -99,6 +99,15 @@ def _payload_share(cell: Cell, flows: Sequence[Flow]) -> float:
 
 
 def _beyond_bytes(prepared: Prepared, queue: Queue) -> float:
-    """What passes at once on stored tokens or before anybody counts, and while somebody is late to count."""
+    """What passes at once on stored tokens or before anybody counts, and while somebody is late to count.
+
+    A bucket is full again after each step that changes its rate or its buffer.
+    """
     late = queue.rate.bps / 8 * prepared.testbed.tolerances.look_s
-    return queue.burst_bytes + _FIRST_WINDOW_FRAMES * prepared.cell.frame_bytes + late
+    fills = 1 + sum(
+        queue.burst_is_asked
+        and step.link == queue.link
+        and (step.rate is not None or step.buffer_bytes is not None)
+        for step in prepared.cell.steps
+    )
+    return fills * queue.burst_bytes + _FIRST_WINDOW_FRAMES * prepared.cell.frame_bytes + late

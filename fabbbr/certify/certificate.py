@@ -116,20 +116,49 @@ def _bursts(prepared: Prepared, preflight: Preflight) -> Iterator[Check]:
 
 def _burst(probe: BurstProbe, burst: BurstTold, allowed: Tolerances, *, of: str) -> Iterator[Check]:
     queue, frame = probe.queue, probe.frame_bytes
-    steady = burst.arrivals[probe.tokens + 2 :]
+    at_once = _passed_at_once(probe, burst)
+    steady = burst.arrivals[at_once + 2 :] if probe.queued > 1 else ()
     rate = _departure_rate_bps(steady, frame, all_departed=probe.departs_whole, late=burst.late)
     yield Check(
         name=f"rate{of}",
-        # With room for a single frame the queue runs dry between two: what was read back must do.
+        # With room for a single frame the queue runs dry between two, and what a deep bucket lets pass at
+        # once stands in other queues on the way: what was read back must do.
         passed=abs(rate / queue.rate.bps - 1) <= allowed.rate + _unevenness(probe, len(steady))
         if rate is not None
-        else queue.buffer_bytes < 2 * frame,
+        else probe.queued < 2,
         asked=f"{queue.rate}",
         measured="not measurable" if rate is None else f"{rate / 1e6:.6g} Mbit/s",
         detail=f"spacing of {burst.sent} packets behind the bottleneck{_less(burst.late)}",
     )
     if probe.fills_buffer:
         yield _buffer(probe, burst, allowed, of=of)
+    if queue.burst_is_asked and probe.queued:
+        yield _bucket(probe, burst.arrivals[: at_once + 1], allowed, of=of)
+
+
+def _passed_at_once(probe: BurstProbe, burst: BurstTold) -> int:
+    """How many of the first packets did not wait for others: all but those that stood in the queue."""
+    first = sum(1 for sequence, _ in burst.arrivals if sequence < burst.refills_from)
+    return max(first - probe.queued, 0)
+
+
+def _bucket(probe: BurstProbe, arrivals: Sequence[Sequence[int]], allowed: Tolerances, *, of: str) -> Check:
+    """What a token bucket held, from the departure of the first packet that had to wait for it.
+
+    Packet k leaves no sooner than the bucket, full at the start, and what the rate has added pay for k of
+    them: bucket = k × frame - rate × time.
+    """
+    queue, frame = probe.queue, probe.frame_bytes
+    took_ns = arrivals[-1][1] - arrivals[0][1] if arrivals else 0
+    held = len(arrivals) * frame - queue.rate.bps / 8 * took_ns / NANOSECONDS_PER_SECOND
+    slack = frame + queue.rate.bps / 8 * (allowed.look_s + probe.held_s)
+    return Check(
+        name=f"burst{of}",
+        passed=abs(held - queue.burst_bytes) <= slack,
+        asked=f"{queue.burst_bytes} B",
+        measured=f"{held:.0f} B",
+        detail=f"packet {len(arrivals)} left {took_ns / 1e6:.6g} ms after the first; within {slack:.0f} B",
+    )
 
 
 def _less(late: _Ranges) -> str:

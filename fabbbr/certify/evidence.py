@@ -38,6 +38,8 @@ class BurstTold(Told):
     """What came of the packet burst."""
 
     sent: Count
+    refills_from: Count = 0
+    """The first sequence number of a refill; a train has none."""
     arrivals: tuple[tuple[Count, Count], ...]
     """Sequence number and nanoseconds."""
     late: tuple[tuple[Count, Count], ...] = ()

@@ -101,7 +101,19 @@ def _room(cells: Sequence[Cell]) -> Room:
     )
 
 
-_HEADS = ("cell", "bottleneck", "RTT", "buffer", "loss", "late", "flows", "load", "duration", "sysctl")
+_HEADS = (
+    "cell",
+    "bottleneck",
+    "RTT",
+    "buffer",
+    "burst",
+    "loss",
+    "late",
+    "flows",
+    "load",
+    "duration",
+    "sysctl",
+)
 
 
 def _table(cells: Sequence[Cell]) -> Table:
@@ -128,6 +140,7 @@ def row_of(cell: Cell) -> dict[str, str]:
         + (f", back {queue.reverse.rate}" if queue.reverse is not None else ""),
         "RTT": ", ".join(dict.fromkeys(str(flow.rtt) for flow in cell.flows)),
         "buffer": ", back ".join(map(_buffer_in_words, queue.distinct)),
+        "burst": ", back ".join(_burst_in_words(way) for way in queue.distinct),
         "loss": loss_in_words(loss) if loss else "none",
         "late": f"{late.rate} by {late.late}" if late else "",
         "flows": _flows_in_words(cell),
@@ -135,7 +148,9 @@ def row_of(cell: Cell) -> dict[str, str]:
         "duration": f"{end_of(cell.flows, cell.links).seconds:g} s",
         "sysctl": cell.tuning,
     }
-    absent = {name for name, there in (("load", loads), ("late", late), ("sysctl", cell.tuning)) if not there}
+    asked = any(way.burst_bytes for way in queue.distinct)
+    optional = (("burst", asked), ("load", loads), ("late", late), ("sysctl", cell.tuning))
+    absent = {name for name, there in optional if not there}
     return {name: text for name, text in texts.items() if name not in absent}
 
 
@@ -143,6 +158,11 @@ def _buffer_in_words(way: LinkWay) -> str:
     """As in ``2 BDP = 250000 B (codel)``."""
     held_by = "" if way.aqm == "taildrop" else f" ({way.aqm})"
     return f"{way.buffer_asked} = {way.buffer_bytes} B{held_by}"
+
+
+def _burst_in_words(way: LinkWay) -> str:
+    """As in ``20 ms = 25000 B``."""
+    return "as the rate needs" if way.burst_bytes is None else f"{way.burst_asked} = {way.burst_bytes} B"
 
 
 def _flows_in_words(cell: Cell) -> str:

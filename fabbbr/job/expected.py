@@ -54,6 +54,8 @@ class Queue:
     rate: Rate
     buffer_bytes: int
     burst_bytes: int
+    burst_is_asked: bool
+    """Whether the experiment says it: then it stays while the rate changes, and is measured."""
     aqm: Aqm
     ce_threshold_s: float | None
     reverse: bool
@@ -120,8 +122,8 @@ class BurstProbe:
 
     queue: Queue
     frame_bytes: int
-    tokens: int
-    """Frames that pass at once before the queue builds."""
+    queued: int
+    """Of the packets before any refill: how many at least stand in the queue when all are sent."""
     fills_buffer: bool
     """Whether it overfills the buffer: where that is cheap, and tail drop counts bytes."""
     departs_whole: bool

@@ -31,7 +31,7 @@ class Extremes:
     flow_rtt: Duration
     step_buffer_bytes: int
     link_buffers_bytes: int
-    """Of all links together, and of ways back that differ."""
+    """Of all links together, and of ways back that differ; and what their token buckets let pass at once."""
     held_ns: int
     """How long data may come late and acknowledgements wait for aggregates, on all links together."""
     drained_back_ns: int
@@ -47,7 +47,7 @@ class Extremes:
             step_rtt=max((step.rtt for step in cell.steps if step.rtt is not None), default=Duration(0)),
             flow_rtt=max(flow.rtt for flow in cell.flows),
             step_buffer_bytes=max((step.buffer_bytes or 0 for step in cell.steps), default=0),
-            link_buffers_bytes=sum(queue.buffer_bytes for queue in cell.queues),
+            link_buffers_bytes=sum(queue.buffer_bytes + (queue.burst_bytes or 0) for queue in cell.queues),
             held_ns=sum(map(held_ns, cell.links)),
             drained_back_ns=sum(map(_drained_back_ns, cell.bottlenecks.values())),
         )
@@ -80,7 +80,8 @@ def _fastest(queue: Bottleneck) -> Rate:
 def window_bytes(cell: Cell) -> int:
     """Socket buffer limit of every host, or the largest that the kernel takes.
 
-    Two bytes for each of payload, since Linux counts memory. Payload: 2 BDP and the buffer in flight, and
+    Two bytes for each of payload, since Linux counts memory. Payload: 2 BDP, the buffer and a token bucket
+    of the experiment's own in flight, and
     what is sent while acknowledgements stand in a way back of its own, within bounds; as much again, or a BDP
     for each time that some packet of a BDP is likely lost again: what arrived waits for it. Where the rate
     falls, what is sent at the old rate while a packet stands in a queue that drains at the new one, within
@@ -95,7 +96,7 @@ def _in_flight_and_waiting_bytes(cell: Cell, queue: Bottleneck, most: Extremes) 
     rate = max(_fastest(queue), most.step_rate)
     rtt = max(most.flow_rtt, most.step_rtt)
     bdp = bdp_bytes(rate, Duration(rtt.ns + most.held_ns))
-    buffer_bytes = max(queue.buffer_bytes, most.step_buffer_bytes)
+    buffer_bytes = max(queue.buffer_bytes, most.step_buffer_bytes) + (queue.burst_bytes or 0)
     unheard = float(bdp_bytes(rate, Duration(most.drained_back_ns)))
     in_flight = float(2 * bdp + buffer_bytes) + min(unheard, _MOST_REMEMBERED_BYTES)
     if most.slow_rate is not None and most.slow_rate < rate:

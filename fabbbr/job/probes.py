@@ -15,7 +15,7 @@ from fabbbr.job.expected import BurstProbe, Queue, RoundTrip, Slots, slots_s
 from fabbbr.job.reached import Reached, reached_back, reached_there
 from fabbbr.job.records import Burst, Capture, Command
 from fabbbr.model import Cell, CellLink
-from fabbbr.physics import burst_bytes, opportunity_s
+from fabbbr.physics import bucket_bytes, opportunity_s
 from fabbbr.testbed import Testbed
 from fabbbr.units import NANOSECONDS_PER_SECOND, Rate
 
@@ -85,6 +85,8 @@ class _Probed:
     fits: int
     tokens: int
     """Frames that pass before the queue builds: at once, or as they come out of another queue."""
+    spare: int
+    """So many more at most, where they do not come all at the same instant: a bucket fills meanwhile."""
     served_bytes: int
     """What a frame takes of the rate: a trace counts IP packets."""
 
@@ -92,12 +94,14 @@ class _Probed:
     def of(cls, cell: Cell, testbed: Testbed, reached: Reached) -> _Probed:
         queue, frame = reached.queue, cell.frame_bytes
         hz = testbed.kernel_of(reached.interface.node).timer_hz
-        held = burst_bytes(queue.rate, timer_hz=hz, frame_bytes=frame) // frame
+        held = bucket_bytes(queue, queue.rate, timer_hz=hz, frame_bytes=frame) // frame
         by_trace = queue.trace is not None
+        tokens = 0 if by_trace else _spent_after(held, queue.rate, reached.paced_by)
         return cls(
             reached=reached,
             fits=reached.fits_bytes // frame,
-            tokens=0 if by_trace else _spent_after(held, queue.rate, reached.paced_by),
+            tokens=tokens,
+            spare=0 if queue.burst_bytes is None else tokens,
             served_bytes=cell.mtu_bytes if by_trace else frame,
         )
 
@@ -111,6 +115,22 @@ class _Probed:
         queue = self.reached.queue
         fillable = queue.aqm == "taildrop" and queue.trace is None and self.reached.paced_by is None
         return fillable and self.fits <= _FILL_PACKETS
+
+    @property
+    def packets(self) -> int:
+        """That are sent before any refill."""
+        if self.is_filled:
+            return self.fits + 2 * self.tokens + 20
+        packets = self.tokens + self.spare + min(_MEASURED_PACKETS, self.fits)
+        # What comes out of another queue has to fit into that.
+        return packets if self.reached.paced_by is None else min(packets, self.fits)
+
+    @property
+    def queued(self) -> int:
+        """How many of these at least stand in the queue once all are sent; 0 where that cannot be told."""
+        if self.reached.queue.burst_bytes is not None and not self.reached.alone:
+            return 0
+        return self.fits if self.is_filled else max(self.packets - self.tokens - self.spare, 0)
 
 
 def _spent_after(tokens: int, rate: Rate, paced_by: Rate | None) -> int:
@@ -133,12 +153,13 @@ def burst_back_probe(
 
 def _expected(probed: _Probed, queues: Sequence[Queue]) -> BurstProbe:
     reached = probed.reached
+    fits_whole = not probed.is_filled and probed.packets <= probed.tokens + probed.fits
     return BurstProbe(
         queue=next(queue for queue in queues if queue.interface == reached.interface),
         frame_bytes=probed.served_bytes,
-        tokens=probed.tokens,
+        queued=probed.queued,
         fills_buffer=probed.is_filled,
-        departs_whole=not probed.is_filled and reached.paced_by is None,
+        departs_whole=fits_whole and reached.paced_by is None,
         held_s=reached.held_ns / NANOSECONDS_PER_SECOND,
     )
 
@@ -161,7 +182,7 @@ def burst_back(cell: Cell, testbed: Testbed, cabling: Cabling) -> Burst | None:
 
 
 def _burst(cell: Cell, cabling: Cabling, probed: _Probed) -> Burst:
-    reached, packets = probed.reached, _first_packets(probed)
+    reached, packets = probed.reached, probed.packets
     refill = max(probed.fits // 2, 1)
     refills = ceil(max(_MEASURED_PACKETS - probed.fits, 0) / refill) if probed.fits >= 2 else 0
     drain_ns = round(packets * probed.frame_ns) + 2 * cell.flows[0].rtt.ns + NANOSECONDS_PER_SECOND // 10
@@ -181,11 +202,3 @@ def _burst(cell: Cell, cabling: Cabling, probed: _Probed) -> Burst:
         watch_ns=reached.ahead_ns + (_AFTER_ARRIVAL_NS if reached.ahead_ns else 0),
         drain_ns=drain_ns + reached.held_ns,
     )
-
-
-def _first_packets(probed: _Probed) -> int:
-    if probed.is_filled:
-        return probed.fits + 2 * probed.tokens + 20
-    packets = probed.tokens + min(_MEASURED_PACKETS, probed.fits)
-    # What comes out of another queue has to fit into that.
-    return packets if probed.reached.paced_by is None else min(packets, probed.fits)

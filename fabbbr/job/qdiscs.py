@@ -8,8 +8,8 @@ from fractions import Fraction
 from fabbbr.job.cabling import LinkEnds
 from fabbbr.job.headroom import Extremes
 from fabbbr.job.records import Interface
-from fabbbr.model import AckAggregation, Bottleneck, Cell, CellLink, Loss, Reordering
-from fabbbr.physics import burst_bytes, chain_of
+from fabbbr.model import AckAggregation, Bottleneck, Cell, CellLink, LinkWay, Loss, Reordering
+from fabbbr.physics import bucket_bytes, chain_of
 from fabbbr.testbed import Testbed
 from fabbbr.units import Duration, Rate, Ratio
 
@@ -21,10 +21,12 @@ _LEAST_THRESHOLD = 1.2
 """Packets in the lower threshold from which on a burst that is rounded down is large enough."""
 
 
-def tbf_burst_bytes(interface: Interface, cell: Cell, testbed: Testbed, rate: Rate) -> int:
-    """Of a TBF at ``interface``: it must hold what it sends between two ticks of its kernel."""
+def tbf_burst_bytes(
+    interface: Interface, cell: Cell, testbed: Testbed, queue: LinkWay, *, fastest: Rate
+) -> int:
+    """Of a TBF at ``interface`` that has had ``fastest``: as asked, or what its kernel needs."""
     hz = testbed.kernel_of(interface.node).timer_hz
-    return burst_bytes(rate, timer_hz=hz, frame_bytes=cell.frame_bytes)
+    return bucket_bytes(queue, fastest, timer_hz=hz, frame_bytes=cell.frame_bytes)
 
 
 def tbf_line(
@@ -36,10 +38,10 @@ def tbf_line(
     burst; one that is in the queue while the burst falls below its size would stay there for ever.
     """
     of_burst = fastest if cell.offloads else queue.rate
+    burst = tbf_burst_bytes(interface, cell, testbed, queue, fastest=of_burst)
     return (
         f"qdisc {verb} dev {interface.name} root handle 1: tbf "
-        f"rate {queue.rate.bps}bit burst {tbf_burst_bytes(interface, cell, testbed, of_burst)} "
-        f"limit {queue.buffer_bytes}"
+        f"rate {queue.rate.bps}bit burst {burst} limit {queue.buffer_bytes}"
     )
 
 

@@ -35,15 +35,21 @@ class Reached:
     """What it and the queues before it hold, whichever is less."""
     paced_by: Rate | None
     """What is sent at once comes at this rate, out of another queue; None: it comes at once."""
+    alone: bool
+    """Whether no other queue is on the way: what a deep bucket lets pass at once would stand there."""
 
 
 def reached_there(cell: Cell, cabling: Cabling) -> Reached:
     """The first bottleneck, in the direction of the data; the slowest on the way where none shows that."""
-    for way in _ways(cell, cabling):
-        found = way.first()
-        if found is not None and found.link == cell.trunk.name:
-            return found
-    return next(_ways(cell, cabling)).slowest()
+    firsts = (way.first() for way in _ways(cell, cabling))
+    of_trunk = [found for found in firsts if found is not None and found.link == cell.trunk.name]
+    return _best(of_trunk) or next(_ways(cell, cabling)).slowest()
+
+
+def _best(found: Sequence[Reached]) -> Reached | None:
+    """The first; of a bucket that the experiment asks for the first that shows it."""
+    showing = [each for each in found if each.queue.burst_bytes is None or each.alone]
+    return next(iter(showing or found), None)
 
 
 def reached_back(cell: Cell, cabling: Cabling) -> Reached | None:
@@ -52,17 +58,16 @@ def reached_back(cell: Cell, cabling: Cabling) -> Reached | None:
     None without one. What comes through aggregates comes at no known time: a queue behind is not measured.
     """
     own = {name for name, queue in cell.bottlenecks.items() if queue.reverse is not None}
+    of_trunk: list[Reached] = []
     others: list[Reached] = []
     for way in _ways(cell, cabling, back=True) if own else ():
         found = way.first()
         if found is not None and found.link in own:
-            if found.link == cell.trunk.name:
-                return found
-            others.append(found)
+            (of_trunk if found.link == cell.trunk.name else others).append(found)
         elif way.limiting and not way.held_before(way.limiting[-1]):
             others.append(way.slowest())
     others.sort(key=lambda found: found.paced_by is not None)
-    return next((found for found in others if found.link in own), None)
+    return _best(of_trunk) or _best([found for found in others if found.link in own])
 
 
 class _Met(NamedTuple):
@@ -138,6 +143,7 @@ class _Way(NamedTuple):
                 self.met[each].queues[0][1].buffer_bytes for each in self.limiting if each <= place
             ),
             paced_by=paced_by,
+            alone=len(self.limiting) == 1,
         )
 
     def _before(self, place: int) -> int:

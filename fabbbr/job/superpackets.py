@@ -69,9 +69,7 @@ def counting_captures(counted: SuperPackets | None) -> Iterator[Capture]:
 
 
 def _sizes(cell: Cell, testbed: Testbed, queue: Queue) -> Sizes:
-    rates = _rates(cell, queue)
-    hz = testbed.kernel_of(queue.interface.node).timer_hz
-    bursts = [burst_bytes(rate, timer_hz=hz, frame_bytes=cell.frame_bytes) for rate in rates]
+    bursts = _bursts(cell, testbed, queue)
     whole = _largest_whole_bytes(cell, min(bursts)), _largest_whole_bytes(cell, max(bursts))
     edges = sorted(
         {*(_ip_bytes(cell, segments) for segments in _CLASSES_UP_TO), *whole, LARGEST_SUPER_PACKET_BYTES}
@@ -89,6 +87,14 @@ def _sizes(cell: Cell, testbed: Testbed, queue: Queue) -> Sizes:
         if queue.aqm == "cake"
         else _segments(cell, min(whole[1], LARGEST_SUPER_PACKET_BYTES)),
     )
+
+
+def _bursts(cell: Cell, testbed: Testbed, queue: Queue) -> list[int]:
+    if queue.burst_is_asked:
+        return [queue.burst_bytes]
+    hz = testbed.kernel_of(queue.interface.node).timer_hz
+    rates = _rates(cell, queue)
+    return [burst_bytes(rate, timer_hz=hz, frame_bytes=cell.frame_bytes) for rate in rates]
 
 
 def _rates(cell: Cell, queue: Queue) -> list[Rate]:

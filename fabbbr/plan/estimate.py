@@ -9,7 +9,7 @@ from fabbbr.model import Cell, Flow
 from fabbbr.physics import (
     ROUND_TRIPS_OF_A_TRANSFER,
     RateOverTime,
-    burst_bytes,
+    bucket_bytes,
     cubic_window_segments,
     end_of,
     stationary_loss,
@@ -83,8 +83,10 @@ def packets_per_s(cell: Cell, testbed: Testbed) -> float:
     """
     hz = testbed.kernel_of(cell.trunk.a).timer_hz
     # While rates fall, buckets stay.
-    slowest = min(queue.rate for queue in cell.bottlenecks.values())
-    burst = burst_bytes(slowest, timer_hz=hz, frame_bytes=cell.frame_bytes)
+    burst = min(
+        bucket_bytes(queue, queue.rate, timer_hz=hz, frame_bytes=cell.frame_bytes)
+        for queue in cell.bottlenecks.values()
+    )
     whole = cell.offloads and burst >= LARGEST_SUPER_PACKET_BYTES
     return testbed.pace.whole_per_s if whole else testbed.pace.packets_per_s
 

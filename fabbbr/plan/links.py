@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from fabbbr import limits
 from fabbbr.foreign import listed, shown
@@ -21,6 +22,7 @@ from fabbbr.physics import stationary_loss
 from fabbbr.plan.ground import Ground, aqm_of, delivers, reverse_of
 from fabbbr.plan.link_traces import Trace
 from fabbbr.plan.misfits import Complaints, MisfitError
+from fabbbr.spec.bounds import LARGEST_BURST_BYTES, LONGEST_BURST
 from fabbbr.spec.document import Loc
 from fabbbr.topology import Link
 from fabbbr.units import Duration, QueueSize, Rate, bdp_bytes
@@ -77,6 +79,28 @@ def buffer_bytes(
         )
         raise MisfitError.of((loc, message))
     return size
+
+
+def burst_bytes(
+    ground: Ground, loc: Loc, burst: QueueSize, rate: Rate, rtt: Duration, *, of: str = ""
+) -> int:
+    """What a token bucket holds; raise MisfitError for less than a packet, or more than can be measured."""
+    size = burst.bytes(rate=rate, rtt=rtt, mtu_bytes=ground.setup.path.mtu)
+    most = min(LARGEST_BURST_BYTES, int(bdp_bytes(rate, LONGEST_BURST)))
+    if not ground.frame_bytes <= size <= most:
+        message = (
+            f"{of}a burst of {burst} is {size} bytes at {rate} and {rtt}; give {ground.frame_bytes} B, a "
+            f"packet, to {most} B, which is {_bounded_by(rate)}"
+        )
+        raise MisfitError.of((loc, message))
+    return size
+
+
+def _bounded_by(rate: Rate) -> str:
+    by_time = bdp_bytes(rate, LONGEST_BURST) < LARGEST_BURST_BYTES
+    return (
+        f"what {rate} brings in {LONGEST_BURST}" if by_time else "the most that is measured before the flows"
+    )
 
 
 def links_of(
@@ -167,6 +191,7 @@ def _bottleneck(
         ecn=ecn,
         ce_threshold=marks_after,
         both_directions=link in ground.backwards,
+        **_bucket(ground, _burst_asked(ground, link), rate, rtt, of=f"link {link}: "),
         reverse=_way_back(ground, link, rtt, aqm),
         trace=_followed(ground, link, trace),
     )
@@ -180,6 +205,25 @@ def _buffer_asked(ground: Ground, link: str) -> tuple[QueueSize, Loc]:
     return ground.setup.path.buffer, ("path", "buffer")
 
 
+def _burst_asked(ground: Ground, link: str) -> tuple[QueueSize | None, Loc]:
+    """Of the way there, and where it is said."""
+    own = ground.setup.links.get(link)
+    if own is not None and own.burst is not None:
+        return own.burst, ("links", link, "burst")
+    return ground.setup.path.burst, ("path", "burst")
+
+
+def _bucket(
+    ground: Ground, asked: tuple[QueueSize | None, Loc], rate: Rate, rtt: Duration, *, of: str
+) -> dict[str, Any]:
+    """The fields of a way that say it; none where nothing is asked."""
+    burst, loc = asked
+    if burst is None:
+        return {}
+    size = burst_bytes(ground, loc, burst, rate, rtt, of=of)
+    return {"burst_bytes": size, "burst_asked": str(burst)}
+
+
 def _way_back(ground: Ground, link: str, rtt: Duration, aqm: Aqm) -> LinkWay | None:
     asked = reverse_of(ground, link)
     if asked is None:
@@ -189,6 +233,7 @@ def _way_back(ground: Ground, link: str, rtt: Duration, aqm: Aqm) -> LinkWay | N
     buffer, place = _buffer_asked(ground, link)
     if reverse.buffer is not None:
         buffer, place = reverse.buffer, (*loc, "buffer")
+    burst = _burst_asked(ground, link) if reverse.burst is None else (reverse.burst, (*loc, "burst"))
     of, own_aqm = f"way back of link {link}: ", reverse.aqm or aqm
     ecn, marks_after = _marks(ground, own_aqm)
     return LinkWay(
@@ -196,6 +241,7 @@ def _way_back(ground: Ground, link: str, rtt: Duration, aqm: Aqm) -> LinkWay | N
         buffer_bytes=buffer_bytes(ground, place, buffer, reverse.rate, rtt, of=of),
         buffer_asked=str(buffer),
         bdp_bytes=int(bdp_bytes(reverse.rate, rtt)),
+        **_bucket(ground, burst, reverse.rate, rtt, of=of),
         aqm=own_aqm,
         ecn=ecn,
         ce_threshold=marks_after,

@@ -22,6 +22,7 @@ from fabbbr.plan.misfits import Complaints, MisfitError
 from fabbbr.plan.steps import steps_of
 from fabbbr.sources import Sources
 from fabbbr.spec.bounds import FASTEST_RATE, SLOWEST_RATE
+from fabbbr.spec.contradictions import NO_BUCKET
 from fabbbr.spec.document import Loc, Mistake
 from fabbbr.spec.experiment import ArrivalProcess, Setup
 from fabbbr.suggest import did_you_mean
@@ -94,7 +95,7 @@ def _wired(
 ) -> Wiring:
     for check in (
         _check_crossings(ground, rates),
-        _check_ways_back(ground, rates),
+        _check_queues(ground, rates),
         _check_round_trips(ground, delays),
         _check_maxrates(ground),
         _check_initial_windows(ground),
@@ -139,12 +140,20 @@ def _check_crossings(ground: Ground, rates: dict[str, Rate]) -> Iterator[Mistake
             yield ("flows", flow.position), message
 
 
-def _check_ways_back(ground: Ground, rates: dict[str, Rate]) -> Iterator[Mistake]:
+_OF_A_QUEUE = ("buffer", "burst", "reverse", "aqm")
+
+
+def _check_queues(ground: Ground, rates: dict[str, Rate]) -> Iterator[Mistake]:
+    """What is of a queue, on links that have none, or none of tc."""
     known = {link.name for link in ground.topology.links}
     for name, link in ground.setup.links.items():
-        if link.reverse is not None and name in known - rates.keys():
+        if name in known - rates.keys():
             message = f"link {name} is no bottleneck; give it a rate too (bottlenecks: {listed(rates)})"
-            yield ("links", name, "reverse"), message
+            yield from (
+                (("links", name, key), message) for key in _OF_A_QUEUE if getattr(link, key) is not None
+            )
+        if link.burst is not None and ground.setup.path.trace is not None and name == ground.topology.trunk:
+            yield ("links", name, "burst"), NO_BUCKET
 
 
 def _check_round_trips(ground: Ground, delays: dict[str, Duration]) -> Iterator[Mistake]:

@@ -22,6 +22,12 @@ LONGEST_AGGREGATION = Duration(NANOSECONDS_PER_SECOND)
 """Far beyond any link layer; what waits longer than TCP's least retransmission
 timeout of 200 ms is sent again."""
 
+LARGEST_BURST_BYTES = 16_000_000
+"""Twice as much is sent at once before the flows, to measure the bucket."""
+
+LONGEST_BURST = Duration(60 * NANOSECONDS_PER_SECOND)
+"""In which a bucket fills, before the flows too; tc keeps it as time, to 274 s."""
+
 WINDOW_OF_HANDSHAKE_BYTES = 65_535
 
 MOST_REORDERED = Ratio.parse("50 %")

@@ -28,6 +28,8 @@ from fabbbr.spec.experiment import LinkSetup, PathSetup, ReverseSetup, Setup, St
 from fabbbr.spec.flow_contradictions import flow_mistakes
 from fabbbr.units import ETHERNET_HEADER_BYTES, Duration, QueueSize, Ratio
 
+NO_BUCKET = "a trace says when packets leave, and no token bucket does; remove burst, or give a rate"
+
 
 def mistakes(setup: Setup) -> Iterator[Mistake]:
     """All of them."""
@@ -65,6 +67,8 @@ def _path(path: PathSetup) -> Iterator[Mistake]:
         yield ("path",), said
     if path.trace is not None and path.offloads:
         yield ("path", "offloads"), "a trace delivers packets of 1500 bytes one by one, so leave offloads off"
+    if path.trace is not None and path.burst is not None:
+        yield ("path", "burst"), NO_BUCKET
     yield from rate_within(("path", "rate"), path.rate)
     if isinstance(path.rtt, dict):
         if not path.rtt:
@@ -73,7 +77,8 @@ def _path(path: PathSetup) -> Iterator[Mistake]:
             yield from rtt_within(("path", "rtt", sender), rtt)
     else:
         yield from rtt_within(("path", "rtt"), path.rtt)
-    yield from _buffer(("path", "buffer"), path.buffer, path.mtu)
+    yield from _holds_a_packet(("path", "buffer"), path.buffer, path.mtu)
+    yield from _holds_a_packet(("path", "burst"), path.burst, path.mtu)
     yield from _reverse(("path", "reverse"), path.reverse, path.mtu)
     yield from _loss(("path", "loss"), path.loss)
     yield from _reordering(("path", "reordering"), path.reordering)
@@ -84,26 +89,31 @@ def _path(path: PathSetup) -> Iterator[Mistake]:
 
 def _link(loc: Loc, link: LinkSetup, mtu: int) -> Iterator[Mistake]:
     if link == LinkSetup():
-        yield loc, "changes nothing; give rate, rtt, buffer, reverse, loss, reordering or aqm, or remove it"
+        said = (
+            "changes nothing; give rate, rtt, buffer, burst, reverse, loss, reordering or aqm, or remove it"
+        )
+        yield loc, said
     yield from rate_within((*loc, "rate"), link.rate)
     if link.rtt != Duration(0):
         yield from rtt_within((*loc, "rtt"), link.rtt)
-    yield from _buffer((*loc, "buffer"), link.buffer, mtu)
+    yield from _holds_a_packet((*loc, "buffer"), link.buffer, mtu)
+    yield from _holds_a_packet((*loc, "burst"), link.burst, mtu)
     yield from _reverse((*loc, "reverse"), link.reverse, mtu)
     yield from _loss((*loc, "loss"), link.loss)
     yield from _reordering((*loc, "reordering"), link.reordering)
 
 
-def _buffer(loc: Loc, buffer: QueueSize | None, mtu: int) -> Iterator[Mistake]:
-    if buffer is not None and buffer.size is not None and buffer.size.bytes < mtu + ETHERNET_HEADER_BYTES:
+def _holds_a_packet(loc: Loc, asked: QueueSize | None, mtu: int) -> Iterator[Mistake]:
+    if asked is not None and asked.size is not None and asked.size.bytes < mtu + ETHERNET_HEADER_BYTES:
         packet = mtu + ETHERNET_HEADER_BYTES
-        yield loc, f"{buffer} does not hold one packet of {packet} bytes; give at least {packet} B"
+        yield loc, f"{asked} does not hold one packet of {packet} bytes; give at least {packet} B"
 
 
 def _reverse(loc: Loc, reverse: ReverseSetup | None, mtu: int) -> Iterator[Mistake]:
     if reverse is not None:
         yield from rate_within((*loc, "rate"), reverse.rate)
-        yield from _buffer((*loc, "buffer"), reverse.buffer, mtu)
+        yield from _holds_a_packet((*loc, "buffer"), reverse.buffer, mtu)
+        yield from _holds_a_packet((*loc, "burst"), reverse.burst, mtu)
 
 
 def _loss(loc: Loc, loss: Loss | None) -> Iterator[Mistake]:
@@ -176,7 +186,7 @@ def _step(loc: Loc, step: StepSetup, setup: Setup) -> Iterator[Mistake]:
     yield from within((*loc, "at"), step.at, Duration(0), LONGEST_RUN)
     yield from rate_within((*loc, "rate"), step.rate)
     yield from rtt_within((*loc, "rtt"), step.rtt)
-    yield from _buffer((*loc, "buffer"), step.buffer, setup.path.mtu)
+    yield from _holds_a_packet((*loc, "buffer"), step.buffer, setup.path.mtu)
 
 
 def _times(setup: Setup) -> Iterator[Mistake]:

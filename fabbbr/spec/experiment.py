@@ -162,6 +162,9 @@ class ReverseSetup(FileRecord):
     """In bit/s: 8 kbit/s to 1 Tbit/s."""
     buffer: Buffer | None = Field(None, examples=["100 packets"])
     """In bytes, packets, BDP or time (of this rate). Default: as the link's ``buffer`` says."""
+    burst: Buffer | None = Field(None, examples=["250 kB"])
+    """Of its token bucket, in bytes, packets, BDP or time (of this rate). Default: as the link's ``burst``
+    says."""
     aqm: Aqm | None = None
     """Queue discipline. Default: that of the way there."""
 
@@ -188,9 +191,12 @@ class PathSetup(FileRecord):
     """Propagation round trip, in s, ms or µs: one for all flows, or one for each sender."""
     buffer: Buffer = Field(QueueSize.parse("1 BDP"), examples=["1 BDP"])
     """Of every bottleneck, in bytes, packets (MTU + 14 bytes), BDP or the time that it takes to drain."""
+    burst: Buffer | None = Field(None, examples=["250 kB"])
+    """Of every bottleneck: what its token bucket lets pass at once after a pause, in bytes, packets, BDP or
+    the time in which it fills. Default: no more than the rate needs."""
     reverse: SlowerBack | None = Field(None, examples=["5 Mbit/s"])
-    """The way back of every bottleneck: a rate, or a mapping of rate, buffer and AQM. Default: data goes as
-    the way there, and acknowledgements alone without a limit."""
+    """The way back of every bottleneck: a rate, or a mapping of rate, buffer, burst and AQM. Default: data
+    goes as the way there, and acknowledgements alone without a limit."""
     loss: InjectedLoss | None = Field(None, examples=["0.1 %"])
     """Injected on the data direction alone: a probability, or a mapping. Default: none."""
     reordering: Reordering | None = Field(None, examples=["{rate: 1 %, late: 5 ms}"])
@@ -224,8 +230,10 @@ class LinkSetup(FileRecord):
     """Propagation round trip of this link, in s, ms or µs; ``0 s``: none. Default: its part of ``path``'s."""
     buffer: Buffer | None = None
     """In bytes, packets, BDP or time. Default: as in ``path``."""
+    burst: Buffer | None = None
+    """Of its token bucket, in bytes, packets, BDP or time. Default: as in ``path``."""
     reverse: SlowerBack | None = None
-    """Its way back: a rate, or a mapping of rate, buffer and AQM. Default: as in ``path``."""
+    """Its way back: a rate, or a mapping of rate, buffer, burst and AQM. Default: as in ``path``."""
     loss: InjectedLoss | None = None
     """Injected on the data direction alone: a probability, or a mapping. Default: as ``path`` places it."""
     reordering: Reordering | None = None

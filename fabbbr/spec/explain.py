@@ -48,6 +48,9 @@ _NAMES_HERE = {
     "reorder": "reordering",
     "queue": "buffer",
     "limit": "buffer",
+    "bucket": "burst",
+    "token_bucket": "burst",
+    "cbs": "burst",
     "qdisc": "aqm",
     "algorithm": "cca",
     "cc": "cca",
@@ -73,6 +76,8 @@ _NAMES_HERE = {
 """What others call it → what it is called here."""
 _INSTEAD = {
     "jitter": "; delays that vary in order are ack_aggregation, those that do not keep it reordering",
+    "policer": "; a policer is a burst and a buffer of 2 packets, under path",
+    "police": "; a policer is a burst and a buffer of 2 packets, under path",
     "every": "; the flows of a group follow one another by stagger, or at random by arrivals",
     "tcp_congestion_control": "; the congestion control is cca, of each group of flows",
     "tcp_ecn": "; write ecn: true under path",

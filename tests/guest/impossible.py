@@ -17,6 +17,8 @@ _ONLY_GROW = (
     "bytes_sent", "bytes_acked", "bytes_received", "bytes_retrans", "delivered_segments", "retrans_segments",
     "sent_segments", "dsack_segments", "busy_s", "rwnd_limited_s", "sndbuf_limited_s",
 )  # fmt: skip
+_ROUNDING = 1e-6
+"""Relative, of instants that are read to a nanosecond and kept as a float."""
 _CLOCK_S = 1e-6
 """What ping and ss say of a time is rounded."""
 _SS_S = 1.1e-3
@@ -44,7 +46,7 @@ def _ratios(run_set: RunSet) -> Iterator[str]:
             if not pd.isna(row[name]) and not 0 <= row[name] <= 1:
                 yield f"{name} of {row['group']} in {row['phase_name']} is {row[name]}"
         for name in ("slowdown_median", "slowdown_p95"):
-            if row[name] < 1:
+            if row[name] < 1 - _ROUNDING:
                 yield f"{name} of {row['group']} in {row['phase_name']} is {row[name]}"
 
 
@@ -67,7 +69,7 @@ def _received(run_set: RunSet, cell: Cell) -> Iterator[str]:
         if not pd.isna(row["completion_s"]):
             if got != sizes[row["flow"]]:
                 yield f"{name} completed with {got} bytes"
-            if row["completion_s"] < 1.5 * row["rtt_propagation_s"] and not cell.steps:
+            if row["completion_s"] < (1.5 - _ROUNDING) * row["rtt_propagation_s"] and not cell.steps:
                 yield f"{name} completed in {row['completion_s']} s"
 
 

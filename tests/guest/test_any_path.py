@@ -25,6 +25,7 @@ pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
 EXAMPLES = int(os.environ.get("FABBBR_EXAMPLES", "0"))
 RATES = ["2 Mbit/s", "10 Mbit/s", "25 Mbit/s", "60 Mbit/s"]
 BUFFERS = ["0.5 BDP", "1 BDP", "3 BDP", "4 packets", "20 packets", "200 packets", "64 kB", "100 ms"]
+BURSTS = ["1 packet", "12 packets", "30 kB", "200 kB", "2 BDP", "50 ms"]
 AQMS = get_args(Aqm)
 HELD = ["1 ms", {"least": "0.2 ms", "most": "3 ms"}]
 LATE = [{"rate": "2 %", "late": "4 ms"}, {"rate": "0.5 %", "late": "50 ms"}]
@@ -82,14 +83,18 @@ ways_back = st.one_of(
     st.sampled_from(RATES),
     st.fixed_dictionaries(
         {"rate": st.sampled_from(RATES)},
-        optional={"buffer": st.sampled_from(BUFFERS), "aqm": st.sampled_from(AQMS)},
+        optional={
+            "buffer": st.sampled_from(BUFFERS),
+            "burst": st.sampled_from(BURSTS),
+            "aqm": st.sampled_from(AQMS),
+        },
     ),
 )
 hops = st.fixed_dictionaries(
     {},
     optional={
         "rate": st.sampled_from(RATES), "rtt": st.sampled_from(["0 s", "7 ms", "50 ms"]),
-        "buffer": st.sampled_from(BUFFERS),
+        "buffer": st.sampled_from(BUFFERS), "burst": st.sampled_from(BURSTS),
         "aqm": st.sampled_from(AQMS), "reverse": ways_back, "reordering": st.sampled_from(LATE),
     },
 )  # fmt: skip
@@ -103,6 +108,7 @@ def paths(draw, name):
         by_sender if name == "rtt_pair" else draw(st.sampled_from(["1 ms", "10 ms", "40 ms", "120 ms"]))
     )
     asked = {
+        "burst": draw(sometimes(st.sampled_from(BURSTS))),
         "aqm": draw(sometimes(st.sampled_from(AQMS))),
         "ack_aggregation": draw(sometimes(st.sampled_from(HELD))),
         "reordering": draw(sometimes(st.sampled_from(LATE))),

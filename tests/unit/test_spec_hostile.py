@@ -30,7 +30,7 @@ path:
   ecn: true
   mtu: 1500
   offloads: false
-links: {in1: {rtt: 10 ms}, out1: {rate: 20 Mbit/s, buffer: 50 kB, loss: 1 %, aqm: cake}}
+links: {in1: {rtt: 10 ms}, out1: {rate: 20 Mbit/s, buffer: 50 kB, burst: 9 kB, loss: 1 %, aqm: cake}}
 flows:
   - {cca: $cca, count: 2, streams: 1, start: 0 s, stagger: 1 s, duration: 60 s, pacing: 5 Mbit/s, direction: forward, label: a}
   - {cca: bbr2, implementation: fabbbr, profile: v2alpha, size: 10 MB, from: h1, to: r1}

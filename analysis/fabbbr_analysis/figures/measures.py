@@ -258,6 +258,9 @@ CONDITIONS: tuple[ConditionColumn, ...] = (
     ConditionColumn(column="buffer_bdp", slug="buffer", title="Buffer", unit="BDP", factor=1, log=True),
     ConditionColumn(column="buffer_bytes", slug="buffer", title="Buffer", unit="kB", factor=1e-3, log=True),
     ConditionColumn(
+        column="burst_bytes", slug="bucket", title="Token bucket", unit="kB", factor=1e-3, log=True
+    ),
+    ConditionColumn(
         column="ack_aggregation_s", slug="acks", title="ACK aggregation", unit="ms", factor=1e3, log=True
     ),
     ConditionColumn(

@@ -21,8 +21,8 @@ SHORT_DIGEST = 16
 """Hex digits of a digest that a caption gives; ``fabbbr cite`` gives all."""
 _TOLD = (
     "Congestion control", "Flows in a cell", "Bottleneck", "Propagation RTT", "Buffer", "Queue discipline",
-    "Way back", "Injected loss", "Reordering", "Duration", "ECN", "Link trace", "ACK aggregation",
-    "Segmentation offloads", "Limit of a connection", "Changes while flows run",
+    "Token bucket", "Way back", "Injected loss", "Reordering", "Duration", "ECN", "Link trace",
+    "ACK aggregation", "Segmentation offloads", "Limit of a connection", "Changes while flows run",
     "Initial window", "TCP of the hosts", "Repetitions",
 )  # fmt: skip
 """What a caption tells of the conditions."""

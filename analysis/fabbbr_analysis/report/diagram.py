@@ -10,7 +10,7 @@ from operator import itemgetter
 from markupsafe import Markup
 
 from fabbbr.counts import counted
-from fabbbr.model import Bottleneck, Cell, CellLink, Loss, Reordering
+from fabbbr.model import Bottleneck, Cell, CellLink, LinkWay, Loss, Reordering
 from fabbbr.physics import loss_in_words, mean_burst, stationary_loss
 from fabbbr_analysis.wording import distinct, listing
 
@@ -161,11 +161,11 @@ def _labels(name: str, cells: Sequence[Cell]) -> list[str]:
     queues = [link.bottleneck for link in links if link.bottleneck is not None]
     if rates := sorted({queue.rate for queue in queues}):
         labels.append(spread([str(rate) for rate in rates]))
-    if sizes := buffers(queues):
-        labels.append(f"buffer {spread(sizes)}")
+    if queues:
+        labels.append(queues_in_words(queues))
     if backs := [back for queue in queues if queue.reverse is not None and (back := queue.way_back)]:
         rates = sorted({back.rate for back in backs})
-        labels.append(f"back {spread([str(rate) for rate in rates])}, buffer {spread(buffers(backs))}")
+        labels.append(f"back {spread([str(rate) for rate in rates])}, {queues_in_words(backs)}")
     if delays := sorted({link.delay for link in links if link.delay is not None}):
         labels.append(f"{spread([str(delay) for delay in delays])} each way")
     if losses := losses_in_words(link.loss for link in links):
@@ -195,10 +195,26 @@ def reordered_in_words(kinds: Iterable[Reordering | None]) -> list[str]:
     ]
 
 
+def queues_in_words(queues: Sequence[Bottleneck]) -> str:
+    """Their buffers, and the token buckets that were asked for."""
+    asked = bursts(queues)
+    return f"buffer {spread(buffers(queues))}" + (f", token bucket {spread(asked)}" if asked else "")
+
+
 def buffers(queues: Sequence[Bottleneck]) -> list[str]:
     """Return the buffers as asked, smallest first: those in BDP by their multiple, others by their bytes."""
+    return _by_size((queue, queue.buffer_asked, queue.buffer_bytes) for queue in queues)
+
+
+def bursts(queues: Sequence[LinkWay]) -> list[str]:
+    """The same of the token buckets that were asked for."""
+    return _by_size((queue, queue.burst_asked, queue.burst_bytes) for queue in queues)
+
+
+def _by_size(asked: Iterable[tuple[LinkWay, str | None, int | None]]) -> list[str]:
     sizes: dict[str, float] = {}
-    for queue in queues:
-        unit = queue.bdp_bytes if queue.buffer_asked.endswith("BDP") and queue.bdp_bytes else 1
-        sizes[queue.buffer_asked] = queue.buffer_bytes / unit
+    for queue, text, size in asked:
+        if text is not None and size is not None:
+            unit = queue.bdp_bytes if text.endswith("BDP") and queue.bdp_bytes else 1
+            sizes[text] = size / unit
     return sorted(sizes, key=lambda text: sizes[text])

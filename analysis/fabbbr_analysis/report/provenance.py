@@ -12,7 +12,14 @@ from fabbbr.manifest import CongestionControl, Provenance, RunManifest
 from fabbbr.model import Bottleneck, Cell, Flow
 from fabbbr.units import Duration
 from fabbbr_analysis.figures.events import MOST_MARKS, step_in_words
-from fabbbr_analysis.report.diagram import buffers, losses_in_words, reordered_in_words, spread
+from fabbbr_analysis.report.diagram import (
+    buffers,
+    bursts,
+    losses_in_words,
+    queues_in_words,
+    reordered_in_words,
+    spread,
+)
 from fabbbr_analysis.wording import distinct, listing, tie
 
 if TYPE_CHECKING:
@@ -78,6 +85,11 @@ def conditions(manifest: RunManifest, other: OtherWarmUp | None = None) -> tuple
         rows.append(Fact(name="Link trace", value=said))
     if others := distinct(told for cell in cells for told in _other_traffic(cell)):
         rows.append(Fact(name="Traffic", value=listing(others)))
+    if asked := bursts([cell.bottleneck for cell in cells]):
+        some = (
+            "" if all(cell.bottleneck.burst_bytes for cell in cells) else ", or no more than the rate needs"
+        )
+        rows.append(Fact(name="Token bucket", value=f"{spread(asked)}{some}"))
     if late := reordered_in_words(link.reordering for cell in cells for link in cell.links):
         rows.append(Fact(name="Reordering", value=spread(late)))
     if held := _aggregations(cells):
@@ -105,8 +117,9 @@ def gist(manifest: RunManifest) -> str:
     said = {fact.name: fact.value for fact in conditions(manifest)}
     back = f", back {said['Way back'].split(', buffer')[0]}" if "Way back" in said else ""
     late = f", {said['Reordering']}" if "Reordering" in said else ""
+    bucket = f", token bucket {said['Token bucket']}" if "Token bucket" in said else ""
     path = (
-        f"{said['Bottleneck']}{back}, RTT {said['Propagation RTT']}, "
+        f"{said['Bottleneck']}{bucket}{back}, RTT {said['Propagation RTT']}, "
         f"loss {said['Injected loss'].split(';')[0]}{late}"
     )
     return tie(f"{said['Congestion control']} over {path}; {counted(int(said['Repetitions']), 'repetition')}")
@@ -145,7 +158,7 @@ def _ways_back(cells: Sequence[Cell]) -> Iterator[Fact]:
     if backs:
         rates = spread([str(rate) for rate in sorted({back.rate for back in backs})])
         disciplines = listing(sorted({back.aqm for back in backs}))
-        yield Fact(name="Way back", value=f"{rates}, buffer {spread(buffers(backs))}, {disciplines}")
+        yield Fact(name="Way back", value=f"{rates}, {queues_in_words(backs)}, {disciplines}")
 
 
 def _losses(cells: Sequence[Cell]) -> str:

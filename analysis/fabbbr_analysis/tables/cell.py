@@ -141,6 +141,7 @@ def _bottleneck_columns(cell: Cell) -> Row:
         "buffer_bytes": queue.buffer_bytes,
         "bdp_bytes": queue.bdp_bytes,
         "buffer_bdp": queue.buffer_bytes / queue.bdp_bytes if queue.bdp_bytes else None,
+        "burst_bytes": queue.burst_bytes,
         "rate_reverse_bps": None if back is None else back.rate.bps,
         "buffer_reverse_bytes": None if back is None else back.buffer_bytes,
         "aqm_reverse": None if back is None else back.aqm,
