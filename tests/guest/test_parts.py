@@ -48,7 +48,8 @@ WITH_OFFLOADS = experiment(
 EVERY_KIND = experiment(
     "parts",
     slice_="dumbbell",
-    path="rate: 20 Mbit/s, rtt: 20 ms, buffer: 50 packets, reordering: {rate: 2 %, late: 30 ms}",
+    path="rate: 20 Mbit/s, rtt: 20 ms, buffer: 50 packets, burst: 60 kB, "
+    "reordering: {rate: 2 %, late: 30 ms}",
     flows="{ping: 100 ms}, {cca: cubic, duration: 3 s}, {udp: 1 Mbit/s, duration: 3 s, from: h2}, "
     "{arrivals: {rate: 2 /s, size: 20 kB}, cca: cubic, duration: 2 s, label: web}, "
     "{video: {bitrate: 1 Mbit/s, chunk: 500 ms, buffer: 1 s}, cca: bbr1, duration: 3 s}",
