@@ -396,3 +396,18 @@ def test_differences_that_share_what_was_drawn_are_no_surer_together_than_each_a
     mean = stats.Difference.mean_of([one] * 9, independent=False)
     assert (mean.value, mean.error, mean.freedom) == pytest.approx((one.value, one.error, one.freedom))
     assert stats.Difference.mean_of([one] * 9).error == pytest.approx(one.error / 3)
+
+
+def test_along_the_only_axis_transfers_and_the_flow_beside_them_are_told():
+    told = Told()
+    for n, took_s in (("1", 1.0), ("4", 0.5)):
+        groups = sized("web", around(took_s)), group("long", around(10e6))
+        told.condition(n, *groups, ccas="cubic", axes={"n": n})
+    said_of_axes = [each for each in map(said, told.answer().headline) if each.startswith("With an N of 4")]
+    (of_pages, of_the_other) = said_of_axes
+    took, low, high = map(
+        float, re.search(r"web take ([\d.]+) \[([\d.]+), ([\d.]+)\] times", of_pages).groups()
+    )
+    assert took == 0.5
+    assert 0.47 < low < 0.5 < high < 0.53
+    assert of_the_other == "With an N of 4 instead of 1, long has as much within 5 %."

@@ -79,16 +79,16 @@ def _all_hold_zero(differences: Sequence[Difference]) -> bool:
 def told_of_axes(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> list[str]:
     """Say of each axis what it does to each congestion control, where each ran alone.
 
-    Or to the only group of transfers and the only one of other flows, where these ran beside each other.
+    Or to the only group of transfers and the only one of other flows, where these ran beside each other. Of
+    what ran alone along one axis it is said elsewhere where it has most and least.
     """
     own = [row for row in rows if not row.self_limited]
-    several = len({row.variant for row in own}) > 1 or len(axes) > 1
-    if not several:
+    kinds = [[row for row in own if row.sized], [row for row in own if not row.sized]]
+    alone = not all(kinds)
+    if alone and len({row.variant for row in own}) < 2 and len(axes) < 2:
         return []
     if len(axes) == 1 and axes[0].condition is not None and axes[0].condition.column in _TOLD_ELSEWHERE:
         return []
-    kinds = [[row for row in own if row.sized], [row for row in own if not row.sized]]
-    alone = not all(kinds)
     told = [kind for kind in kinds if _is_one_at_each_place(kind)]
     said = [
         (_among if _is_names(axis) else _along)(axis, place, kind, alone=alone)
