@@ -22,6 +22,7 @@ PATHS = {
     "way back": "rate: 20 Mbit/s, rtt: 40 ms, reverse: {rate: 200 kbit/s, buffer: 20 packets, aqm: fq_codel}",
     "reordering": "rate: 20 Mbit/s, rtt: 40 ms, reordering: {rate: 2 %, late: 30 ms}",
     "aggregation": "rate: 20 Mbit/s, rtt: 40 ms, ack_aggregation: {least: 1 ms, most: 4 ms}",
+    "bucket": "rate: 20 Mbit/s, rtt: 40 ms, burst: 300 kB, buffer: 2 packets, ack_aggregation: 1 ms",
 }
 CONNECT = """
 import socket
