@@ -137,9 +137,12 @@ def _burst(probe: BurstProbe, burst: BurstTold, allowed: Tolerances, *, of: str)
 
 
 def _passed_at_once(probe: BurstProbe, burst: BurstTold) -> int:
-    """How many of the first packets did not wait for others: all but those that stood in the queue."""
+    """How many of the first packets did not wait for others: all but those that stood in the queue.
+
+    More than a full bucket pays for where they come slowly, and never less: some may be lost behind it.
+    """
     first = sum(1 for sequence, _ in burst.arrivals if sequence < burst.refills_from)
-    return max(first - probe.queued, 0)
+    return max(first - probe.queued, probe.tokens)
 
 
 def _bucket(probe: BurstProbe, arrivals: Sequence[Sequence[int]], allowed: Tolerances, *, of: str) -> Check:

@@ -102,18 +102,8 @@ def _room(cells: Sequence[Cell]) -> Room:
 
 
 _HEADS = (
-    "cell",
-    "bottleneck",
-    "RTT",
-    "buffer",
-    "burst",
-    "loss",
-    "late",
-    "flows",
-    "load",
-    "duration",
-    "sysctl",
-)
+    "cell", "bottleneck", "RTT", "buffer", "burst", "loss", "late", "flows", "load", "duration", "sysctl",
+)  # fmt: skip
 
 
 def _table(cells: Sequence[Cell]) -> Table:

@@ -122,6 +122,8 @@ class BurstProbe:
 
     queue: Queue
     frame_bytes: int
+    tokens: int
+    """Frames that pass before the queue builds, at least."""
     queued: int
     """Of the packets before any refill: how many at least stand in the queue when all are sent."""
     fills_buffer: bool

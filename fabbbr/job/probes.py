@@ -157,6 +157,7 @@ def _expected(probed: _Probed, queues: Sequence[Queue]) -> BurstProbe:
     return BurstProbe(
         queue=next(queue for queue in queues if queue.interface == reached.interface),
         frame_bytes=probed.served_bytes,
+        tokens=probed.tokens,
         queued=probed.queued,
         fills_buffer=probed.is_filled,
         departs_whole=fits_whole and reached.paced_by is None,

@@ -118,9 +118,12 @@ def _sent_bytes(cell: Cell, end: Duration, loss: float) -> float:
     for flow in cell.flows:
         possible[flow.index in back] += _most_bytes(flow, cell, end, loss)
     return sum(
-        min(RateOverTime.of(cell, name, reverse=reverse).bits(0.0, end.seconds) / 8, possible[reverse])
+        min(
+            RateOverTime.of(cell, name, reverse=reverse).bits(0.0, end.seconds) / 8 + (way.burst_bytes or 0),
+            possible[reverse],
+        )
         for name, queue in cell.bottlenecks.items()
-        for reverse in ((False, True) if queue.both_directions else (False,))
+        for reverse, way in zip((False, True), queue.of_data, strict=False)
     )
 
 

@@ -17,6 +17,7 @@ from fabbbr.errors import FabbbrError
 from fabbbr.job.build import prepare
 from fabbbr.job.headroom import window_bytes
 from fabbbr.physics import bucket_bytes
+from fabbbr.plan.estimate import estimate
 from fabbbr.plan.opening import open_plan
 from fabbbr.testbed import REAL_TIME, VIRTUAL_TIME
 from fabbbr.units import Rate
@@ -268,6 +269,26 @@ def test_before_the_flows_the_bucket_is_full_again(tmp_path_factory, kB, mbps, p
     empties_ns = packets * FRAME * 8000 / mbps
     fills_ns = kB * 1000 * 8000 / mbps
     assert job.drain_ns >= empties_ns + min(fills_ns, job.packets * FRAME * 8000 / mbps - empties_ns)
+
+
+def test_what_is_lost_behind_the_queue_makes_no_rate_higher(planned):
+    """On a testbed the network loses some: then fewer come, and those that came at once still did."""
+    cell = planned("rate: 1 Gbit/s, buffer: 300 packets")
+    prepared = prepare(cell, place("real"))
+    probe, job = prepared.expected.burst, prepared.job.burst
+    told = departures(job, bucket=probe.queue.burst_bytes, buffer=cell.bottleneck.buffer_bytes, rate=1e9)
+    assert probe.queue.burst_bytes >= 2 * FRAME, "a bucket of a packet lets none pass at once"
+    kept = tuple(each for each in told.arrivals if each[0] % 9 != 8)
+    (rate, *_) = _burst(probe, told.model_copy(update={"arrivals": kept}), REAL_TIME, of="")
+    assert rate.passed, rate
+
+
+def test_the_estimate_counts_what_passes_at_once(planned):
+    small, deep = (
+        estimate([planned(path, flows="{udp: 20 Mbit/s, duration: 10 s}")], GUEST)
+        for path in ("rate: 10 Mbit/s", "rate: 10 Mbit/s, burst: 2 MB")
+    )
+    assert deep.bottleneck_bytes - small.bottleneck_bytes == 2_000_000
 
 
 # What is said of a run
