@@ -201,6 +201,90 @@ def test_each_group_of_pings_is_told_by_itself():
     ]
 
 
+PHASES = (("start-up", "start", 0, 2), ("after start-up, until 4 s", "warm-up", 2, 4),
+          ("4 to 8 s: 1 Mbit/s", "step", 4, 8), ("from 8 s: 8 Mbit/s", "step", 8, 10))  # fmt: skip
+
+
+def stepped(waits, *, phases=PHASES, groups=("ping",)):
+    """Congestion control → phase → what each of its pings waits [s]; without an answer None."""
+    cells = {f"{cca},r1": cca for cca in waits}
+    pings = [
+        {"cell_id": cell, "group": "ping", "t_s": start + (end - start) * place / len(each), "rtt_s": wait_s}
+        for cell, cca in cells.items()
+        for (name, _, start, end), each in zip(phases, waits[cca], strict=True)
+        for place, wait_s in enumerate(each)
+    ]
+    pings += [{"cell_id": cell, "group": "ping", "t_s": -1.0, "rtt_s": 0.04} for cell in cells]
+    asked = SimpleNamespace(pings=[SimpleNamespace(group=name) for name in groups])
+    told = SimpleNamespace(
+        certified=pd.DataFrame(
+            {
+                "cell_id": list(cells), "condition": list(cells), "experiment": "e", "status": "certified",
+                "ccas": list(cells.values()), "axis_cca": list(cells.values()), "ping_p95_s": 0.5,
+            }
+        ),
+        plan=dict.fromkeys(cells, asked),
+        flows=pd.concat([flow_rows(1e6).assign(cell_id=cell) for cell in cells]),
+        groups=pd.DataFrame(
+            {
+                "cell_id": cell, "phase": number, "phase_name": name, "begins_with": begins,
+                "phase_start_s": start, "phase_end_s": end, "group": group,
+            }
+            for cell in cells
+            for number, (name, begins, start, end) in enumerate(phases, start=1)
+            for group in ("one", "other")
+        ),
+        pings=lambda: pd.DataFrame(pings),
+    )  # fmt: skip
+    return list(map(said, told_of_delays(told, [], [])))
+
+
+def test_with_steps_pings_are_told_of_each_phase_after_start_up():
+    """Of the whole run both are as slow: each was once."""
+    told = stepped(
+        {
+            "bbr1": [[0.9], [0.041, 0.042], [0.5, *[0.09] * 9], [0.05] * 4],
+            "cubic": [[0.9], [0.1, 0.1], [0.5, *[0.3] * 9], [None, *[0.1] * 3]],
+        }
+    )
+    assert told[0].startswith(
+        "In the phase “after start-up, until 4 s” pings take least with bbr1, 42.0 ms in"
+    )
+    assert told[0].endswith("and most with cubic, 100 ms.")
+    assert "start they take" not in " ".join(told)
+    assert told[2].startswith(
+        "In the phase “from 8 s: 8 Mbit/s” answered pings take least with bbr1, 50.0 ms"
+    )
+    assert told[2].endswith(
+        "and most with cubic, 100 ms; up to 25.0 % of all pings have no answer, with cubic."
+    )
+    assert len(told) == 3
+
+
+def test_where_a_few_take_as_long_everywhere_half_of_them_are_told_too():
+    few = {"bbr1": [0.5, 0.5, *[0.09] * 18], "cubic": [0.5, 0.5, *[0.3] * 18]}
+    phases = (("start-up", "start", 0, 2), ("from 2 s: 1 Mbit/s", "step", 2, 10))
+    (text,) = stepped({cca: [[0.9], each] for cca, each in few.items()}, phases=phases)
+    assert text == (
+        "In the phase “from 2 s: 1 Mbit/s” 95 % of the pings take at most 500 ms everywhere; "
+        "half of them at most 90.0 ms with bbr1, and 300 ms with cubic."
+    )
+
+
+def test_without_steps_and_of_several_groups_all_of_a_run_is_told():
+    phases = (("start-up", "start", 0, 2), ("steady state", "warm-up", 2, 10))
+    one = stepped({"cubic": [[0.9], [0.1] * 4]}, phases=phases)
+    assert one == ["Beside the flows 95 % of the pings take at most 500 ms."]
+    assert not any("phase" in each for each in stepped({"cubic": [[0.9]] * 4}, groups=("near", "far")))
+
+
+def test_of_many_phases_a_few_are_told_and_how_many_more_there_are():
+    phases = [("start-up", "start", 0, 1), *((f"from {s} s", "step", s, s + 1) for s in range(1, 8))]
+    *some, more = stepped({"cubic": [[0.1]] * 8}, phases=phases)
+    assert [each[:24] for each in some] == [f"In the phase “from {s} s” " for s in range(1, 5)]
+    assert more == "3 more phases have pings too."
+
+
 # Packets
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _GROUPS = 3
 """So many say what their pings or datagrams suffered."""
+_PHASES = 4
+"""Of so many it is said by itself."""
 _STAMP_S = 1e-6
 """How finely packets are stamped."""
 
@@ -35,6 +37,7 @@ class _Kind:
     """Where some did not: percentiles are of these."""
     take: str
     delay: Measure
+    median: Measure | None = None
     loss: Measure | None = None
     are_lost: str = ""
     none_came: str = ""
@@ -49,6 +52,7 @@ def _pings(of: str = "") -> _Kind:
         that_came=f"answered pings{of}",
         take="take",
         delay=BY_COLUMN["ping_p95_s"],
+        median=BY_COLUMN["ping_median_s"],
         loss=BY_COLUMN["ping_loss_ratio"],
         are_lost="have no answer",
         none_came=f"no ping{of} has an answer",
@@ -84,8 +88,11 @@ what one waits says nothing of another."""
 
 
 def told_of_delays(run_set: RunSet, rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> list[str]:
-    """A sentence on the pings of each group, one on its datagrams where TCP is beside, and one on packets."""
-    said = _each(_pinging(run_set), _pings, axes)
+    """A sentence on the pings of each group, one on its datagrams where TCP is beside, and one on packets.
+
+    Where steps change the path, one on the pings of each phase: what all of a run say is of its worst alone.
+    """
+    said = _in_phases(_pinging_in_phases(run_set), axes) or _each(_pinging(run_set), _pings, axes)
     if any(row.cca for row in rows):
         said += _each(_calling(run_set), _datagrams, axes)
     packets = _told(run_set.certified, axes, _PACKETS)
@@ -103,19 +110,53 @@ def _each(groups: _Groups, kind: Callable[[str], _Kind], axes: Sequence[Axis]) -
     return sentences
 
 
+def _in_phases(phases: _Groups, axes: Sequence[Axis]) -> list[str]:
+    kind = replace(_pings(), idle=None)
+    told = [(name, _told(runs, axes, kind)) for name, runs in list(phases.items())[:_PHASES]]
+    sentences = [f"In the phase “{name}” {each}." for name, each in told if each]
+    if len(phases) > _PHASES:
+        sentences.append(f"{counted(len(phases) - _PHASES, 'more phase')} have pings too.")
+    return sentences
+
+
+def _pinging_in_phases(run_set: RunSet) -> _Groups:
+    """Name of a phase → the runs with its pings; empty without steps, and where there are several groups."""
+    if len(_pinging_groups(run_set)) != 1:
+        return {}
+    each = ["cell_id", "phase", "phase_name", "begins_with", "phase_start_s", "phase_end_s"]
+    phases = run_set.groups[each].drop_duplicates(["cell_id", "phase"])
+    if not (phases["begins_with"] == "step").any():
+        return {}
+    runs, pings, flows = run_set.certified, _by_cell(run_set.pings()), _by_cell(run_set.flows)
+    found: dict[str, dict[Any, Mapping[str, float | None]]] = {}
+    for phase in phases[phases["begins_with"] != "start"].sort_values("phase_start_s").to_dict("records"):
+        cell, sent = phase["cell_id"], pings.get(phase["cell_id"])
+        if sent is not None:
+            start_s, end_s = float(phase["phase_start_s"]), float(phase["phase_end_s"])
+            within = sent[(sent["t_s"] >= start_s) & (sent["t_s"] < end_s)]
+            found.setdefault(str(phase["phase_name"]), {})[cell] = of_pings(within, flows[cell])
+    return {name: _saying(runs, of_cells) for name, of_cells in found.items()}
+
+
+def _by_cell(table: pd.DataFrame) -> dict[Any, pd.DataFrame]:
+    return dict(iter(table.groupby("cell_id", observed=True)))
+
+
+def _pinging_groups(run_set: RunSet) -> list[str]:
+    return list(dict.fromkeys(ping.group for cell in run_set.plan.values() for ping in cell.pings))
+
+
 def _pinging(run_set: RunSet) -> _Groups:
-    runs = run_set.certified
-    names = list(dict.fromkeys(ping.group for cell in run_set.plan.values() for ping in cell.pings))
+    runs, names = run_set.certified, _pinging_groups(run_set)
     if len(names) < 2:
         return {"": runs}
-    pings = run_set.pings()
-    flows = dict(iter(run_set.flows.groupby("cell_id", observed=True)))
+    pings, flows = run_set.pings(), _by_cell(run_set.flows)
     return {
         name: _saying(
             runs,
             {
                 cell: of_pings(sent, flows[cell])
-                for cell, sent in pings[pings["group"] == name].groupby("cell_id", observed=True)
+                for cell, sent in _by_cell(pings[pings["group"] == name]).items()
             },
         )
         for name in names
@@ -161,7 +202,10 @@ def _told(runs: pd.DataFrame, axes: Sequence[Axis], kind: _Kind) -> str:
     lost = bool(losses) and losses[-1].mean > 0
     if lost and losses[0].mean == 1:
         return kind.none_came
-    said = [_delayed(delays, kind, lost=lost), _before_the_flows(runs, axes, kind.idle)] if delays else []
+    said = [_delayed(delays, kind, lost=lost)] if delays else []
+    if _are_alike(delays) and kind.median is not None:
+        said.append(_half(by_mean(runs, axes, kind.median)))
+    said += [_before_the_flows(runs, axes, kind.idle)] if delays else []
     said += [_lost(losses, kind)] if lost else []
     return "; ".join(filter(None, said))
 
@@ -171,13 +215,25 @@ def _delayed(delays: Sequence[At], kind: _Kind, *, lost: bool) -> str:
     least, most = (replace(each, value=_as_stamped(each, kind.delay)) for each in (delays[0], delays[-1]))
     if len(delays) == 1:
         return f"95 % of the {what} {kind.take} at most {least.value} {least.where}".rstrip()
-    if most.mean <= least.mean * (1 + UNCHANGED_WITHIN):
+    if _are_alike(delays):
         span = least.value if least.value == most.value else f"{least.value} to {most.value}"
         return f"95 % of the {what} {kind.take} at most {span} everywhere"
     return (
         f"{what} {kind.take} least {least.where}, {least.value} in the 95th percentile, and "
         f"most {most.where}, {most.value}"
     )
+
+
+def _are_alike(delays: Sequence[At]) -> bool:
+    return len(delays) > 1 and delays[-1].mean <= delays[0].mean * (1 + UNCHANGED_WITHIN)
+
+
+def _half(medians: Sequence[At]) -> str:
+    """Where a few take equally long everywhere, and the others do not; empty where these do too."""
+    if len(medians) < 2 or _are_alike(medians):
+        return ""
+    least, most = medians[0], medians[-1]
+    return f"half of them at most {least.value} {least.where}, and {most.value} {most.where}"
 
 
 def _as_stamped(delay: At, measure: Measure) -> str:
