@@ -533,6 +533,32 @@ def test_what_was_run_says_that_packets_come_late(runs):
     assert "late" not in gist(manifest)
 
 
+def test_what_was_run_says_how_deep_a_token_bucket_is(runs):
+    manifest = runs[0].manifest
+    deep = _with_bottlenecks(manifest, burst_bytes=250_000, burst_asked="250 kB")
+    told = {fact.name: fact.value for fact in conditions(deep)}
+    assert told["Token bucket"] == "250 kB"
+    assert "100 Mbit/s, token bucket 250 kB, RTT" in gist(deep).replace("\u00a0", " ")
+    some = deep.model_copy(update={"cells": (*deep.cells, *manifest.cells)})
+    told = {fact.name: fact.value for fact in conditions(some)}
+    assert told["Token bucket"] == "250 kB, or no more than the rate needs"
+    assert "token bucket 250 kB" in of_table(
+        synthetic.changed(runs[0], manifest=deep), "A table", summarise(runs[0].runs, ["goodput_bps"])
+    ).replace("\u00a0", " ")
+
+
+def test_what_was_run_names_udp_beside_the_congestion_controls(runs):
+    manifest = runs[0].manifest
+    cells = [
+        cell.model_copy(update={"flows": (*cell.flows, cell.flows[0].model_copy(update={"cca": None}))})
+        for cell in manifest.cells
+    ]
+    both = manifest.model_copy(update={"cells": tuple(cells)})
+    assert " and UDP over 100" in gist(both).replace("\u00a0", " ")
+    told = {fact.name: fact.value for fact in conditions(both)}
+    assert told["Congestion control"].endswith(" and none (UDP)")
+
+
 def _with_bottlenecks(manifest, **changes):
     def changed(link):
         queue = None if link.bottleneck is None else link.bottleneck.model_copy(update=changes)

@@ -49,6 +49,10 @@ def digest(run_set: RunSet) -> tuple[Fact, ...]:
     return (Fact(name="Digest of the run", value=said),)
 
 
+_WITHOUT = "none (UDP)"
+"""What stands in place of a congestion control."""
+
+
 def conditions(manifest: RunManifest, other: OtherWarmUp | None = None) -> tuple[Fact, ...]:
     """Return the conditions as asked; what was varied shows its values.
 
@@ -58,7 +62,7 @@ def conditions(manifest: RunManifest, other: OtherWarmUp | None = None) -> tuple
     rows = [
         Fact(
             name="Congestion control",
-            value=listing(sorted(_flows(cells, lambda flow: flow.cca or "none (UDP)"))),
+            value=listing(sorted(_flows(cells, lambda flow: flow.cca or _WITHOUT))),
         ),
         Fact(
             name="Flows in a cell",
@@ -122,7 +126,8 @@ def gist(manifest: RunManifest) -> str:
         f"{said['Bottleneck']}{bucket}{back}, RTT {said['Propagation RTT']}, "
         f"loss {said['Injected loss'].split(';')[0]}{late}"
     )
-    return tie(f"{said['Congestion control']} over {path}; {counted(int(said['Repetitions']), 'repetition')}")
+    what = said["Congestion control"].replace(_WITHOUT, "UDP")
+    return tie(f"{what} over {path}; {counted(int(said['Repetitions']), 'repetition')}")
 
 
 def left_out(cells: Sequence[Cell], other: OtherWarmUp | None) -> str:
