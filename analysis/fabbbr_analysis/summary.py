@@ -158,8 +158,9 @@ def compare(a: RunSet, b: RunSet, *, metrics: Sequence[str] = COMPARED, seed: in
         [-1, 1], ``p_holm`` over all rows, and ``verdict``: ``unchanged`` when the ratio's interval is within
         5 % of 1, else ``changed`` when ``p_holm`` is below 0.05, else ``unclear``. Repetitions that are the
         same in all have no error; where both sides are such, ``exact`` is True, nothing is estimated or
-        tested, and the verdict is by the ratio itself. A condition of one side has a row without metric and
-        ``only in a`` or ``only in b``.
+        tested, and the verdict is by the ratio itself. So it is where ``same`` is True: each run of a has one
+        of its seed in b, with the same value to the last digit. A condition of one side has a row without
+        metric and ``only in a`` or ``only in b``.
     """
     first, second = by_condition(a.certified), by_condition(b.certified)
     rows = [
@@ -272,7 +273,7 @@ def _nothing_to_pair(
 _COMPARISON_COLUMNS = (
     "condition", "metric", "n_a", "n_b", "mean_a", "mean_b",
     "difference", "difference_low", "difference_high", "ratio", "ratio_low", "ratio_high",
-    "cliffs_delta", "p_holm", "exact", "verdict",
+    "cliffs_delta", "p_holm", "exact", "same", "verdict",
 )  # fmt: skip
 
 
@@ -290,8 +291,22 @@ def _comparisons(
         values = values_of(a, metric), values_of(b, metric)
         if not all(side.size for side in values):
             continue
-        row = _comparison(condition, metric, *values, seed, of) | {"exact": exact}
-        yield row | {"p_holm": None} if exact else row
+        row = _comparison(condition, metric, *values, seed, of)
+        same = _same_in_every_run(a, b, metric)
+        if same:
+            row |= {"difference_low": 0.0, "difference_high": 0.0}
+            row |= {end: row["ratio"] for end in ("ratio_low", "ratio_high") if "ratio" in row}
+        if same or exact:
+            row["p_holm"] = None
+        yield row | {"exact": same or exact, "same": same}
+
+
+def _same_in_every_run(a: pd.DataFrame, b: pd.DataFrame, metric: str) -> bool:
+    """Whether both sides have runs of the same seeds, and of each seed the same value."""
+    if "seed" not in a.columns or "seed" not in b.columns:
+        return False
+    first, second = (dict(zip(side["seed"], side[metric], strict=True)) for side in (a, b))
+    return len(first) == len(a) and len(second) == len(b) and first == second
 
 
 def _comparison(

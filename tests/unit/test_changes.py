@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from fabbbr_analysis.report.changes import sentences
+from fabbbr_analysis.report.changes import all_the_same, sentences
 
 NAN = float("nan")
 
@@ -12,7 +12,7 @@ def told(verdict, *, metric="goodput_bps", a=100e6, b=80e6, ratio=(1.25, 1.2, 1.
     value, low, high = ratio
     row = {
         "metric": metric, "verdict": verdict, "mean_a": a, "mean_b": b, "n_a": n, "n_b": n,
-        "ratio": value, "ratio_low": low, "ratio_high": high, "exact": exact,
+        "ratio": value, "ratio_low": low, "ratio_high": high, "exact": exact, "same": False,
     }  # fmt: skip
     return list(sentences(pd.DataFrame([row])))
 
@@ -67,8 +67,27 @@ def test_what_did_not_change_is_one_sentence_after_the_others():
         "ratio_low": 0.5,
         "ratio_high": 0.5,
         "exact": False,
+        "same": False,
     }
     rows = [{"metric": metric, "verdict": verdict, **means} for metric, verdict in VERDICTS.items()]
     first, last = sentences(pd.DataFrame(rows))
     assert first.startswith("Jain")
     assert last == "Unchanged (within 5 %): goodput and median RTT."
+
+
+def test_what_is_the_same_in_every_run_is_said_to_be_so():
+    rows = pd.DataFrame(
+        {
+            "condition": "x", "metric": ["goodput_bps", "rtt_median_s", "retransmit_ratio"],
+            "verdict": "unchanged", "same": [True, False, True],
+        }
+    )  # fmt: skip
+    assert list(sentences(rows)) == [
+        "The same in every run: goodput and retransmission ratio.",
+        "Unchanged (within 5 %): median RTT.",
+    ]
+    assert all_the_same(rows) == all_the_same(rows.iloc[:0]) == ""
+    same = pd.concat([rows.assign(same=True, condition=name) for name in ("x", "y")])
+    assert all_the_same(same) == "Run by run the two are the same at 2 conditions, to the last digit"
+    only = pd.DataFrame({"condition": ["z"], "metric": [NAN], "verdict": ["only in a"], "same": [NAN]})
+    assert all_the_same(pd.concat([same, only])) == ""

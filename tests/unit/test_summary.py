@@ -260,3 +260,33 @@ def test_axes_in_step_have_to_be_named_together():
     with pytest.raises(AnalysisError, match=r"no two conditions differ in cca alone.*buffer"):
         along(zipped, by=["cca"])
     assert along(zipped, by=["cca", "buffer"])["a"].tolist() == ["bbr1, 4 BDP"]
+
+
+def test_runs_of_the_same_seeds_and_values_are_the_same_however_far_they_lie_apart():
+    wide = [1.0, 50.0, 100.0]
+    first = runs(wide, seed=[11, 12, 13])
+    again = runs(wide[::-1], seed=[13, 12, 11])
+    row = compared(first, again)
+    assert (row["same"], row["exact"], row["verdict"], row["ratio"]) == (True, True, "unchanged", 1.0)
+    assert (row["difference_low"], row["difference_high"], row["ratio_low"], row["ratio_high"]) == (
+        0,
+        0,
+        1,
+        1,
+    )
+    assert np.isnan(row["p_holm"])
+
+
+@pytest.mark.parametrize(
+    ("values", "seeds"),
+    [
+        ([1.0, 50.0, 100.1], [11, 12, 13]),
+        ([1.0, 50.0, 100.0], [11, 12, 14]),
+        ([1.0, 100.0, 50.0], [11, 12, 13]),
+        ([1.0, 50.0], [11, 12]),
+        ([1.0, 50.0, None], [11, 12, 13]),
+    ],
+)
+def test_and_no_others_are(values, seeds):
+    row = compared(runs([1.0, 50.0, 100.0], seed=[11, 12, 13]), runs(values, seed=seeds))
+    assert (row["same"], row["verdict"]) == (False, "unclear")

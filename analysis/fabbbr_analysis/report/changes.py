@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from fabbbr.counts import counted
 from fabbbr_analysis.figures.measures import BY_COLUMN, Measure, in_a_sentence
 from fabbbr_analysis.summary import WITHIN
 from fabbbr_analysis.wording import limits, listing, mean, number
@@ -20,18 +21,30 @@ def sentences(rows: pd.DataFrame) -> Iterator[str]:
 
     ``rows`` are of :func:`fabbbr_analysis.summary.compare`, of which A is what was before and B what came.
     """
-    same = []
+    same, unchanged = [], []
     for row in rows.to_dict("records"):
-        if row["verdict"] == "changed":
+        if row["same"] is True:
+            same.append(in_a_sentence(_title(row)))
+        elif row["verdict"] == "changed":
             yield f"{_title(row)} {_direction(row)} {_from_to(row)}{_relative(row)}{_sure(row)}."
         elif row["verdict"] == "unclear":
             yield f"{_title(row)} is undecided: {_from_to(row)}{_relative(row)}{_remedy(row)}."
         elif row["verdict"] == "unchanged":
-            same.append(in_a_sentence(_title(row)))
+            unchanged.append(in_a_sentence(_title(row)))
         else:
             yield f"Only in run {str(row['verdict'])[-1].upper()}."
     if same:
-        yield f"Unchanged ({WITHIN}): {listing(same)}."
+        yield f"The same in every run: {listing(same)}."
+    if unchanged:
+        yield f"Unchanged ({WITHIN}): {listing(unchanged)}."
+
+
+def all_the_same(table: pd.DataFrame) -> str:
+    """Say that nothing differs between two runs; empty where something does, or may."""
+    if table.empty or not table["same"].eq(other=True).all():
+        return ""
+    conditions = counted(table["condition"].nunique(), "condition")
+    return f"Run by run the two are the same at {conditions}, to the last digit"
 
 
 def _measure(row: _Row) -> Measure | None:

@@ -17,6 +17,7 @@ from fabbbr.manifest import RunManifest
 from fabbbr_analysis.figures import canvas
 from fabbbr_analysis.figures.measures import BY_COLUMN, Measure, in_a_sentence
 from fabbbr_analysis.report import provenance, render
+from fabbbr_analysis.report.changes import all_the_same
 from fabbbr_analysis.report.provenance import Fact
 from fabbbr_analysis.report.slots import Option, Slot, embed
 from fabbbr_analysis.report.write import as_csv, make
@@ -79,6 +80,8 @@ class ComparisonPage:
     rows: tuple[ComparedRow, ...]
     alone: tuple[tuple[str, str], ...]
     """Condition and the side that has it."""
+    nothing: str
+    """That the two are the same in every run; empty where they are not."""
 
     @property
     def result(self) -> str:
@@ -86,6 +89,8 @@ class ComparisonPage:
         total = sum(self.counts.values())
         if not total:
             return "The two runs have no condition in common, so nothing can be compared."
+        if self.nothing:
+            return f"{self.nothing}."
         said = [f"{self.counts[verdict]} {verdict}" for verdict in VERDICTS if self.counts[verdict]]
         return f"Of {counted(total, 'comparison')} of a metric at a condition: {listing(said)}."
 
@@ -143,6 +148,7 @@ def _comparison(a: RunSet, b: RunSet, table: pd.DataFrame) -> ComparisonPage:
             (str(condition), str(verdict))
             for condition, verdict in zip(alone["condition"], alone["verdict"], strict=True)
         ),
+        nothing=all_the_same(table),
     )
 
 
