@@ -128,7 +128,7 @@ class _Probed:
     @property
     def queued(self) -> int:
         """How many of these at least stand in the queue once all are sent; 0 where that cannot be told."""
-        if self.reached.queue.burst_bytes is not None and not self.reached.alone:
+        if not self.reached.shows_all:
             return 0
         return self.fits if self.is_filled else max(self.packets - self.tokens - self.spare, 0)
 

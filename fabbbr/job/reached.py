@@ -6,7 +6,7 @@ at one instant. So a queue is measured best where it is the first on the way, an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -36,20 +36,32 @@ class Reached:
     paced_by: Rate | None
     """What is sent at once comes at this rate, out of another queue; None: it comes at once."""
     alone: bool
-    """Whether no other queue is on the way: what a deep bucket lets pass at once would stand there."""
+    """Whether no other queue is on the way."""
+
+    @property
+    def shows_all(self) -> bool:
+        """Whether its bucket can be measured, if it is as asked: in another queue what passed would stand."""
+        return self.queue.burst_bytes is None or self.alone
 
 
 def reached_there(cell: Cell, cabling: Cabling) -> Reached:
     """The first bottleneck, in the direction of the data; the slowest on the way where none shows that."""
     firsts = (way.first() for way in _ways(cell, cabling))
-    of_trunk = [found for found in firsts if found is not None and found.link == cell.trunk.name]
+    of_trunk = (found for found in firsts if found is not None and found.link == cell.trunk.name)
     return _best(of_trunk) or next(_ways(cell, cabling)).slowest()
 
 
-def _best(found: Sequence[Reached]) -> Reached | None:
-    """The first; of a bucket that the experiment asks for the first that shows it."""
-    showing = [each for each in found if each.queue.burst_bytes is None or each.alone]
-    return next(iter(showing or found), None)
+def _best(found: Iterable[Reached]) -> Reached | None:
+    """The first that shows all that is asked, or the first.
+
+    Each takes as long to find as there are links, and there may be thousands: no more than needed.
+    """
+    first: Reached | None = None
+    for each in found:
+        if each.shows_all:
+            return each
+        first = first or each
+    return first
 
 
 def reached_back(cell: Cell, cabling: Cabling) -> Reached | None:
@@ -58,16 +70,17 @@ def reached_back(cell: Cell, cabling: Cabling) -> Reached | None:
     None without one. What comes through aggregates comes at no known time: a queue behind is not measured.
     """
     own = {name for name, queue in cell.bottlenecks.items() if queue.reverse is not None}
-    of_trunk: list[Reached] = []
     others: list[Reached] = []
     for way in _ways(cell, cabling, back=True) if own else ():
         found = way.first()
         if found is not None and found.link in own:
-            (of_trunk if found.link == cell.trunk.name else others).append(found)
+            if found.link == cell.trunk.name and found.shows_all:
+                return found
+            others.append(found)
         elif way.limiting and not way.held_before(way.limiting[-1]):
             others.append(way.slowest())
-    others.sort(key=lambda found: found.paced_by is not None)
-    return _best(of_trunk) or _best([found for found in others if found.link in own])
+    others.sort(key=lambda found: (found.paced_by is not None, found.link != cell.trunk.name))
+    return _best(found for found in others if found.link in own)
 
 
 class _Met(NamedTuple):

@@ -51,7 +51,7 @@ def answered(tmp_path, monkeypatch):
         run = names["run"]
         assert list(run.runs["status"]) == ["certified"] * len(run.manifest.cells)
         one_way = run.runs[run.runs["goodput_reverse_bps"].isna()]
-        stored_bps = 8 * one_way["burst_bytes"].fillna(0) / one_way["duration_s"]
+        stored_bps = (8 * one_way["burst_bytes"] / one_way["duration_s"]).fillna(0)
         assert (one_way["goodput_bps"] <= (RATE_BPS + stored_bps) * goodput_ceiling(1500)).all()
         for way in ("forward", "reverse"):
             assert (run.runs[f"utilisation_{way}"].dropna() <= 1).all()

@@ -49,7 +49,13 @@ def many_steps(n):
     return many_flows(20).replace("repeat: 2", f"repeat: 2\nsteps: [{steps}]")
 
 
-SHAPES = [dumbbell, by_sender, reverse, many_flows, many_groups, named_hosts, many_steps]
+def policed(n):
+    """Of a bucket of one's own a pair of hosts is looked for that shows it."""
+    both_ways = "rate: 1 Gbit/s, burst: 1 MB, reverse: 100 Mbit/s"
+    return dumbbell(n).replace("rate: 1 Gbit/s", both_ways)
+
+
+SHAPES = [dumbbell, policed, by_sender, reverse, many_flows, many_groups, named_hosts, many_steps]
 
 
 def planned_in(file, text):
