@@ -81,7 +81,7 @@ def buffer_bytes(
     return size
 
 
-def burst_bytes(
+def _burst_bytes(
     ground: Ground, loc: Loc, burst: QueueSize, rate: Rate, rtt: Duration, *, of: str = ""
 ) -> int:
     """What a token bucket holds; raise MisfitError for less than a packet, or more than can be measured."""
@@ -220,7 +220,7 @@ def _bucket(
     burst, loc = asked
     if burst is None:
         return {}
-    size = burst_bytes(ground, loc, burst, rate, rtt, of=of)
+    size = _burst_bytes(ground, loc, burst, rate, rtt, of=of)
     return {"burst_bytes": size, "burst_asked": str(burst)}
 
 
