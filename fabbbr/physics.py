@@ -1,10 +1,10 @@
-"""What physics alone decides: bursts, losses, CUBIC's window, what a link carries when."""
+"""What physics alone decides: bursts, losses, CUBIC's window, what a link carries when, which AQMs act."""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -210,3 +210,49 @@ class RateOverTime:
         """What it can serve between two instants."""
         edges = [start_s, *(at_s for at_s in self.since_s if start_s < at_s < end_s), max(end_s, start_s)]
         return sum((end - start) * self.at(start) for start, end in pairwise(edges))
+
+
+AQM_ACTS_AFTER = {"codel": Duration(5_000_000), "pie": Duration(7_500_000)}
+"""How long packets wait before an AQM drops or marks one: CoDel's target (RFC 8289), and half of PIE's, up to
+which Linux drops none early until its probability is 20 % (RFC 8033, 4.1). Those with ``fq_`` and CAKE time
+the packets of each flow apart, and RED goes by bytes."""
+
+
+class IdleAqm(NamedTuple):
+    """An AQM that drops as tail drop does, for its buffer is full before it acts."""
+
+    aqm: str
+    acts_after: Duration
+    full_s: float
+    """How long the last packet of a full buffer waits [s]."""
+
+
+def idle_aqms(cells: Iterable[Cell]) -> dict[str, dict[str, IdleAqm]]:
+    """AQM → condition → why it never acts there, whatever comes.
+
+    A full buffer drains in 8 × buffer / rate, at the lowest rate and with the largest buffer that steps set.
+    """
+    found: dict[str, dict[str, IdleAqm]] = {}
+    for condition, cell in {cell.condition: cell for cell in cells}.items():
+        for idle in _idle_of(cell):
+            found.setdefault(idle.aqm, {})[condition] = idle
+    return found
+
+
+def _idle_of(cell: Cell) -> Iterator[IdleAqm]:
+    if cell.offloads:  # limits are counted in packets, of which one may be as long as 45
+        return
+    for link, queue in cell.bottlenecks.items():
+        own = [step.buffer_bytes for step in cell.steps if step.link == link]
+        largest = max(queue.buffer_bytes, *(size or 0 for size in own), 0)
+        yield from _idle(queue, largest, min(RateOverTime.of(cell, link).bps))
+        if queue.reverse is not None:
+            yield from _idle(queue.reverse, queue.reverse.buffer_bytes, queue.reverse.rate.bps)
+
+
+def _idle(queue: LinkWay, buffer_bytes: int, bps: int) -> Iterator[IdleAqm]:
+    acts_after, full_s = AQM_ACTS_AFTER.get(queue.aqm), 8 * buffer_bytes / bps
+    marks_after = queue.ce_threshold
+    marks = marks_after is not None and 0 < marks_after.seconds <= full_s
+    if acts_after is not None and full_s < acts_after.seconds and not marks:
+        yield IdleAqm(queue.aqm, acts_after, full_s)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from fabbbr.model import Cell
+from fabbbr.model import Cell, CellLink
+from fabbbr.units import Duration
 
 Cause = Literal["start", "warm-up", "step", "flows"]
 WHOLE_RUN = 0
@@ -108,6 +109,11 @@ def _name(cell: Cell, start_s: float, end_s: float | None, edges: Mapping[float,
     return f"{when}: {said}" if said else when
 
 
+def _round_trip(link: CellLink) -> Duration:
+    """Before any step."""
+    return Duration(0 if link.delay is None else 2 * link.delay.ns)
+
+
 def _state(cell: Cell, at_s: float) -> Iterator[str]:
     """What of the links a step changes, as it is then."""
     buffers = {link.name: queue.buffer_bytes for link in cell.links if (queue := link.bottleneck) is not None}
@@ -118,7 +124,7 @@ def _state(cell: Cell, at_s: float) -> Iterator[str]:
             yield str(next((step.rate for step in reversed(past) if step.rate), link.bottleneck.rate))
         if any(step.rtt is not None for step in own):
             since = next((step.rtt for step in reversed(past) if step.rtt is not None), None)
-            yield f"RTT of {link.name} {since}" if since is not None else f"RTT of {link.name} as before"
+            yield f"RTT of {link.name} {since if since is not None else _round_trip(link)}"
         if any(step.buffer_bytes is not None for step in own):
             size = next((step.buffer_bytes for step in reversed(past) if step.buffer_bytes), None)
             yield f"buffer {size if size is not None else buffers.get(link.name)} B"

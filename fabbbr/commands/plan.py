@@ -19,9 +19,10 @@ from fabbbr.job.build import prepare
 from fabbbr.job.records import Command, Job
 from fabbbr.laboratory import Request, place, planned, selected
 from fabbbr.model import Cell, LinkWay
-from fabbbr.physics import end_of, loss_in_words
+from fabbbr.physics import end_of, idle_aqms, loss_in_words
 from fabbbr.plan.alike import alike, alike_in_words
 from fabbbr.plan.estimate import Estimate, estimate, offered_loads
+from fabbbr.plan.idle import idle_in_words
 from fabbbr.testbed import Testbed
 
 _WIDER_THAN_ANY_TABLE = 10_000
@@ -71,6 +72,7 @@ def print_plan(cells: Sequence[Cell], testbed: Testbed, *, commands: bool, as_js
                         "capture_disk_bytes": room.disk_bytes,
                     },
                     "alike": alike(cells),
+                    "idle_aqms": {aqm: sorted(where) for aqm, where in idle_aqms(cells).items()},
                     "testbed": testbed.model_dump(mode="json"),
                 }
             )
@@ -82,8 +84,9 @@ def print_plan(cells: Sequence[Cell], testbed: Testbed, *, commands: bool, as_js
         for cell in cells:
             _print_commands(console, cell, testbed)
     console.say(cost_in_words(cost, testbed))
-    if said := alike_in_words(cells):
-        console.say(said)
+    for said in (alike_in_words(cells), *idle_in_words(cells)):
+        if said:
+            console.say(said)
     if room.memory_bytes:
         console.say(
             f"captures: up to {room.memory_bytes / 1e6:.0f} MB of memory while a cell runs, and about "

@@ -9,6 +9,7 @@ from guest.links import ETHERNET_BYTES, TCP_IP_BYTES, ceiling_bps, departure_rat
 from scipy.stats import binom
 
 from fabbbr.model import THRESHOLD_AQMS
+from fabbbr.physics import idle_aqms
 
 pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
 
@@ -140,6 +141,27 @@ def test_an_aqm_drops_without_ecn_and_marks_with_it(aqms, aqm):
     assert (drops > 0, marks) == (True, 0)
     drops, marks = told("true")
     assert (drops, marks > 0) == (0, True)
+
+
+@pytest.mark.parametrize("aqm", ["codel", "pie"])
+def test_an_aqm_never_acts_where_its_buffer_drains_before(tmp_path, aqm):
+    """Packets that ECN is on for are marked as soon as the AQM acts, and dropped where the buffer is full."""
+    below, above = {"codel": ("4.9 ms", "40 ms"), "pie": ("7.4 ms", "40 ms")}[aqm]
+    text = experiment(
+        "idle",
+        path=f"rate: 20 Mbit/s, rtt: 40 ms, buffer: $buffer, aqm: {aqm}, ecn: true",
+        flows="{cca: cubic, duration: 8 s, count: 2}",
+        more=f"warm_up: 2 s\nvary: {{buffer: [{below}, {above}]}}",
+    )
+    ran = run(tmp_path, text)
+    assert ran.wrong() == {}
+    assert {cell.condition for cell in ran.set.plan.values() if idle_aqms([cell])} == {
+        f"buffer={below.replace(' ', '')}"
+    }
+    for buffer, marks in ((below, False), (above, True)):
+        queue = of_bottleneck(ran, f"buffer={buffer.replace(' ', '')},r1")
+        assert bool(queue["ecn_marks"].iloc[-1] > 0) is marks
+        assert marks or queue["drops"].iloc[-1] > queue["drops"].iloc[0]
 
 
 @pytest.mark.parametrize("aqm", AQMS)

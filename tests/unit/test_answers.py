@@ -59,13 +59,98 @@ def test_transfers_of_which_none_are_clearly_faster_are_called_so():
     )
 
 
+def several(rates, *, together, spread=0.1e6, **condition):
+    """Groups of one cell, or congestion controls one at a time: name → Mbit/s."""
+    told = Told()
+    groups = {name: group(name, [rate * 1e6 + spread * n for n in range(3)]) for name, rate in rates.items()}
+    if together:
+        return told.condition("x", *groups.values(), ccas=",".join(rates), **condition)
+    for name, one in groups.items():
+        told.condition(name, one, ccas=name, axes={"cca": name}, **condition)
+    return told
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_of_several_the_best_has_won_if_it_is_ahead_of_the_next_and_all_are_told(together):
+    found = several({"a": 2, "b": 9, "c": 4}, together=together).answer()
+    text = said(found.headline[0])
+    assert text.startswith("b wins: it has 9.10 ")
+    assert " Mbit/s, c 4.10 " in text
+    assert " and a 2.10 " in text
+    assert ": 2.2 times as much as c, difference 5.00 " in text
+    assert ", and 4.3 times as much as a, difference 7.00 " in text
+    assert " runs)" in text
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_of_several_two_that_are_best_within_5_percent_share_the_first_place(together):
+    found = several({"a": 2, "b": 9, "c": 9.05}, together=together, spread=0.01e6).answer()
+    text = said(found.headline[0])
+    assert text.startswith("c has 9.060 ")
+    assert ": c and b are within 5 % of each other; c has 4.5 times as much as a, difference 7.05" in text
+    assert "win" not in text
+
+
+def test_of_several_nobody_has_won_if_the_next_may_be_as_good():
+    told = Told()
+    rates = {"a": [2.0, 2.1, 2.2], "b": [9.0, 6.0, 8.0], "c": [7.0, 9.0, 8.0]}
+    for name, each in rates.items():
+        told.condition(name, group(name, [rate * 1e6 for rate in each]), ccas=name, axes={"cca": name})
+    text = said(told.answer().headline[0])
+    assert text.startswith("Nobody wins clearly: c has 8.0 ")
+    assert "of c and b may as well be 0; c has 3.8 times as much as a, difference 5.9 " in text
+
+
+def test_of_several_kinds_of_transfers_the_fastest_comes_first():
+    told = Told()
+    for name, took in (("a", 4.0), ("b", 1.0), ("c", 2.0)):
+        times = {"completion_median_s": [took, took + 0.01, took + 0.02], "completion_p95_s": took}
+        told.condition(name, group(name, 1e6, sized=True, n_flows=3, **times), ccas=name, axes={"cca": name})
+    (text,) = [each for each in map(said, told.answer().headline) if each.startswith("Transfers take")]
+    assert text.startswith("Transfers take 1.010 ")
+    assert " s with b, 2.010 " in text
+    assert " with c and 4.010 " in text
+    assert " with a: with c 2.0 times as long, difference 1.000 " in text
+    assert ", and with a 4.0 times as long, difference 3.000 " in text
+
+
+def test_of_many_rivals_those_between_are_counted():
+    rates = {name: 10 - n for n, name in enumerate("abcdefgh")}
+    text = said(several(rates, together=True).answer().headline[0])
+    assert ", d 7.1" in text
+    assert ", 3 more and h 3.1" in text
+    assert "e 6" not in text
+
+
+def test_of_several_in_one_run_who_is_ahead_is_told_and_not_who_wins():
+    told = Told().condition(
+        "x", *(group(name, rate) for name, rate in (("a", 9e6), ("b", 4e6), ("c", 2e6))), repeat=1
+    )
+    text = said(told.answer().headline[0])
+    assert text.startswith("a is ahead: it has 9.00 Mbit/s, b 4.00 and c 2.00: 2.2 times as much as b, ")
+    assert text.count("one run, so no interval") == 2
+
+
+def test_of_one_transfer_a_run_there_is_no_column_of_percentiles():
+    times = {"sized": True, "completion_median_s": 1.0, "completion_p95_s": 1.0}
+    times |= {"slowdown_median": 2.0, "slowdown_p95": 2.0}
+    one = Told().condition("x", group("a", 1e6, **times)).answer()
+    assert [each.title for each in one.measures if "ompletion" in each.title or "ideal" in each.title] == [
+        "Completion", "Times the ideal",
+    ]  # fmt: skip
+    many = Told().condition("x", group("a", 1e6, n_flows=2, **times)).answer()
+    assert "Completion, median" in [each.title for each in many.measures]
+    assert "Completion, 95th percentile" in [each.title for each in many.measures]
+
+
 def test_many_contests_are_counted_and_the_widest_is_told():
     told = Told()
     for number, (one, two) in enumerate([(10, 5), (10, 4), (10, 1), (5, 10)]):
         pair = (group(name, [each * 1e6 + n for n in range(3)]) for name, each in (("a", one), ("b", two)))
         told.condition(f"n={number}", *pair, axes={"n": str(number)})
-    tally, widest = map(said, told.answer().headline)
+    tally, widest, crossing = map(said, told.answer().headline)
     assert tally == "Of 4 comparisons, a is ahead in 3 and b is ahead in 1."
+    assert crossing == "Along the N the lead changes: a is ahead up to 2 and b at 3."
     assert widest.startswith("At an N of 2, a wins: 10.0")
 
 
@@ -285,6 +370,64 @@ def test_comparisons_of_one_phase_among_others_say_in_which():
     assert said(tally) == "In the phase “until 15 s”, of 2 comparisons, bbr1 is ahead in 2."
 
 
+def through_a_step(rates, *, comes="step", **condition):
+    """Name → Mbit/s before a step, after it, and over the whole run, which has a phase of its own."""
+    told = Told()
+    for cca, each in rates.items():
+        first, then, whole = ([rate * 1e6 + 1e5 * n for n in range(3)] for rate in each)
+        told.condition(
+            cca, group("flow", first, cca=cca), ccas=cca, axes={"cca": cca}, phase="until 10 s", **condition
+        )
+        before = [each for each in told.groups if each["cell_id"].startswith(cca)]
+        for number, name, cause, had in ((3, "from 10 s", comes, then), (0, "whole run", "start", whole)):
+            told.groups += [
+                row | {"phase": number, "phase_name": name, "begins_with": cause}
+                | {"goodput_per_flow_bps": rate, "goodput_bps": rate}
+                for row, rate in zip(before, had, strict=True)
+            ]  # fmt: skip
+    return told
+
+
+def test_over_all_steps_it_is_the_whole_run_that_says_who_is_best():
+    found = through_a_step({"bbr1": (8, 2, 5), "cubic": (4, 9, 7)}).answer()
+    assert said(found.headline[0]).startswith("Over the whole run, in the group flow, cubic wins: 7.10 ")
+    assert [row.phase for row in found.rows] == ["whole run"] * 2 + ["until 10 s"] * 2 + ["from 10 s"] * 2
+    assert found.leads[1].over is found.rows[0] or found.leads[0].over is found.rows[1]
+    assert [found.leads[index].verdict for index in range(6)] == [
+        "behind",
+        "ahead",
+        "ahead",
+        "behind",
+        "behind",
+        "ahead",
+    ]
+
+
+def test_of_many_places_with_steps_whole_runs_are_counted():
+    told = Told()
+    for number in range(4):
+        one = through_a_step({"bbr1": (8, 2, 5 + number), "cubic": (4, 9, 6)})
+        for row in one.runs:
+            row |= {
+                "axis_n": str(number),
+                "cell_id": f"{row['cell_id']}{number}",
+                "condition": f"{row['condition']}{number}",
+            }
+        for row in one.groups:
+            row |= {"cell_id": f"{row['cell_id']}{number}"}
+        told.runs += one.runs
+        told.groups += one.groups
+    text = said(told.answer().headline[0])
+    assert text.startswith("Over the whole run, of 4 comparisons, ")
+
+
+@pytest.mark.parametrize("comes", ["flows", "warm-up"])
+def test_where_nothing_steps_or_groups_come_later_whole_runs_are_not_compared(comes):
+    found = through_a_step({"bbr1": (8, 2, 5), "cubic": (4, 9, 7)}, comes=comes).answer()
+    assert "whole run" not in {row.phase for row in found.rows}
+    assert not any("whole run" in said(each) for each in found.headline)
+
+
 def test_a_call_alone_is_told_of_at_a_step():
     call = stepped("call", 80e3, cca=None, self_limited=True)
     (text,) = map(said, Told().condition("x", call, ccas="udp", phase="from 10 s").answer().headline)
@@ -407,6 +550,15 @@ def test_a_bbr_that_does_not_answer_marks_is_warned_of(cca, implementation, ecn,
     assert bool(found) is warned
     if warned:
         assert "70\u202f000 packets a run were marked. Marks slowed reno alone." in found[0]
+
+
+@pytest.mark.parametrize("cca", ["bbr3", "cubic"])
+def test_where_nothing_is_marked_that_is_what_is_warned_of(cca):
+    one = group(cca, [10e6, 11e6, 12e6], implementation="fabbbr", queue_marks=0)
+    told = Told().condition("x", one, ecn=True)
+    told.groups += [each | {"phase": 0, "phase_name": "whole run"} for each in told.groups]
+    (found,) = [each for each in told.answer().warnings if "ECN is on" in each]
+    assert found == "ECN is on, and no packet of any run was marked. So this says nothing of what marks do."
 
 
 shares = st.lists(st.floats(0, 1), min_size=2, max_size=6)

@@ -108,6 +108,22 @@ def test_each_step_begins_a_phase_named_by_what_it_makes_of_the_link():
     ]  # fmt: skip
 
 
+def test_a_phase_before_a_step_of_the_round_trip_says_what_it_was():
+    later = model.Step(at=Duration.parse("10 s"), link="trunk", rtt=Duration.parse("60 ms"))
+    of_cell = cell(flow(0), steps=[later])
+
+    def delayed(one_way):
+        delay = {"delay": one_way and Duration.parse(one_way)}
+        return of_cell.model_copy(
+            update={"links": tuple(link.model_copy(update=delay) for link in of_cell.links)}
+        )
+
+    assert names(delayed("15 ms"))[2:] == [
+        "after start-up, until 10 s: RTT of trunk 30 ms", "from 10 s: RTT of trunk 60 ms",
+    ]  # fmt: skip
+    assert names(delayed(None))[2] == "after start-up, until 10 s: RTT of trunk 0 ns"
+
+
 def test_a_warm_up_that_reaches_to_the_first_step_leaves_half_of_the_time_before_it():
     whole, start_up, then, _ = phases_of(
         cell(flow(0), steps=[step("10 s", "2 Mbit/s")], warm_up="10 s"), 20.2

@@ -6,10 +6,13 @@ with intervals, and warnings.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fabbbr_analysis.answers.choices import told_of_choices
 from fabbbr_analysis.answers.convergence import told_of_convergence
+from fabbbr_analysis.answers.crossings import told_of_crossings
 from fabbbr_analysis.answers.delays import told_of_delays
 from fabbbr_analysis.answers.effects import told_of_axes
 from fabbbr_analysis.answers.frame import as_frame
@@ -17,13 +20,14 @@ from fabbbr_analysis.answers.leads import leads_of
 from fabbbr_analysis.answers.places import told_of_places
 from fabbbr_analysis.answers.records import Answer, AnswerRow, Lead
 from fabbbr_analysis.answers.retransmissions import told_of_retransmissions
-from fabbbr_analysis.answers.rows import MEASURES, rows_of
-from fabbbr_analysis.answers.sentences import headline
+from fabbbr_analysis.answers.rows import MEASURES, OF_SEVERAL, in_order, rows_of, whole_runs_of
+from fabbbr_analysis.answers.sentences import headline, told_of_whole_runs
 from fabbbr_analysis.answers.videos import told_of_videos
 from fabbbr_analysis.answers.warned import warnings_of
 from fabbbr_analysis.figures.conditions import varied
 
 if TYPE_CHECKING:
+    from fabbbr_analysis.figures.measures import Measure
     from fabbbr_analysis.runset import RunSet
 
 __all__ = ["Answer", "AnswerRow", "Lead", "answer", "as_frame"]
@@ -35,15 +39,15 @@ def answer(run_set: RunSet) -> Answer:
     Raises AnalysisError when the run set has no table ``groups``.
     """
     axes = varied(run_set.runs)
-    rows = tuple(rows_of(run_set, axes))
+    rows, whole = rows_of(run_set, axes), whole_runs_of(run_set, axes)
     leads = leads_of(rows)
-    several = any(row.n_flows > 1 for row in rows)
-    present = {column for row in rows for column in row.values}
-    some = {column for row in rows for column, found in row.values.items() if found.value > 0}
+    shown = in_order((*whole, *rows), axes)
     return Answer(
         headline=(
+            *told_of_whole_runs(whole, leads_of(whole), axes),
             *told_of_choices(rows, axes),
             *headline(rows, leads, axes),
+            *told_of_crossings(rows, leads, axes),
             *told_of_retransmissions(rows, leads, axes),
             *told_of_convergence(rows, axes),
             *told_of_places(rows, leads, axes),
@@ -53,12 +57,19 @@ def answer(run_set: RunSet) -> Answer:
         ),
         warnings=tuple(warnings_of(run_set)),
         axes=tuple(axis.title for axis in axes),
-        measures=tuple(
-            measure
-            for measure in MEASURES
-            if measure.column in (some if measure.rare else present)
-            and (several or measure.column != "goodput_bps")
-        ),
-        rows=rows,
-        leads=leads,
+        measures=tuple(_measures_of(shown)),
+        rows=tuple(shown),
+        leads=leads_of(shown) if whole else leads,
     )
+
+
+def _measures_of(rows: Sequence[AnswerRow]) -> Iterator[Measure]:
+    """Those that some row has, but what of single flows is the same twice."""
+    present = {column for row in rows for column in row.values}
+    some = {column for row in rows for column, found in row.values.items() if found.value > 0}
+    several = any(row.n_flows > 1 for row in rows)
+    for measure in MEASURES:
+        if measure.column in (some if measure.rare else present) and (
+            several or measure.column not in OF_SEVERAL
+        ):
+            yield measure if several else replace(measure, title=measure.title.removesuffix(", median"))

@@ -11,9 +11,10 @@ import numpy as np
 from fabbbr.counts import counted
 from fabbbr_analysis import stats
 from fabbbr_analysis.answers.leads import decides, leads_among, once
+from fabbbr_analysis.answers.outcomes import amount, apart, bare
 from fabbbr_analysis.answers.records import AnswerRow, Lead
 from fabbbr_analysis.answers.rows import BY_COLUMN, COMPLETION, GOODPUT, OF_ALL
-from fabbbr_analysis.answers.sentences import TOLD_ONE_BY_ONE, amount, apart, bare, where
+from fabbbr_analysis.answers.sentences import TOLD_ONE_BY_ONE, where
 from fabbbr_analysis.answers.tallies import ALIKE, begun, ranking
 from fabbbr_analysis.figures.conditions import Axis
 from fabbbr_analysis.stats import Interval

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fabbbr.counts import counted
+from fabbbr_analysis.answers.outcomes import value
 from fabbbr_analysis.answers.records import AnswerRow
-from fabbbr_analysis.answers.sentences import value, where
+from fabbbr_analysis.answers.sentences import where
 from fabbbr_analysis.fairness import CONVERGED_JAIN, CONVERGED_WINDOWS, WINDOW_S
 from fabbbr_analysis.figures.conditions import Axis
 from fabbbr_analysis.wording import distinct, listing, tie

@@ -8,9 +8,9 @@ from math import comb
 
 from fabbbr_analysis import stats
 from fabbbr_analysis.answers.leads import decides, decides_apart, lead_over
+from fabbbr_analysis.answers.outcomes import amount, apart, margin, value
 from fabbbr_analysis.answers.records import AnswerRow, Lead
 from fabbbr_analysis.answers.rows import COMPLETION
-from fabbbr_analysis.answers.sentences import amount, apart, margin, value
 from fabbbr_analysis.answers.tallies import ALIKE
 from fabbbr_analysis.figures.conditions import Axis, place_in_words
 from fabbbr_analysis.wording import listing, tie

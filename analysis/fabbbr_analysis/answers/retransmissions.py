@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from fabbbr_analysis.answers.outcomes import value
 from fabbbr_analysis.answers.records import AnswerRow, Lead
-from fabbbr_analysis.answers.sentences import has_phases, value, where
+from fabbbr_analysis.answers.sentences import has_phases, where
 from fabbbr_analysis.figures.conditions import Axis
 from fabbbr_analysis.wording import listing, tie
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +29,8 @@ _RAN = 0.5
 """A group counts in a phase when it ran for this part of it."""
 _OF_RIVALS = frozenset({"convergence_s"})
 """Of the flows that take what they can get, together."""
+OF_SEVERAL = frozenset({OF_ALL, "completion_p95_s", "completion_p99_s", "slowdown_p95"})
+"""What of a single flow is no more than what it has."""
 _SHARES = frozenset({"share", "retransmit_ratio", "spurious_ratio"})
 
 MEASURES: tuple[Measure, ...] = (
@@ -56,6 +58,22 @@ BY_COLUMN = {measure.column: measure for measure in MEASURES}
 
 def rows_of(run_set: RunSet, axes: Sequence[Axis]) -> list[AnswerRow]:
     """Return the rows by place and phase, in the order of conditions and groups."""
+    return _rows(run_set, axes, _shown)
+
+
+def whole_runs_of(run_set: RunSet, axes: Sequence[Axis]) -> list[AnswerRow]:
+    """Rows of whole runs, through which all groups ran while steps changed their path."""
+    return _rows(run_set, axes, _stepped) if "step" in set(run_set.groups["begins_with"]) else []
+
+
+def in_order(rows: Iterable[AnswerRow], axes: Sequence[Axis]) -> list[AnswerRow]:
+    """By place, then by phase."""
+    return sorted(rows, key=lambda row: _order(row, axes))
+
+
+def _rows(
+    run_set: RunSet, axes: Sequence[Axis], shown: Callable[[pd.DataFrame], Iterator[pd.DataFrame]]
+) -> list[AnswerRow]:
     groups = run_set.groups
     runs = run_set.runs.assign(variant=variants(run_set.runs))
     found: list[AnswerRow] = []
@@ -77,8 +95,8 @@ def rows_of(run_set: RunSet, axes: Sequence[Axis]) -> list[AnswerRow]:
             position=own.groupby("cell_id")["group"].transform(lambda names: names.factorize()[0]),
             repetition=own["cell_id"].map(repetitions),
         )
-        found += [_row(rows, facts) for rows in _shown(own)]
-    return sorted(found, key=lambda row: _order(row, axes))
+        found += [_row(rows, facts) for rows in shown(own)]
+    return in_order(found, axes)
 
 
 def _order(row: AnswerRow, axes: Sequence[Axis]) -> tuple[int, ...]:
@@ -103,6 +121,13 @@ def _shown(groups: pd.DataFrame) -> Iterator[pd.DataFrame]:
     chosen = groups[(later & ~sized & ran) | ((groups["phase"] == WHOLE_RUN) & sized)]
     for _, rows in chosen.groupby(["phase", "group"], sort=False):
         yield rows
+
+
+def _stepped(groups: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """Where groups come and go, what each had of the whole run says when it ran, and not what it is."""
+    if "step" in set(groups["begins_with"]) and "flows" not in set(groups["begins_with"]):
+        whole = groups[(groups["phase"] == WHOLE_RUN) & ~groups["sized"].astype(bool)]
+        yield from (rows for _, rows in whole.groupby("group", sort=False))
 
 
 def _row(rows: pd.DataFrame, facts: Mapping[str, Any]) -> AnswerRow:

@@ -5,33 +5,41 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from fabbbr.counts import counted
+from fabbbr_analysis.answers.outcomes import amount, outcome, ratio, value
 from fabbbr_analysis.answers.records import AnswerRow, Lead
-from fabbbr_analysis.answers.rows import BY_COLUMN, COMPLETION, GOODPUT, OF_ALL
-from fabbbr_analysis.answers.tallies import ALIKE, standings, tally
+from fabbbr_analysis.answers.rows import COMPLETION, GOODPUT
+from fabbbr_analysis.answers.tallies import during, standings, tally
 from fabbbr_analysis.figures.conditions import Axis, place_in_words
 from fabbbr_analysis.stats import Interval
-from fabbbr_analysis.wording import distinct, estimate, listing, number, tie
+from fabbbr_analysis.wording import distinct, listing, tie
 
 STARVES = 0.2
 """A group starves whose share is below this part of what its number of flows makes fair."""
 TOLD_ONE_BY_ONE = 3
 _LISTED = 4
-_NEARLY = 1.2
 
 
 def headline(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[Axis]) -> list[str]:
     """Say what groups beside one another got, what transfers took, what steps did, and who is best where."""
+    phased = has_phases(rows)
     told = [
-        *_contests(rows, leads, axes),
+        *_contests(rows, leads, axes, phased=phased),
         *_left_alone(rows, leads, axes),
         *_transfers(rows, leads, axes),
         *_plateaus(rows, axes),
-        *_sweep(rows, leads, axes),
+        *_sweep(rows, leads, axes, phased=phased),
     ]
     return [tie(_begun(sentence)) for sentence in told]
+
+
+def told_of_whole_runs(
+    rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[Axis]
+) -> list[str]:
+    """Say who is best where over all that steps did; ``rows`` are of whole runs."""
+    told = [*_contests(rows, leads, axes, phased=True), *_sweep(rows, leads, axes, phased=True)]
+    return [tie(sentence) for sentence in told]
 
 
 def _begun(sentence: str) -> str:
@@ -40,23 +48,11 @@ def _begun(sentence: str) -> str:
     return sentence[0].upper() + sentence[1:] if sentence.startswith(own) else sentence
 
 
-def value(found: Interval, column: str) -> str:
-    """Write a mean with its unit, and its interval where it has one."""
-    return f"{bare(found, column)} {BY_COLUMN[column].unit}".strip()
-
-
-def bare(found: Interval, column: str) -> str:
-    """Write a mean and its interval without the unit, which something before it has."""
-    factor = BY_COLUMN[column].factor
-    low, high = (None if end is None else end * factor for end in (found.low, found.high))
-    return estimate(found.value * factor, low, high)
-
-
 def where(row: AnswerRow, axes: Sequence[Axis], *, phased: bool = False, variant: bool = False) -> str:
     """Say at which place, with which congestion control and in which phase; nothing where there is one."""
     told = [f"at {place_in_words(axes, row.place)}"] if axes else []
     told += [f"with {row.variant}"] if variant and row.variant else []
-    told += [f"in the phase “{row.phase}”"] if phased else []
+    told += [during(row)] if phased else []
     text = ", ".join(told)
     return f"{text[0].upper()}{text[1:]}, " if text else ""
 
@@ -64,14 +60,16 @@ def where(row: AnswerRow, axes: Sequence[Axis], *, phased: bool = False, variant
 # Groups beside one another
 
 
-def _contests(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[Axis]) -> Iterator[str]:
+def _contests(
+    rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[Axis], *, phased: bool
+) -> Iterator[str]:
     together = {index: lead for index, lead in leads.items() if lead.together}
-    lasts, phased = _lasts(rows, together), has_phases(rows)
+    lasts = _lasts(rows, together)
     if len(lasts) > TOLD_ONE_BY_ONE:
         yield standings(rows, together, phased=phased) or tally(lasts, phased=phased)
-        lasts = [max(lasts, key=lambda each: _ratio(*each))]
+        lasts = [max(lasts, key=lambda each: ratio(*each))]
     for last, lead in lasts:
-        yield f"{where(last, axes, phased=phased, variant=True)}{_outcome(last, lead)}"
+        yield f"{where(last, axes, phased=phased, variant=True)}{outcome(rows, together, last, lead)}"
         yield from _starving(last)
 
 
@@ -96,96 +94,9 @@ def _lasts(rows: Sequence[AnswerRow], leads: Mapping[int, Lead]) -> list[tuple[A
         row = rows[index]
         key = lead.among(row)
         equal = lead.verdict == "alike" and lead.difference.value == 0
-        if (lead.behind or equal) and (key not in contests or _ratio(row, lead) > _ratio(*contests[key])):
+        if (lead.behind or equal) and (key not in contests or ratio(row, lead) > ratio(*contests[key])):
             contests[key] = (row, lead)
     return list(contests.values())
-
-
-def _ratio(row: AnswerRow, lead: Lead) -> float:
-    """How many times better the other is."""
-    own, other = row.values[lead.column].value, lead.over.values[lead.column].value
-    low, high = sorted((own, other))
-    return high / low if low > 0 else float("inf")
-
-
-def _outcome(last: AnswerRow, lead: Lead) -> str:
-    """One sentence on two rows, of which ``lead.over`` is the better."""
-    best, column = lead.over, lead.column
-    names = (best.name, last.name) if lead.together else (best.rival, last.rival)
-    each = [f"{name} {amount(row, column)}" for name, row in zip(names, (best, last), strict=True)]
-    if column == COMPLETION:
-        each = [f"{name} ({amount(row, column)})" for name, row in zip(names, (best, last), strict=True)]
-    beside = "with" if lead.together or last.cca == last.variant else "beside"
-    unclear = lead.verdict == "unclear" and lead.difference.low is not None
-    if unclear and column == COMPLETION:
-        either = f"whether transfers are faster {beside} {each[0]} or {beside} {each[1]}"
-        return f"{either} is not clear: the {apart(lead)} may as well be 0."
-    if unclear:
-        return f"nobody wins clearly: {each[0]}, {each[1]}; the {apart(lead)} may as well be 0."
-    if lead.verdict == "alike" and column == COMPLETION:
-        return f"transfers take as long {beside} {each[0]} as {beside} {each[1]}: {apart(lead)}."
-    if lead.verdict == "alike":
-        both = f"{amount(best, column)} and {amount(last, column)}"
-        return f"{listing(names)} are {ALIKE}: {both}, {apart(lead)}."
-    if column == COMPLETION:
-        faster = f"transfers are faster {beside} {each[0]} than {beside} {each[1]}"
-        return f"{faster}: {margin(last, lead)}."
-    wins = "wins" if lead.verdict == "behind" else "is ahead"
-    return f"{names[0]} {wins}: {amount(best, column)}, {each[1]}: {margin(last, lead)}."
-
-
-def amount(row: AnswerRow, column: str) -> str:
-    """What a row has of the column that decides."""
-    of = {OF_ALL: " together", GOODPUT: " a flow"}.get(column, "") if row.n_flows > 1 else ""
-    return value(row.values[column], column) + of
-
-
-def margin(last: AnswerRow, lead: Lead, *, among: int = 1) -> str:
-    """By how much the better is better, and how sure that is; see ``apart``."""
-    # Of nothing there are no multiples.
-    factor = f"{_times(last, lead)}, " if math.isfinite(_ratio(last, lead)) else ""
-    return factor + apart(lead, among=among)
-
-
-def _times(last: AnswerRow, lead: Lead) -> str:
-    """Say by which factor, or by how many percent where it is near 1."""
-    ratio, word = _ratio(last, lead), "long" if lead.lower_wins else "much"
-    if ratio < _NEARLY:
-        return f"{number((ratio - 1) * 100, significant=2)} % {'longer' if lead.lower_wins else 'more'}"
-    return f"{number(ratio, significant=2)} times as {word}"
-
-
-def apart(lead: Lead, *, among: int = 1) -> str:
-    """The difference, and how sure it is; ``among`` so many of which it was picked."""
-    allows = f"; the interval allows for {among} pairs" if among > 1 and lead.difference.n > 1 else ""
-    return f"difference {_size(lead)} ({_sureness(lead)}{allows})"
-
-
-def _size(lead: Lead) -> str:
-    """The difference without its sign: who is ahead is said."""
-    found, column = lead.difference, lead.column
-    if lead.exact:
-        found = replace(found, low=None, high=None)
-    if found.value >= 0:
-        return value(found, column)
-    turned = Interval(
-        value=-found.value,
-        low=None if found.high is None else -found.high,
-        high=None if found.low is None else -found.low,
-        n=found.n,
-        method=found.method,
-    )
-    return value(turned, column)
-
-
-def _sureness(lead: Lead) -> str:
-    if lead.together and lead.difference.n < 2 and lead.over.repetitions > 1:
-        return "the same in all runs, in which nothing is random: it may be chance"
-    if lead.difference.n < 2:
-        return "one run, so no interval"
-    if lead.exact:
-        return "the same in all runs"
-    return f"{'paired, ' if lead.paired else ''}{counted(lead.difference.n, 'run')}"
 
 
 def _starving(row: AnswerRow) -> Iterator[str]:
@@ -228,8 +139,8 @@ def _transfers(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Seque
         ranked = standings(rows, alone, phased=False, subject=subject)
         yield ranked or tally(lasts, phased=False, subject=subject)
     if lasts:
-        last, lead = max(lasts, key=lambda each: _ratio(*each))
-        yield f"{where(last, axes)}{_outcome(last, lead)}"
+        last, lead = max(lasts, key=lambda each: ratio(*each))
+        yield f"{where(last, axes)}{outcome(rows, alone, last, lead)}"
 
 
 # Steps
@@ -287,7 +198,9 @@ def _after(found: Interval) -> str:
 # One group at a time
 
 
-def _sweep(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[Axis]) -> Iterator[str]:
+def _sweep(
+    rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[Axis], *, phased: bool
+) -> Iterator[str]:
     """Who is best where, of congestion controls that did not run together."""
     alone = {
         index: lead
@@ -295,12 +208,11 @@ def _sweep(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[
         if not lead.together and not rows[index].sized and rows[index].begins_with != "step"
     }
     lasts = _lasts(rows, alone)
-    phased = has_phases(rows)
     if len(lasts) == 1:
         last, lead = lasts[0]
         shared = last.group == lead.over.group != last.rival
         group = f"in the group {last.group}, " if shared else ""
-        yield f"{where(last, axes, phased=phased)}{group}{_outcome(last, lead)}"
+        yield f"{where(last, axes, phased=phased)}{group}{outcome(rows, alone, last, lead)}"
     elif lasts:
         subject = _subject(rows, alone, "what {} gets")
         ranked = standings(rows, alone, phased=phased, subject=subject)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from fabbbr_analysis.answers.records import AnswerRow, Lead
+from fabbbr_analysis.phases import WHOLE_RUN
 from fabbbr_analysis.summary import WITHIN
 from fabbbr_analysis.wording import distinct, listing
 
@@ -103,10 +104,15 @@ def begun(rows: Sequence[AnswerRow], *, phased: bool) -> str:
     return f"{_phases_of(rows)}, of" if phased else "Of"
 
 
+def during(row: AnswerRow) -> str:
+    """Say in which phase it is."""
+    return "over the whole run" if row.number == WHOLE_RUN else f"in the phase “{row.phase}”"
+
+
 def _phases_of(rows: Sequence[AnswerRow]) -> str:
-    phases = distinct(row.phase for row in rows)
+    phases, first = distinct(row.phase for row in rows), during(rows[0])
     if len(phases) == 1:
-        return f"In the phase “{phases[0]}”"
+        return f"{first[0].upper()}{first[1:]}"
     if len({row.number for row in rows}) == 1:
         return f"In the phase “{phases[0]}” and its like elsewhere"
     return f"In {len(phases)} phases"

@@ -7,12 +7,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from fabbbr.counts import counted
-from fabbbr.physics import end_of
+from fabbbr.physics import end_of, idle_aqms
 from fabbbr_analysis.phases import WHOLE_RUN, phases_of
 from fabbbr_analysis.summary import are_one
 from fabbbr_analysis.wording import listing, number
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from fabbbr_analysis.runset import RunSet
 
 _NAMED = 3
@@ -23,7 +25,8 @@ _SOON_S = 1.0
 def warnings_of(run_set: RunSet) -> list[str]:
     """Return the warnings, a sentence or two each."""
     return [
-        *_deaf_to_marks(run_set),
+        *_marks(run_set),
+        *_idle(run_set),
         *_held_up_by_acknowledgements(run_set),
         *_repeated(run_set),
         *_short(run_set),
@@ -31,11 +34,19 @@ def warnings_of(run_set: RunSet) -> list[str]:
     ]
 
 
-def _deaf_to_marks(run_set: RunSet) -> Iterator[str]:
-    """BBRv1 does not answer ECN by design, our BBRv2 and BBRv3 leave it out (docs/fidelity.md)."""
+def _marks(run_set: RunSet) -> Iterator[str]:
     with_ecn = run_set.cells.loc[run_set.cells["ecn"].astype("boolean").fillna(value=False), "cell_id"]
     groups = run_set.groups
     groups = groups[groups["cell_id"].isin(with_ecn) & (groups["phase"] == WHOLE_RUN)]
+    marks = groups["queue_marks"].dropna()
+    if len(marks) and not marks.any():
+        yield "ECN is on, and no packet of any run was marked. So this says nothing of what marks do."
+    else:
+        yield from _deaf_to_marks(groups)
+
+
+def _deaf_to_marks(groups: pd.DataFrame) -> Iterator[str]:
+    """BBRv1 does not answer ECN by design, our BBRv2 and BBRv3 leave it out (docs/fidelity.md)."""
     ours = groups["cca"].isin(["bbr2", "bbr3"]) & (groups["implementation"] == "fabbbr")
     first = (groups["cca"] == "bbr1") & (groups["implementation"] != "google")
     deaf = sorted(groups.loc[ours | first, "cca"].unique())
@@ -49,6 +60,19 @@ def _deaf_to_marks(run_set: RunSet) -> Iterator[str]:
         f"ECN is on, and {listing(deaf)} as run here {'does' if len(deaf) == 1 else 'do'} not answer marks."
         f"{count}{beside} So this says nothing of an implementation that has ECN."
     )
+
+
+def _idle(run_set: RunSet) -> Iterator[str]:
+    """Of AQMs whose buffer is full before they act."""
+    for aqm, conditions in idle_aqms(run_set.plan.values()).items():
+        longest = max(conditions.values(), key=lambda idle: idle.full_s)
+        drained = f"{number(1e3 * longest.full_s)} ms"
+        if len({idle.full_s for idle in conditions.values()}) > 1:
+            drained += " at most"
+        yield (
+            f"In {_named(list(conditions))} {aqm} drops as taildrop does: it acts on packets that have "
+            f"waited for {longest.acts_after}, and a full buffer drains in {drained}."
+        )
 
 
 def _repeated(run_set: RunSet) -> Iterator[str]:

@@ -1,0 +1,123 @@
+"""Where along an axis the lead changes hands, all else held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from fabbbr_analysis.answers.records import AnswerRow, Lead
+from fabbbr_analysis.answers.sentences import has_phases
+from fabbbr_analysis.answers.tallies import during
+from fabbbr_analysis.figures.conditions import Axis, place_in_words, value_alone
+from fabbbr_analysis.figures.measures import in_a_sentence
+from fabbbr_analysis.wording import listing, tie
+
+_TOLD = 3
+
+
+@dataclass(frozen=True)
+class _Won:
+    """A contest with a clear winner: the best, ahead of each other."""
+
+    best: AnswerRow
+    together: bool
+
+    @property
+    def name(self) -> str:
+        return self.best.name if self.together else self.best.rival
+
+    def line(self, position: int) -> tuple[object, ...]:
+        """What contests share that differ along one axis alone."""
+        row = self.best
+        held = (*row.place[:position], *row.place[position + 1 :])
+        return held, row.variant if self.together else "", row.number, row.sized, row.contest, self.together
+
+
+@dataclass(frozen=True)
+class _Crossing:
+    """The last contest that one wins, and the first that another does."""
+
+    before: _Won
+    after: _Won
+
+
+def told_of_crossings(
+    rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[Axis]
+) -> list[str]:
+    """Say along which axis of numbers the lead goes from one to another, once and clearly, and where."""
+    won, phased = list(_won(rows, leads)), has_phases(rows)
+    said = (
+        _said(axes, position, _crossings(won, axis, position), phased=phased)
+        for position, axis in enumerate(axes)
+        if axis.shown is not None
+    )
+    return [tie(sentence) for sentence in said if sentence]
+
+
+def _won(rows: Sequence[AnswerRow], leads: Mapping[int, Lead]) -> Iterator[_Won]:
+    contests: dict[tuple[object, ...], list[Lead]] = {}
+    for index, lead in leads.items():
+        contests.setdefault(lead.among(rows[index]), []).append(lead)
+    for among in contests.values():
+        first = next((lead for lead in among if lead.verdict == "ahead"), None)
+        others = [lead for lead in among if lead is not first]
+        if first is not None and all(lead.verdict == "behind" for lead in others):
+            yield _Won(others[0].over, first.together)
+
+
+def _crossings(won: Sequence[_Won], axis: Axis, position: int) -> list[_Crossing]:
+    """One for each line along which the winner changes once."""
+    lines: dict[tuple[object, ...], list[_Won]] = {}
+    for each in won:
+        lines.setdefault(each.line(position), []).append(each)
+    found = []
+    for line in lines.values():
+        line.sort(key=lambda each: axis.texts.index(each.best.place[position]))
+        changes = [pair for pair in pairwise(line) if pair[0].name != pair[1].name]
+        found += [_Crossing(*changes[0])] if len(changes) == 1 else []
+    return found
+
+
+def _said(axes: Sequence[Axis], position: int, crossings: Sequence[_Crossing], *, phased: bool) -> str:
+    where: dict[str, list[str]] = {}
+    for each in crossings:
+        change = _change(axes[position], position, each)
+        where.setdefault(change, []).append(_where(axes, position, each, phased=phased))
+    told = [_told(change, places) for change, places in list(where.items())[:_TOLD]]
+    left = sum(map(len, list(where.values())[_TOLD:]))
+    told += (
+        [f"at {left} more it does otherwise" if left > 1 else "at one more it does otherwise"] if left else []
+    )
+    return (
+        f"Along the {in_a_sentence(axes[position].title)} the lead changes: {'; '.join(told)}."
+        if told
+        else ""
+    )
+
+
+def _told(change: str, places: Sequence[str]) -> str:
+    left = len(places) - _TOLD
+    named = listing([*places[:_TOLD], f"{left} more"] if left > 0 else places)
+    return f"at {named}, {change}" if named else change
+
+
+def _change(axis: Axis, position: int, crossing: _Crossing) -> str:
+    last, first = (each.best.place[position] for each in (crossing.before, crossing.after))
+    # What changes with the axis needs its name.
+    until, since = (
+        place_in_words([axis], [text]) if axis.others else value_alone(axis, text) for text in (last, first)
+    )
+    until = f"{'at' if last == axis.texts[0] else 'up to'} {until}"
+    since = f"at {since}" if first == axis.texts[-1] else f"from {since} on"
+    return f"{crossing.before.name} is ahead {until} and {crossing.after.name} {since}"
+
+
+def _where(axes: Sequence[Axis], position: int, crossing: _Crossing, *, phased: bool) -> str:
+    """All that is held along the line; empty where nothing else varies."""
+    row = crossing.before.best
+    held = [place for place in range(len(axes)) if place != position]
+    told = [place_in_words([axes[place] for place in held], [row.place[place] for place in held])]
+    told += [f"with {row.variant}"] if crossing.before.together and row.variant else []
+    told += [during(row)] if phased else []
+    return " ".join(filter(None, told))

@@ -1,0 +1,200 @@
+"""One contest in a sentence: what each rival has, who wins, by how much and how sure that is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from fabbbr.counts import counted
+from fabbbr_analysis.answers.records import AnswerRow, Lead
+from fabbbr_analysis.answers.rows import BY_COLUMN, COMPLETION, GOODPUT, OF_ALL
+from fabbbr_analysis.answers.tallies import ALIKE
+from fabbbr_analysis.stats import Interval
+from fabbbr_analysis.wording import estimate, listing, number
+
+_NEARLY = 1.2
+_LISTED = 6
+"""Of more rivals it is the best few and the last that are named."""
+
+
+def outcome(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], last: AnswerRow, lead: Lead) -> str:
+    """One sentence on the contest in which ``last`` is farthest behind; its ``lead`` is over the best.
+
+    Of three rivals and more the best wins if it is ahead of the next. ``leads`` are those of ``rows``.
+    """
+    key = lead.among(last)
+    rivals = [(rows[index], own) for index, own in leads.items() if own.among(rows[index]) == key]
+    others = sorted(((row, own) for row, own in rivals if row is not lead.over), key=_rank)
+    return _of_several(lead.over, others) if len(others) > 1 else _of_two(last, lead)
+
+
+def _rank(rival: tuple[AnswerRow, Lead]) -> float:
+    """Smaller where it is better."""
+    row, lead = rival
+    return row.values[lead.column].value * (1 if lead.lower_wins else -1)
+
+
+def _of_two(last: AnswerRow, lead: Lead) -> str:
+    best, column, beside = lead.over, lead.column, _beside(last, lead)
+    names = [_called(row, lead) for row in (best, last)]
+    each = [f"{name} {amount(row, column)}" for name, row in zip(names, (best, last), strict=True)]
+    if column == COMPLETION:
+        each = [f"{name} ({amount(row, column)})" for name, row in zip(names, (best, last), strict=True)]
+    if _is_open(lead) and column == COMPLETION:
+        either = f"whether transfers are faster {beside} {each[0]} or {beside} {each[1]}"
+        return f"{either} is not clear: the {apart(lead)} may as well be 0."
+    if _is_open(lead):
+        return f"nobody wins clearly: {each[0]}, {each[1]}; the {apart(lead)} may as well be 0."
+    if lead.verdict == "alike" and column == COMPLETION:
+        return f"transfers take as long {beside} {each[0]} as {beside} {each[1]}: {apart(lead)}."
+    if lead.verdict == "alike":
+        both = f"{amount(best, column)} and {amount(last, column)}"
+        return f"{listing(names)} are {ALIKE}: {both}, {apart(lead)}."
+    if column == COMPLETION:
+        faster = f"transfers are faster {beside} {each[0]} than {beside} {each[1]}"
+        return f"{faster}: {margin(last, lead)}."
+    return f"{names[0]} {_wins(lead)}: {amount(best, column)}, {each[1]}: {margin(last, lead)}."
+
+
+def _of_several(best: AnswerRow, others: Sequence[tuple[AnswerRow, Lead]]) -> str:
+    """``others`` from the second to the last, with their leads over the best."""
+    (second, near), (last, far) = others[0], others[-1]
+    names = [_called(best, near), _called(second, near)]
+    takes = near.column == COMPLETION
+    if near.verdict != "alike" and not _is_open(near):
+        begin = "" if takes else f"{names[0]} {_wins(near)}: "
+        told = _amounts("" if takes else "it", best, others)
+        return f"{begin}{told}: {_more(second, near)}, and {_more(last, far)}."
+    begin = "nobody wins clearly: " if _is_open(near) and not takes else ""
+    said = f"{begin}{_amounts(names[0], best, others)}: {_nearest(names, near)}"
+    if far.verdict == "alike" or _is_open(far):
+        return f"{said}."
+    return f"{said}; {'' if takes else f'{names[0]} has '}{_more(last, far)}."
+
+
+def _nearest(names: Sequence[str], near: Lead) -> str:
+    if near.verdict == "alike":
+        return f"{listing(names)} are {ALIKE}"
+    return f"the {apart(near)} of {listing(names)} may as well be 0"
+
+
+def _amounts(subject: str, best: AnswerRow, others: Sequence[tuple[AnswerRow, Lead]]) -> str:
+    """What each has, the best first, which is called ``subject``; of many the first ones and the last."""
+    last, lead = others[-1]
+    column, beside = lead.column, _beside(last, lead)
+    each = [(_called(best, lead), amount(best, column))]
+    each += [(_called(row, own), bare(row.values[column], column)) for row, own in others]
+    if column == COMPLETION:
+        told = [f"{took} {beside} {name}" for name, took in each]
+        told[0] = f"transfers take {told[0]}"
+    else:
+        told = [f"{name} {has}" for name, has in each]
+        told[0] = f"{subject} has {each[0][1]}"
+    between = len(told) - _LISTED
+    return listing([*told[: _LISTED - 2], f"{between + 1} more", told[-1]] if between > 0 else told)
+
+
+def _more(row: AnswerRow, lead: Lead) -> str:
+    """How much more than ``row`` the best has, or how much longer transfers take with ``row``."""
+    name = _called(row, lead)
+    if lead.column == COMPLETION:
+        return f"{_beside(row, lead)} {name} {margin(row, lead)}"
+    if not math.isfinite(ratio(row, lead)):
+        return f"more than {name}, {apart(lead)}"
+    link = "than" if ratio(row, lead) < _NEARLY else "as"
+    return f"{_times(row, lead)} {link} {name}, {apart(lead)}"
+
+
+def _called(row: AnswerRow, lead: Lead) -> str:
+    return row.name if lead.together else row.rival
+
+
+def _beside(last: AnswerRow, lead: Lead) -> str:
+    return "with" if lead.together or last.cca == last.variant else "beside"
+
+
+def _wins(lead: Lead) -> str:
+    """``lead`` is of the second, over the best."""
+    return "wins" if lead.verdict == "behind" else "is ahead"
+
+
+def _is_open(lead: Lead) -> bool:
+    """Whether its interval holds 0; a single run has none, and says who is ahead in it."""
+    return lead.verdict == "unclear" and lead.difference.low is not None
+
+
+# Amounts and differences
+
+
+def value(found: Interval, column: str) -> str:
+    """Write a mean with its unit, and its interval where it has one."""
+    return f"{bare(found, column)} {BY_COLUMN[column].unit}".strip()
+
+
+def bare(found: Interval, column: str) -> str:
+    """Write a mean and its interval without the unit, which something before it has."""
+    factor = BY_COLUMN[column].factor
+    low, high = (None if end is None else end * factor for end in (found.low, found.high))
+    return estimate(found.value * factor, low, high)
+
+
+def amount(row: AnswerRow, column: str) -> str:
+    """What a row has of the column that decides."""
+    of = {OF_ALL: " together", GOODPUT: " a flow"}.get(column, "") if row.n_flows > 1 else ""
+    return value(row.values[column], column) + of
+
+
+def margin(last: AnswerRow, lead: Lead, *, among: int = 1) -> str:
+    """By how much the better is better, and how sure that is; see ``apart``."""
+    # Of nothing there are no multiples.
+    factor = f"{_times(last, lead)}, " if math.isfinite(ratio(last, lead)) else ""
+    return factor + apart(lead, among=among)
+
+
+def _times(last: AnswerRow, lead: Lead) -> str:
+    """Say by which factor, or by how many percent where it is near 1."""
+    factor, word = ratio(last, lead), "long" if lead.lower_wins else "much"
+    if factor < _NEARLY:
+        return f"{number((factor - 1) * 100, significant=2)} % {'longer' if lead.lower_wins else 'more'}"
+    return f"{number(factor, significant=2)} times as {word}"
+
+
+def apart(lead: Lead, *, among: int = 1) -> str:
+    """The difference, and how sure it is; ``among`` so many of which it was picked."""
+    allows = f"; the interval allows for {among} pairs" if among > 1 and lead.difference.n > 1 else ""
+    return f"difference {_size(lead)} ({_sureness(lead)}{allows})"
+
+
+def _size(lead: Lead) -> str:
+    """The difference without its sign: who is ahead is said."""
+    found, column = lead.difference, lead.column
+    if lead.exact:
+        found = replace(found, low=None, high=None)
+    if found.value >= 0:
+        return value(found, column)
+    turned = Interval(
+        value=-found.value,
+        low=None if found.high is None else -found.high,
+        high=None if found.low is None else -found.low,
+        n=found.n,
+        method=found.method,
+    )
+    return value(turned, column)
+
+
+def _sureness(lead: Lead) -> str:
+    if lead.together and lead.difference.n < 2 and lead.over.repetitions > 1:
+        return "the same in all runs, in which nothing is random: it may be chance"
+    if lead.difference.n < 2:
+        return "one run, so no interval"
+    if lead.exact:
+        return "the same in all runs"
+    return f"{'paired, ' if lead.paired else ''}{counted(lead.difference.n, 'run')}"
+
+
+def ratio(row: AnswerRow, lead: Lead) -> float:
+    """How many times better the other is."""
+    own, other = row.values[lead.column].value, lead.over.values[lead.column].value
+    low, high = sorted((own, other))
+    return high / low if low > 0 else float("inf")

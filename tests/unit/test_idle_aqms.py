@@ -1,0 +1,93 @@
+"""An AQM whose buffer is full before it acts is told of before it is run, and in its report."""
+
+import json
+
+import pytest
+
+from fabbbr.physics import idle_aqms
+from fabbbr.plan import definitions, expand
+from fabbbr.plan.idle import idle_in_words
+from fabbbr.spec import read
+
+ONE = """\
+id: idle
+title: A buffer that is full before its AQM acts
+slice: two_site
+path: {PATH}
+flows: [{cca: cubic, duration: 10 s}]
+"""
+
+
+def text_of(path, more=""):
+    return ONE.replace("PATH", path) + more
+
+
+def cells(path, more=""):
+    return expand.cells(read.parse(text_of(path, more), source="f.yaml"), definitions.load, seed=1)
+
+
+# 100 Mbit/s serve 62 500 B in 5 ms, 93 750 B in 7.5 ms.
+FAST = "rate: 100 Mbit/s, rtt: 40 ms"
+
+
+@pytest.mark.parametrize(
+    ("path", "more", "idle"),
+    [
+        (f"{FAST}, aqm: codel, buffer: 62 kB", "", {"codel": 4.96e-3}),
+        (f"{FAST}, aqm: codel, buffer: 63 kB", "", {}),
+        (f"{FAST}, aqm: pie, buffer: 93 kB", "", {"pie": 7.44e-3}),
+        (f"{FAST}, aqm: pie, buffer: 94 kB", "", {}),
+        # Each of the others may act at any size.
+        *(
+            (f"{FAST}, aqm: {aqm}, buffer: 20 packets", "", {})
+            for aqm in ("fq_codel", "cake", "red", "fq_pie")
+        ),
+        (f"{FAST}, buffer: 20 packets", "", {}),
+        # Marks by a threshold that packets do wait for, and by one that they do not.
+        (f"{FAST}, aqm: codel, ecn: true, ce_threshold: 1 ms, buffer: 62 kB", "", {}),
+        (f"{FAST}, aqm: codel, ecn: true, ce_threshold: 5 ms, buffer: 62 kB", "", {"codel": 4.96e-3}),
+        # A limit in packets, of which one may be as long as 45.
+        (f"{FAST}, aqm: codel, buffer: 62 kB, offloads: true", "", {}),
+        # At half the rate they wait twice as long; in a buffer twice as large too.
+        (f"{FAST}, aqm: codel, buffer: 62 kB", "steps: [{at: 5 s, rate: 50 Mbit/s}]", {}),
+        (f"{FAST}, aqm: codel, buffer: 62 kB", "steps: [{at: 5 s, buffer: 124 kB}]", {}),
+        (f"{FAST}, aqm: codel, buffer: 62 kB", "steps: [{at: 5 s, rate: 200 Mbit/s}]", {"codel": 4.96e-3}),
+        (
+            f"{FAST}, buffer: 1 MB, reverse: {{rate: 10 Mbit/s, buffer: 6 kB, aqm: codel}}",
+            "",
+            {"codel": 4.8e-3},
+        ),
+    ],
+)
+def test_it_never_acts_where_a_full_buffer_drains_sooner(path, more, idle):
+    (where,) = [
+        {
+            aqm: one.full_s
+            for aqm, conditions in idle_aqms(cells(path, more)).items()
+            for one in conditions.values()
+        }
+    ]
+    assert where == pytest.approx(idle)
+
+
+VARIED = "rate: 100 Mbit/s, rtt: 40 ms, aqm: $aqm, buffer: $buffer"
+AXES = "vary: {aqm: [codel, taildrop], buffer: [31 kB, 62 kB, 500 kB]}\nrepeat: 2\n"
+
+
+def test_the_conditions_are_counted_and_the_remedy_is_named():
+    (several,) = idle_in_words(cells(VARIED, AXES))
+    assert several == (
+        "in 2 of 6 conditions codel drops as taildrop does: it acts on packets that have waited for 5 ms, "
+        "and a full buffer drains in 2.48 to 4.96 ms; a deeper buffer lets it act"
+    )
+    (alone,) = idle_in_words(cells(f"{FAST}, aqm: codel, buffer: 31 kB"))
+    assert alone.startswith("codel drops as taildrop does")
+
+
+def test_a_plan_tells_it(fabbbr, tmp_path):
+    file = tmp_path / "f.yaml"
+    file.write_text(text_of(VARIED, AXES))
+    _, printed, _ = fabbbr("plan", str(file))
+    assert "in 2 of 6 conditions codel drops as taildrop does" in " ".join(printed.split())
+    _, printed, _ = fabbbr("plan", str(file), "--json")
+    assert json.loads(printed)["idle_aqms"] == {"codel": ["aqm=codel,buffer=31kB", "aqm=codel,buffer=62kB"]}
