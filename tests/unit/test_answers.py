@@ -667,3 +667,15 @@ def test_an_axis_of_congestion_controls_is_one_where_a_condition_has_none_of_its
     found = told.answer()
     assert found.axes == ("N",)
     assert {row.variant for row in found.rows} == {"cubic", "bbr3"}
+
+
+def test_where_all_are_among_the_best_everywhere_they_are_not_counted_one_by_one():
+    told = Told()
+    for buffer in ("1 BDP", "2 BDP", "4 BDP", "8 BDP"):
+        for name, rate in (("a", 9.00), ("b", 9.01), ("c", 9.02)):
+            place = {"cca": name, "buffer": buffer}
+            rates = [rate * 1e6 + 100 * n for n in range(3)]
+            told.condition(f"{place}", group("flow", rates, cca=name), ccas=name, axes=place)
+    assert "Of 4 comparisons of 3 rivals, all are within 5 % of the best." in map(
+        said, told.answer().headline
+    )

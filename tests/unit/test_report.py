@@ -380,7 +380,7 @@ def test_limits_marks_and_every_mtu_reach_the_reader_of_the_conditions(runs):
     said = {fact.name: fact.value for fact in conditions(changed)}
     assert said["MTU"] == "1500 and 9000 bytes"
     assert said["Limit of a connection"] == "8.5 Mbit/s by fq"
-    assert said["ECN"] == "off and on, marking what has waited 242 us"
+    assert said["ECN"] == "off; on, marking what has waited 242 us"
     without = {fact.name: fact.value for fact in conditions(manifest)}
     assert without["ECN"] == "off"
     told = {"Limit of a connection", "Flow sizes", "Starts", "Changes while flows run"}
@@ -603,3 +603,28 @@ def test_the_templates_ship_with_the_package():
         "page.css",
         "page.js",
     }
+
+
+@pytest.mark.parametrize(
+    ("marking", "said"),
+    [
+        (["off", None], "off and on"),
+        (["500 us", None, "2 ms", "1 ms"], "on; on, marking what has waited 500 us, 1 ms and 2 ms"),
+        (["1 ms"], "on, marking what has waited 1 ms"),
+    ],
+)
+def test_thresholds_of_marks_stand_in_their_order(runs, marking, said):
+    def with_ecn(cell, threshold):
+        on = threshold != "off"
+        marks = {"ecn": on, "ce_threshold": Duration.parse(threshold) if on and threshold else None}
+        links = [
+            link if link.bottleneck is None
+            else link.model_copy(update={"bottleneck": link.bottleneck.model_copy(update=marks)})
+            for link in cell.links
+        ]  # fmt: skip
+        return cell.model_copy(update={"links": tuple(links), "ecn": on})
+
+    manifest = runs[0].manifest
+    cells = tuple(with_ecn(cell, threshold) for cell, threshold in zip(manifest.cells, marking, strict=False))
+    facts = {fact.name: fact.value for fact in conditions(manifest.model_copy(update={"cells": cells}))}
+    assert facts["ECN"] == said

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from fabbbr_analysis.answers.choices import told_of_choices
 from fabbbr_analysis.answers.convergence import told_of_convergence
+from fabbbr_analysis.answers.costs import told_of_costs
 from fabbbr_analysis.answers.crossings import told_of_crossings
 from fabbbr_analysis.answers.delays import told_of_delays
 from fabbbr_analysis.answers.effects import told_of_axes
@@ -19,7 +20,6 @@ from fabbbr_analysis.answers.frame import as_frame
 from fabbbr_analysis.answers.leads import leads_of
 from fabbbr_analysis.answers.places import told_of_places
 from fabbbr_analysis.answers.records import Answer, AnswerRow, Lead
-from fabbbr_analysis.answers.retransmissions import told_of_retransmissions
 from fabbbr_analysis.answers.rows import MEASURES, OF_SEVERAL, in_order, rows_of, whole_runs_of
 from fabbbr_analysis.answers.sentences import headline, told_of_whole_runs
 from fabbbr_analysis.answers.videos import told_of_videos
@@ -48,7 +48,7 @@ def answer(run_set: RunSet) -> Answer:
             *told_of_choices(rows, axes),
             *headline(rows, leads, axes),
             *told_of_crossings(rows, leads, axes),
-            *told_of_retransmissions(rows, leads, axes),
+            *told_of_costs(rows, leads, axes),
             *told_of_convergence(rows, axes),
             *told_of_places(rows, leads, axes),
             *told_of_axes(rows, axes),

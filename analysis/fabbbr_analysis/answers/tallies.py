@@ -80,6 +80,8 @@ def _groups(rows: Sequence[AnswerRow]) -> list[str]:
 def ranking(named: Sequence[tuple[str, Lead]]) -> str:
     """How often each name is the best or nearly so; ``named`` has the leads of all contests."""
     sure = Counter(name for name, lead in named if not lead.behind or lead.verdict == "alike")
+    if sure.total() == len(named):
+        return f"all are {WITHIN} of the best"
     perhaps = Counter(name for name, lead in named if lead.behind and lead.verdict == "unclear")
     names = sorted({name for name, _ in named}, key=lambda name: (-sure[name], -perhaps[name], name))
     first, *others = [f"in {_how_often(sure[name], perhaps[name])}" for name in names]

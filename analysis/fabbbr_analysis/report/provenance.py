@@ -73,7 +73,7 @@ def conditions(manifest: RunManifest, other: OtherWarmUp | None = None) -> tuple
         Fact(name="Buffer", value=spread(buffers([cell.bottleneck for cell in cells]))),
         Fact(name="Queue discipline", value=listing(sorted({cell.bottleneck.aqm for cell in cells}))),
         *_ways_back(cells),
-        Fact(name="ECN", value=listing(sorted({_ecn(cell) for cell in cells}))),
+        Fact(name="ECN", value=_ecn(cells)),
         Fact(name="Injected loss", value=_losses(cells)),
         Fact(name="Duration", value=spread(distinct(_durations(cells)))),
         Fact(name="Left out of steady state", value=left_out(cells, other)),
@@ -185,11 +185,13 @@ def _limits(cells: Sequence[Cell]) -> list[str]:
     return paced + [f"{rate} by fq" for rate in sorted({one.maxrate for one in flows if one.maxrate})]
 
 
-def _ecn(cell: Cell) -> str:
-    if not cell.ecn:
-        return "off"
-    marks = cell.bottleneck.ce_threshold
-    return "on" if marks is None else f"on, marking what has waited {marks}"
+def _ecn(cells: Sequence[Cell]) -> str:
+    marking = [cell.bottleneck.ce_threshold for cell in cells if cell.ecn]
+    plain = {"off": not all(cell.ecn for cell in cells), "on": None in marking}
+    told = [listing([word for word, holds in plain.items() if holds])]
+    after = sorted({threshold for threshold in marking if threshold is not None})
+    told += [f"on, marking what has waited {spread([str(each) for each in after])}"] if after else []
+    return "; ".join(filter(None, told))
 
 
 def _other_traffic(cell: Cell) -> Iterator[str]:

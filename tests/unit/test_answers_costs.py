@@ -1,4 +1,4 @@
-"""What a rate costs: who sends far more of its bytes again is told once, where the gap is widest."""
+"""What a rate costs: far more bytes sent again, or far longer queues, told where the gap is widest."""
 
 import pytest
 from plain_answers import Told, group, said
@@ -80,3 +80,51 @@ def test_of_more_than_four_the_two_ends_are_named():
 def test_what_has_no_rival_costs_no_more_than_another():
     call = group("call", 1e5, cca=None, self_limited=True, retransmit_ratio=0.5)
     assert told(call, sending("cubic", [0.001] * 3)) == []
+
+
+# Queues
+
+
+def queueing(waits, *, phase="steady state", begins_with="warm-up", together=False):
+    """Congestion control → how long packets queue in its cells [s], one place after another."""
+    several = Told()
+    for place, each in waits.items():
+        rows = [
+            group(
+                "flow" if not together else cca,
+                SAME,
+                cca=cca,
+                begins_with=begins_with,
+                queue_delay_median_s=wait,
+            )
+            for cca, wait in each.items()
+        ]
+        if together:
+            several.condition(place, *rows, axes={"buffer": place}, phase=phase)
+            continue
+        for row in rows:
+            axes = {"cca": row["cca"], "buffer": place}
+            several.condition(f"{axes}", row, ccas=row["cca"], axes=axes, phase=phase)
+    return [said(text) for text in several.answer().headline if "ueues differ" in text]
+
+
+def test_it_is_told_where_packets_queue_for_longer():
+    found = queueing(
+        {"1 BDP": {"cubic": 0.03, "bbr3": 0.002}, "8 BDP": {"cubic": 0.3, "bbr1": 0.04, "bbr3": 0.01}}
+    )
+    told = "with cubic packets wait 300 ms, bbr1 40.0 ms and bbr3 10.0 ms."
+    assert found == [f"At a buffer of 8 BDP, queues differ most: {told}"]
+
+
+@pytest.mark.parametrize(
+    ("waits", "more"),
+    [
+        ({"1 BDP": {"cubic": 0.0019, "bbr3": 0.0}}, {}),  # hardly any
+        ({"1 BDP": {"cubic": 0.03, "bbr3": 0.011}}, {}),  # not three times as long
+        ({"1 BDP": {"cubic": [0.0, 0.0, 0.3], "bbr3": 0.0}}, {}),  # in one run of three
+        ({"1 BDP": {"cubic": 0.3, "bbr3": 0.01}}, {"together": True}),  # in one and the same queue
+        ({"1 BDP": {"cubic": 0.3, "bbr3": 0.01}}, {"begins_with": "step", "phase": "from 10 s"}),
+    ],
+)
+def test_nothing_is_told_of_queues_that_are_alike_short_or_one(waits, more):
+    assert queueing(waits, **more) == []

@@ -1,0 +1,100 @@
+"""What a rate costs, of those that are compared: how much is sent again, and how long packets queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from fabbbr_analysis.answers.outcomes import value
+from fabbbr_analysis.answers.records import AnswerRow, Lead
+from fabbbr_analysis.answers.sentences import has_phases, where
+from fabbbr_analysis.figures.conditions import Axis
+from fabbbr_analysis.wording import listing, tie
+
+_TIMES = 3.0
+"""So many times as much is told, where the intervals leave no doubt of it."""
+_LISTED = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Cost:
+    column: str
+    worth_saying: float
+    """In the unit of the column: what is less is no cost."""
+    differs: str
+    """As a sentence begins, after its place."""
+    said: str
+    """Of the first, by its name and value; of others, these alone follow."""
+
+
+_SENT_AGAIN = _Cost(
+    column="retransmit_ratio",
+    worth_saying=0.01,
+    differs="retransmissions differ",
+    said="{name} sends {value} of its bytes again",
+)
+_QUEUEING = _Cost(
+    column="queue_delay_median_s",
+    worth_saying=2e-3,
+    differs="queues differ",
+    said="with {name} packets wait {value}",
+)
+
+
+def told_of_costs(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[Axis]) -> list[str]:
+    """Say each of the comparison in which they are farthest apart, if they are far apart in any."""
+    compared = list(_compared(rows, leads))
+    # Those beside one another share a queue, and of a step it is said for each how long packets queue.
+    apart = [rivals for rivals in compared if _has_queues_of_its_own(rivals)]
+    said = (_told(_SENT_AGAIN, compared, rows, axes), _told(_QUEUEING, apart, rows, axes))
+    return [tie(sentence) for sentence in said if sentence]
+
+
+def _compared(rows: Sequence[AnswerRow], leads: Mapping[int, Lead]) -> Iterator[list[AnswerRow]]:
+    """The rows of each comparison."""
+    found: dict[tuple[object, ...], list[AnswerRow]] = {}
+    for index, lead in leads.items():
+        found.setdefault(lead.among(rows[index]), []).append(rows[index])
+    yield from found.values()
+
+
+def _has_queues_of_its_own(rivals: Sequence[AnswerRow]) -> bool:
+    return len({row.condition for row in rivals}) == len(rivals) and rivals[0].begins_with != "step"
+
+
+def _told(
+    cost: _Cost, compared: Sequence[Sequence[AnswerRow]], rows: Sequence[AnswerRow], axes: Sequence[Axis]
+) -> str:
+    measured = [
+        sorted(rivals, key=lambda row: row.values[cost.column].value, reverse=True)
+        for rivals in compared
+        if all(cost.column in row.values for row in rivals)
+    ]
+    far = [ranked for ranked in measured if _far_apart(cost, ranked[0], ranked[-1])]
+    if not far:
+        return ""
+    most = max(far, key=lambda each: each[0].values[cost.column].value - each[-1].values[cost.column].value)
+    together = len({row.condition for row in most}) == 1
+    told = most if len(most) <= _LISTED else (most[0], most[-1])
+    names = [row.name for row in told] if together else [*_names(told, rows)]
+    first, *others = (value(row.values[cost.column], cost.column) for row in told)
+    each = [f"{name} {said}" for name, said in zip(names[1:], others, strict=True)]
+    begin = f"{where(most[0], axes, phased=has_phases(rows), variant=together)}{cost.differs}"
+    most_of = " most" if len(measured) > 1 else ""
+    said = cost.said.format(name=names[0], value=first)
+    return f"{begin[0].upper()}{begin[1:]}{most_of}: {said}, {listing(each)}."
+
+
+def _names(told: Sequence[AnswerRow], rows: Sequence[AnswerRow]) -> Iterator[str]:
+    """As what is varied, unless a group stays as it is and only what runs beside it varies."""
+    several = {row.group for row in rows if row.condition == told[0].condition} > {told[0].group}
+    stays = several and len({row.cca for row in told}) == 1
+    for row in told:
+        yield f"{row.name} beside {row.variant}" if stays else row.rival
+
+
+def _far_apart(cost: _Cost, most: AnswerRow, least: AnswerRow) -> bool:
+    high, low = most.values[cost.column], least.values[cost.column]
+    surely = high.value if high.low is None else high.low
+    at_most = low.value if low.high is None else low.high
+    return high.value >= cost.worth_saying and surely > _TIMES * at_most
