@@ -91,6 +91,22 @@ def test_of_several_two_that_are_best_within_5_percent_share_the_first_place(tog
     assert "win" not in text
 
 
+@pytest.mark.parametrize(
+    ("rates", "said_of"),
+    [
+        ({"a": 9.01, "b": 9.0, "c": 9.02}, ": all are within 5 % of the best."),
+        (
+            {"a": 9.01, "b": 9.0, "c": 9.02, "d": 4},
+            ": a and b are within 5 % of c; c has 2.3 times as much as d, ",
+        ),
+    ],
+)
+def test_of_several_all_that_are_as_good_as_the_best_are_named(rates, said_of):
+    text = said(several(rates, together=False, spread=0.01e6).answer().headline[0])
+    assert text.startswith("c has 9.03")
+    assert said_of in text
+
+
 def test_of_several_nobody_has_won_if_the_next_may_be_as_good():
     told = Told()
     rates = {"a": [2.0, 2.1, 2.2], "b": [9.0, 6.0, 8.0], "c": [7.0, 9.0, 8.0]}
@@ -129,6 +145,22 @@ def test_of_several_in_one_run_who_is_ahead_is_told_and_not_who_wins():
     text = said(told.answer().headline[0])
     assert text.startswith("a is ahead: it has 9.00 Mbit/s, b 4.00 and c 2.00: 2.2 times as much as b, ")
     assert text.count("one run, so no interval") == 2
+
+
+@pytest.mark.parametrize(
+    ("rates", "told_of"),
+    [
+        (
+            (9.0, 8.9, 2),
+            "a has 9.00 Mbit/s, b 8.90 and c 2.00: a has 4.5 times as much as c, difference 7.00",
+        ),
+        ((9.0, 8.9, 8.8), "a has 9.00 Mbit/s, b 8.90 and c 8.80."),
+    ],
+)
+def test_of_several_in_one_run_a_trifle_puts_nobody_ahead(rates, told_of):
+    groups = [group(name, rate * 1e6) for name, rate in zip("abc", rates, strict=True)]
+    text = said(Told().condition("x", *groups, repeat=1).answer().headline[0])
+    assert text.startswith(told_of)
 
 
 def test_of_one_transfer_a_run_there_is_no_column_of_percentiles():

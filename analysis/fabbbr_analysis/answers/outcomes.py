@@ -11,6 +11,7 @@ from fabbbr_analysis.answers.records import AnswerRow, Lead
 from fabbbr_analysis.answers.rows import BY_COLUMN, COMPLETION, GOODPUT, OF_ALL
 from fabbbr_analysis.answers.tallies import ALIKE
 from fabbbr_analysis.stats import Interval
+from fabbbr_analysis.summary import UNCHANGED_WITHIN, WITHIN
 from fabbbr_analysis.wording import estimate, listing, number
 
 _NEARLY = 1.2
@@ -62,21 +63,28 @@ def _of_several(best: AnswerRow, others: Sequence[tuple[AnswerRow, Lead]]) -> st
     (second, near), (last, far) = others[0], others[-1]
     names = [_called(best, near), _called(second, near)]
     takes = near.column == COMPLETION
-    if near.verdict != "alike" and not _is_open(near):
+    if near.verdict != "alike" and not _is_open(near) and not _is_near(second, near):
         begin = "" if takes else f"{names[0]} {_wins(near)}: "
         told = _amounts("" if takes else "it", best, others)
         return f"{begin}{told}: {_more(second, near)}, and {_more(last, far)}."
     begin = "nobody wins clearly: " if _is_open(near) and not takes else ""
-    said = f"{begin}{_amounts(names[0], best, others)}: {_nearest(names, near)}"
-    if far.verdict == "alike" or _is_open(far):
-        return f"{said}."
-    return f"{said}; {'' if takes else f'{names[0]} has '}{_more(last, far)}."
+    said = [] if _is_near(second, near) else [_nearest(names, others)]
+    if far.verdict != "alike" and not _is_open(far) and not _is_near(last, far):
+        said += [f"{'' if takes else f'{names[0]} has '}{_more(last, far)}"]
+    told = f"{begin}{_amounts(names[0], best, others)}"
+    return f"{told}: {'; '.join(said)}." if said else f"{told}."
 
 
-def _nearest(names: Sequence[str], near: Lead) -> str:
-    if near.verdict == "alike":
-        return f"{listing(names)} are {ALIKE}"
-    return f"the {apart(near)} of {listing(names)} may as well be 0"
+def _nearest(names: Sequence[str], others: Sequence[tuple[AnswerRow, Lead]]) -> str:
+    """Who is as good as the best, or may be: of ``names`` it is the first, and the second the next."""
+    if _is_open(others[0][1]):
+        return f"the {apart(others[0][1])} of {listing(names)} may as well be 0"
+    alike = [_called(row, lead) for row, lead in others if lead.verdict == "alike"]
+    if len(alike) == len(others):
+        return f"all are {WITHIN} of the best"
+    return (
+        f"{listing(names)} are {ALIKE}" if len(alike) == 1 else f"{listing(alike)} are {WITHIN} of {names[0]}"
+    )
 
 
 def _amounts(subject: str, best: AnswerRow, others: Sequence[tuple[AnswerRow, Lead]]) -> str:
@@ -122,6 +130,11 @@ def _wins(lead: Lead) -> str:
 def _is_open(lead: Lead) -> bool:
     """Whether its interval holds 0; a single run has none, and says who is ahead in it."""
     return lead.verdict == "unclear" and lead.difference.low is not None
+
+
+def _is_near(row: AnswerRow, lead: Lead) -> bool:
+    """Whether a single run, which has no interval, has two so close that neither is to be called ahead."""
+    return lead.difference.low is None and ratio(row, lead) <= 1 + UNCHANGED_WITHIN
 
 
 # Amounts and differences
