@@ -127,7 +127,8 @@ def _stepped(groups: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """Where groups come and go, what each had of the whole run says when it ran, and not what it is."""
     if "step" in set(groups["begins_with"]) and "flows" not in set(groups["begins_with"]):
         whole = groups[(groups["phase"] == WHOLE_RUN) & ~groups["sized"].astype(bool)]
-        yield from (rows for _, rows in whole.groupby("group", sort=False))
+        # Means over whole runs have no ceiling where a rate changes: here and there they are the same.
+        yield from (rows for _, rows in whole.assign(ceiling_bps=math.nan).groupby("group", sort=False))
 
 
 def _row(rows: pd.DataFrame, facts: Mapping[str, Any]) -> AnswerRow:
