@@ -68,8 +68,7 @@ def _measures_of(rows: Sequence[AnswerRow]) -> Iterator[Measure]:
     present = {column for row in rows for column in row.values}
     some = {column for row in rows for column, found in row.values.items() if found.value > 0}
     several = any(row.n_flows > 1 for row in rows)
+    hidden = frozenset() if several else OF_SEVERAL
     for measure in MEASURES:
-        if measure.column in (some if measure.rare else present) and (
-            several or measure.column not in OF_SEVERAL
-        ):
+        if measure.column in (some if measure.rare else present) - hidden:
             yield measure if several else replace(measure, title=measure.title.removesuffix(", median"))

@@ -47,12 +47,9 @@ def told_of_crossings(
 ) -> list[str]:
     """Say along which axis of numbers the lead goes from one to another, once and clearly, and where."""
     won, phased = list(_won(rows, leads)), has_phases(rows)
-    said = (
-        _said(axes, position, _crossings(won, axis, position), phased=phased)
-        for position, axis in enumerate(axes)
-        if axis.shown is not None
-    )
-    return [tie(sentence) for sentence in said if sentence]
+    numeric = [position for position, axis in enumerate(axes) if axis.shown is not None]
+    found = {position: _crossings(won, axes[position], position) for position in numeric}
+    return [tie(_said(axes, position, each, phased=phased)) for position, each in found.items() if each]
 
 
 def _won(rows: Sequence[AnswerRow], leads: Mapping[int, Lead]) -> Iterator[_Won]:
@@ -80,20 +77,15 @@ def _crossings(won: Sequence[_Won], axis: Axis, position: int) -> list[_Crossing
 
 
 def _said(axes: Sequence[Axis], position: int, crossings: Sequence[_Crossing], *, phased: bool) -> str:
+    """One sentence on one axis; ``crossings`` has one at least."""
     where: dict[str, list[str]] = {}
     for each in crossings:
         change = _change(axes[position], position, each)
         where.setdefault(change, []).append(_where(axes, position, each, phased=phased))
     told = [_told(change, places) for change, places in list(where.items())[:_TOLD]]
     left = sum(map(len, list(where.values())[_TOLD:]))
-    told += (
-        [f"at {left} more it does otherwise" if left > 1 else "at one more it does otherwise"] if left else []
-    )
-    return (
-        f"Along the {in_a_sentence(axes[position].title)} the lead changes: {'; '.join(told)}."
-        if told
-        else ""
-    )
+    told += [f"at {left if left > 1 else 'one'} more it does otherwise"] if left else []
+    return f"Along the {in_a_sentence(axes[position].title)} the lead changes: {'; '.join(told)}."
 
 
 def _told(change: str, places: Sequence[str]) -> str:

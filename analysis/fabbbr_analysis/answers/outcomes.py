@@ -82,9 +82,9 @@ def _nearest(names: Sequence[str], others: Sequence[tuple[AnswerRow, Lead]]) -> 
     alike = [_called(row, lead) for row, lead in others if lead.verdict == "alike"]
     if len(alike) == len(others):
         return f"all are {WITHIN} of the best"
-    return (
-        f"{listing(names)} are {ALIKE}" if len(alike) == 1 else f"{listing(alike)} are {WITHIN} of {names[0]}"
-    )
+    if len(alike) == 1:
+        return f"{listing(names)} are {ALIKE}"
+    return f"{listing(alike)} are {WITHIN} of {names[0]}"
 
 
 def _amounts(subject: str, best: AnswerRow, others: Sequence[tuple[AnswerRow, Lead]]) -> str:
