@@ -28,6 +28,15 @@ def article(word: str) -> str:
     return "an" if word[:1] in ("AEFHILMNORSX" if spelt else "aeioAEIO") else "a"
 
 
+def capital(text: str) -> str:
+    """Begin a sentence; what is not empty.
+
+    >>> capital("over the whole run"), capital("BDP")
+    ('Over the whole run', 'BDP')
+    """
+    return text[0].upper() + text[1:]
+
+
 def number(value: float | None, *, significant: int = 3) -> str:
     """Write ``value`` to so many significant digits, never in powers of ten.
 

@@ -16,13 +16,10 @@ def idle_in_words(cells: Sequence[Cell]) -> list[str]:
 
 
 def _said(aqm: str, idle: Sequence[IdleAqm], of: int) -> str:
-    ends = dict.fromkeys(f"{1e3 * end:.3g}" for end in _ends([each.full_s for each in idle]))
+    drained_s = [each.full_s for each in idle]
+    ends = dict.fromkeys(f"{1e3 * end:.3g}" for end in (min(drained_s), max(drained_s)))
     where = f"in {len(idle)} of {counted(of, 'condition')} " if of > 1 else ""
     return (
         f"{where}{aqm} drops as taildrop does: it acts on packets that have waited for {idle[0].acts_after}, "
         f"and a full buffer drains in {' to '.join(ends)} ms; a deeper buffer lets it act"
     )
-
-
-def _ends(drained_s: Sequence[float]) -> tuple[float, float]:
-    return min(drained_s), max(drained_s)

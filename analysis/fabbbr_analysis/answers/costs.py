@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fabbbr_analysis.answers.outcomes import value
-from fabbbr_analysis.answers.records import AnswerRow, Lead
+from fabbbr_analysis.answers.records import AnswerRow, Lead, contests_of
 from fabbbr_analysis.answers.sentences import has_phases, where
 from fabbbr_analysis.figures.conditions import Axis
-from fabbbr_analysis.wording import listing, tie
+from fabbbr_analysis.wording import capital, listing, tie
 
 _TIMES = 3.0
 """So many times as much is told, where the intervals leave no doubt of it."""
@@ -43,19 +43,11 @@ _QUEUEING = _Cost(
 
 def told_of_costs(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[Axis]) -> list[str]:
     """Say each of the comparison in which they are farthest apart, if they are far apart in any."""
-    compared = list(_compared(rows, leads))
+    compared = [[rows[index] for index in contest] for contest in contests_of(rows, leads)]
     # Those beside one another share a queue, and of a step it is said for each how long packets queue.
     apart = [rivals for rivals in compared if _has_queues_of_its_own(rivals)]
     said = (_told(_SENT_AGAIN, compared, rows, axes), _told(_QUEUEING, apart, rows, axes))
     return [tie(sentence) for sentence in said if sentence]
-
-
-def _compared(rows: Sequence[AnswerRow], leads: Mapping[int, Lead]) -> Iterator[list[AnswerRow]]:
-    """The rows of each comparison."""
-    found: dict[tuple[object, ...], list[AnswerRow]] = {}
-    for index, lead in leads.items():
-        found.setdefault(lead.among(rows[index]), []).append(rows[index])
-    yield from found.values()
 
 
 def _has_queues_of_its_own(rivals: Sequence[AnswerRow]) -> bool:
@@ -82,7 +74,7 @@ def _told(
     begin = f"{where(most[0], axes, phased=has_phases(rows), variant=together)}{cost.differs}"
     most_of = " most" if len(measured) > 1 else ""
     said = cost.said.format(name=names[0], value=first)
-    return f"{begin[0].upper()}{begin[1:]}{most_of}: {said}, {listing(each)}."
+    return f"{capital(begin)}{most_of}: {said}, {listing(each)}."
 
 
 def _names(told: Sequence[AnswerRow], rows: Sequence[AnswerRow]) -> Iterator[str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from fabbbr_analysis.answers.records import AnswerRow, Lead
+from fabbbr_analysis.answers.records import AnswerRow, Lead, contests_of
 from fabbbr_analysis.answers.sentences import has_phases
 from fabbbr_analysis.answers.tallies import during
 from fabbbr_analysis.figures.conditions import Axis, place_in_words, value_alone
@@ -21,11 +22,8 @@ class _Won:
     """A contest with a clear winner: the best, ahead of each other."""
 
     best: AnswerRow
+    name: str
     together: bool
-
-    @property
-    def name(self) -> str:
-        return self.best.name if self.together else self.best.rival
 
     def line(self, position: int) -> tuple[object, ...]:
         """What contests share that differ along one axis alone."""
@@ -53,14 +51,11 @@ def told_of_crossings(
 
 
 def _won(rows: Sequence[AnswerRow], leads: Mapping[int, Lead]) -> Iterator[_Won]:
-    contests: dict[tuple[object, ...], list[Lead]] = {}
-    for index, lead in leads.items():
-        contests.setdefault(lead.among(rows[index]), []).append(lead)
-    for among in contests.values():
-        first = next((lead for lead in among if lead.verdict == "ahead"), None)
-        others = [lead for lead in among if lead is not first]
-        if first is not None and all(lead.verdict == "behind" for lead in others):
-            yield _Won(others[0].over, first.together)
+    for contest in contests_of(rows, leads):
+        verdicts = Counter(leads[index].verdict for index in contest)
+        if verdicts["ahead"] == 1 and verdicts["behind"] == len(contest) - 1:
+            best = next(index for index in contest if leads[index].verdict == "ahead")
+            yield _Won(rows[best], leads[best].called(rows[best]), leads[best].together)
 
 
 def _crossings(won: Sequence[_Won], axis: Axis, position: int) -> list[_Crossing]:

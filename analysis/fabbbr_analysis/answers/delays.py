@@ -15,7 +15,7 @@ from fabbbr_analysis.figures.conditions import Axis
 from fabbbr_analysis.figures.measures import BY_COLUMN, Measure
 from fabbbr_analysis.metrics import of_datagrams, of_pings
 from fabbbr_analysis.summary import UNCHANGED_WITHIN
-from fabbbr_analysis.wording import number, tie
+from fabbbr_analysis.wording import capital, number, tie
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
@@ -96,7 +96,7 @@ def told_of_delays(run_set: RunSet, rows: Sequence[AnswerRow], axes: Sequence[Ax
     if any(row.cca for row in rows):
         said += _each(_calling(run_set), _datagrams, axes)
     packets = _told(run_set.certified, axes, _PACKETS)
-    said += [f"{packets[0].upper()}{packets[1:]}."] if packets else []
+    said += [f"{capital(packets)}."] if packets else []
     return [tie(sentence) for sentence in said]
 
 

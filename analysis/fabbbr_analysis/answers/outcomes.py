@@ -38,7 +38,7 @@ def _rank(rival: tuple[AnswerRow, Lead]) -> float:
 
 def _of_two(last: AnswerRow, lead: Lead) -> str:
     best, column, beside = lead.over, lead.column, _beside(last, lead)
-    names = [_called(row, lead) for row in (best, last)]
+    names = [lead.called(row) for row in (best, last)]
     each = [f"{name} {amount(row, column)}" for name, row in zip(names, (best, last), strict=True)]
     if column == COMPLETION:
         each = [f"{name} ({amount(row, column)})" for name, row in zip(names, (best, last), strict=True)]
@@ -61,7 +61,7 @@ def _of_two(last: AnswerRow, lead: Lead) -> str:
 def _of_several(best: AnswerRow, others: Sequence[tuple[AnswerRow, Lead]]) -> str:
     """``others`` from the second to the last, with their leads over the best."""
     (second, near), (last, far) = others[0], others[-1]
-    names = [_called(best, near), _called(second, near)]
+    names = [near.called(best), near.called(second)]
     takes = near.column == COMPLETION
     if near.verdict != "alike" and not _is_open(near) and not _is_near(second, near):
         begin = "" if takes else f"{names[0]} {_wins(near)}: "
@@ -79,7 +79,7 @@ def _nearest(names: Sequence[str], others: Sequence[tuple[AnswerRow, Lead]]) -> 
     """Who is as good as the best, or may be: of ``names`` it is the first, and the second the next."""
     if _is_open(others[0][1]):
         return f"the {apart(others[0][1])} of {listing(names)} may as well be 0"
-    alike = [_called(row, lead) for row, lead in others if lead.verdict == "alike"]
+    alike = [lead.called(row) for row, lead in others if lead.verdict == "alike"]
     if len(alike) == len(others):
         return f"all are {WITHIN} of the best"
     if len(alike) == 1:
@@ -91,8 +91,8 @@ def _amounts(subject: str, best: AnswerRow, others: Sequence[tuple[AnswerRow, Le
     """What each has, the best first, which is called ``subject``; of many the first ones and the last."""
     last, lead = others[-1]
     column, beside = lead.column, _beside(last, lead)
-    each = [(_called(best, lead), amount(best, column))]
-    each += [(_called(row, own), bare(row.values[column], column)) for row, own in others]
+    each = [(lead.called(best), amount(best, column))]
+    each += [(own.called(row), bare(row.values[column], column)) for row, own in others]
     if column == COMPLETION:
         told = [f"{took} {beside} {name}" for name, took in each]
         told[0] = f"transfers take {told[0]}"
@@ -105,17 +105,13 @@ def _amounts(subject: str, best: AnswerRow, others: Sequence[tuple[AnswerRow, Le
 
 def _more(row: AnswerRow, lead: Lead) -> str:
     """How much more than ``row`` the best has, or how much longer transfers take with ``row``."""
-    name = _called(row, lead)
+    name = lead.called(row)
     if lead.column == COMPLETION:
         return f"{_beside(row, lead)} {name} {margin(row, lead)}"
     if not math.isfinite(ratio(row, lead)):
         return f"more than {name}, {apart(lead)}"
     link = "than" if ratio(row, lead) < _NEARLY else "as"
     return f"{_times(row, lead)} {link} {name}, {apart(lead)}"
-
-
-def _called(row: AnswerRow, lead: Lead) -> str:
-    return row.name if lead.together else row.rival
 
 
 def _beside(last: AnswerRow, lead: Lead) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -31,6 +31,10 @@ class Lead:
     def among(self, row: AnswerRow) -> tuple[object, ...]:
         """What all rows that ``row`` is compared with share, and no others."""
         return row.condition if self.together else row.place, row.phase, row.sized, row.contest
+
+    def called(self, row: AnswerRow) -> str:
+        """What tells ``row`` from those that it is compared with."""
+        return row.name if self.together else row.rival
 
     @property
     def behind(self) -> bool:
@@ -140,3 +144,11 @@ class Answer:
     rows: tuple[AnswerRow, ...]
     leads: Mapping[int, Lead]
     """Place in ``rows`` → the lead of that row: the best over the next, each other over the best."""
+
+
+def contests_of(rows: Sequence[AnswerRow], leads: Mapping[int, Lead]) -> list[list[int]]:
+    """Places in ``rows`` of those that are compared with each other, contest by contest."""
+    found: dict[tuple[object, ...], list[int]] = {}
+    for index, lead in leads.items():
+        found.setdefault(lead.among(rows[index]), []).append(index)
+    return list(found.values())

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from fabbbr.counts import counted
 from fabbbr_analysis.answers.outcomes import amount, outcome, ratio, value
-from fabbbr_analysis.answers.records import AnswerRow, Lead
+from fabbbr_analysis.answers.records import AnswerRow, Lead, contests_of
 from fabbbr_analysis.answers.rows import COMPLETION, GOODPUT
 from fabbbr_analysis.answers.tallies import during, standings, tally
 from fabbbr_analysis.figures.conditions import Axis, place_in_words
 from fabbbr_analysis.stats import Interval
-from fabbbr_analysis.wording import distinct, listing, tie
+from fabbbr_analysis.wording import capital, distinct, listing, tie
 
 STARVES = 0.2
 """A group starves whose share is below this part of what its number of flows makes fair."""
@@ -45,7 +45,7 @@ def told_of_whole_runs(
 def _begun(sentence: str) -> str:
     """With a capital letter, unless it begins with a name."""
     own = ("nobody", "transfers", "whether transfers", "in the group")
-    return sentence[0].upper() + sentence[1:] if sentence.startswith(own) else sentence
+    return capital(sentence) if sentence.startswith(own) else sentence
 
 
 def where(row: AnswerRow, axes: Sequence[Axis], *, phased: bool = False, variant: bool = False) -> str:
@@ -54,7 +54,7 @@ def where(row: AnswerRow, axes: Sequence[Axis], *, phased: bool = False, variant
     told += [f"with {row.variant}"] if variant and row.variant else []
     told += [during(row)] if phased else []
     text = ", ".join(told)
-    return f"{text[0].upper()}{text[1:]}, " if text else ""
+    return f"{capital(text)}, " if text else ""
 
 
 # Groups beside one another
@@ -89,14 +89,15 @@ def has_phases(rows: Sequence[AnswerRow]) -> bool:
 
 def _lasts(rows: Sequence[AnswerRow], leads: Mapping[int, Lead]) -> list[tuple[AnswerRow, Lead]]:
     """Of each contest the row that is farthest behind, with its lead, which is one over the best."""
-    contests: dict[tuple[object, ...], tuple[AnswerRow, Lead]] = {}
-    for index, lead in leads.items():
-        row = rows[index]
-        key = lead.among(row)
-        equal = lead.verdict == "alike" and lead.difference.value == 0
-        if (lead.behind or equal) and (key not in contests or ratio(row, lead) > ratio(*contests[key])):
-            contests[key] = (row, lead)
-    return list(contests.values())
+    told = [
+        [(rows[index], lead) for index in contest if (lead := leads[index]).behind or _is_equal(lead)]
+        for contest in contests_of(rows, leads)
+    ]
+    return [max(rivals, key=lambda each: ratio(*each)) for rivals in told if rivals]
+
+
+def _is_equal(lead: Lead) -> bool:
+    return lead.verdict == "alike" and lead.difference.value == 0
 
 
 def _starving(row: AnswerRow) -> Iterator[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from fabbbr_analysis.answers.records import AnswerRow, Lead
+from fabbbr_analysis.answers.records import AnswerRow, Lead, contests_of
 from fabbbr_analysis.phases import WHOLE_RUN
 from fabbbr_analysis.summary import WITHIN
-from fabbbr_analysis.wording import distinct, listing
+from fabbbr_analysis.wording import capital, distinct, listing
 
 ALIKE = f"{WITHIN} of each other"
 
@@ -53,20 +53,18 @@ def standings(
     With three rivals or more it says little that somebody is ahead of the last. ``leads`` are those of rows
     that all ran together, or of rows of which none did.
     """
-    contests: dict[tuple[object, ...], list[int]] = {}
-    for index, lead in leads.items():
-        contests.setdefault(lead.among(rows[index]), []).append(index)
-    most = max(map(len, contests.values()), default=0)
+    sizes = [len(contest) for contest in contests_of(rows, leads)]
+    most = max(sizes, default=0)
     if most <= 2:
         return None
     begin = begun([rows[index] for index in leads], phased=phased)
     together = any(lead.together for lead in leads.values())
     names = _groups([rows[index] for index in leads]) if together else [rows[index].rival for index in leads]
-    up_to = "up to " if min(map(len, contests.values())) < most else ""
+    up_to = "up to " if min(sizes) < most else ""
     said = ranking([*zip(names, leads.values(), strict=True)])
     rivals = "groups" if together else "rivals"
     whose = subject and f" in {subject}"
-    return f"{begin} {len(contests)} comparisons of {up_to}{most} {rivals}{whose}, {said}."
+    return f"{begin} {len(sizes)} comparisons of {up_to}{most} {rivals}{whose}, {said}."
 
 
 def _groups(rows: Sequence[AnswerRow]) -> list[str]:
@@ -114,7 +112,7 @@ def during(row: AnswerRow) -> str:
 def _phases_of(rows: Sequence[AnswerRow]) -> str:
     phases, first = distinct(row.phase for row in rows), during(rows[0])
     if len(phases) == 1:
-        return f"{first[0].upper()}{first[1:]}"
+        return capital(first)
     if len({row.number for row in rows}) == 1:
         return f"In the phase “{phases[0]}” and its like elsewhere"
     return f"In {len(phases)} phases"
