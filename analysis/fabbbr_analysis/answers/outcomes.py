@@ -22,7 +22,8 @@ _LISTED = 6
 def outcome(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], last: AnswerRow, lead: Lead) -> str:
     """One sentence on the contest in which ``last`` is farthest behind; its ``lead`` is over the best.
 
-    Of three rivals and more the best wins if it is ahead of the next. ``leads`` are those of ``rows``.
+    Of three rivals and more the best wins if it is ahead of the next, and no other may be as good. ``leads``
+    are those of ``rows``.
     """
     key = lead.among(last)
     rivals = [(rows[index], own) for index, own in leads.items() if own.among(rows[index]) == key]
@@ -63,11 +64,16 @@ def _of_several(best: AnswerRow, others: Sequence[tuple[AnswerRow, Lead]]) -> st
     (second, near), (last, far) = others[0], others[-1]
     names = [near.called(best), near.called(second)]
     takes = near.column == COMPLETION
+    may_be = next(((row, lead) for row, lead in others if _is_open(lead)), None)
+    begin = "" if takes else "nobody wins clearly: "
     if near.verdict != "alike" and not _is_open(near) and not _is_near(second, near):
+        if may_be is not None:
+            told = f"{begin}{_amounts(names[0], best, others)}"
+            return f"{told}: {_more(second, near)}; {_may_be_none(names[0], *may_be)}."
         begin = "" if takes else f"{names[0]} {_wins(near)}: "
-        told = _amounts("" if takes else "it", best, others)
-        return f"{begin}{told}: {_more(second, near)}, and {_more(last, far)}."
-    begin = "nobody wins clearly: " if _is_open(near) and not takes else ""
+        told = f"{begin}{_amounts('' if takes else 'it', best, others)}"
+        return f"{told}: {_more(second, near)}, and {_more(last, far)}."
+    begin = begin if _is_open(near) else ""
     said = [] if _is_near(second, near) else [_nearest(names, others)]
     if far.verdict != "alike" and not _is_open(far) and not _is_near(last, far):
         said += [f"{'' if takes else f'{names[0]} has '}{_more(last, far)}"]
@@ -78,13 +84,17 @@ def _of_several(best: AnswerRow, others: Sequence[tuple[AnswerRow, Lead]]) -> st
 def _nearest(names: Sequence[str], others: Sequence[tuple[AnswerRow, Lead]]) -> str:
     """Who is as good as the best, or may be: of ``names`` it is the first, and the second the next."""
     if _is_open(others[0][1]):
-        return f"the {apart(others[0][1])} of {listing(names)} may as well be 0"
+        return _may_be_none(names[0], *others[0])
     alike = [lead.called(row) for row, lead in others if lead.verdict == "alike"]
     if len(alike) == len(others):
         return f"all are {WITHIN} of the best"
     if len(alike) == 1:
         return f"{listing(names)} are {ALIKE}"
     return f"{listing(alike)} are {WITHIN} of {names[0]}"
+
+
+def _may_be_none(best: str, row: AnswerRow, lead: Lead) -> str:
+    return f"the {apart(lead)} of {best} and {lead.called(row)} may as well be 0"
 
 
 def _amounts(subject: str, best: AnswerRow, others: Sequence[tuple[AnswerRow, Lead]]) -> str:
