@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
+from fabbbr.capacity import capacity_of
 from fabbbr.model import Cell, LinkCapture
-from fabbbr.physics import RateOverTime, end_of, stationary_loss
+from fabbbr.physics import end_of, stationary_loss
 from fabbbr.units import ETHERNET_HEADER_BYTES, NANOSECONDS_PER_SECOND, Duration
 
 HEADERS_BYTES = ETHERNET_HEADER_BYTES + 20 + 60
@@ -95,7 +96,7 @@ def _packets_over(cell: Cell, link: str) -> float:
     end = _end(cell)
     limiting = [link] if link in cell.bottlenecks else list(cell.bottlenecks)
     total = sum(
-        RateOverTime.of(cell, name, reverse=way is not queue).bits(0.0, end.seconds) / 8
+        capacity_of(cell, name, reverse=way is not queue).bits(0.0, end.seconds) / 8
         + way.buffer_bytes
         + (way.burst_bytes or 0)
         for name in limiting

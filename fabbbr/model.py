@@ -124,6 +124,12 @@ class Bottleneck(LinkWay):
     """Of what goes b → a, whatever that is; None: as a → b, where some flow sends that way."""
     trace: LinkTrace | None = None
     """Delivers by these opportunities, and ``rate`` is their mean; None: at ``rate``."""
+    binned_trace: str | None = None
+    """The trace whose rates over bins the steps set, where tc holds the queue."""
+    trace_start: Span | None = None
+    """How far in its trace a run begins; None: at its beginning."""
+    trace_start_drawn: bool = False
+    """Whether that was drawn: the same in equal repetitions of all conditions."""
 
     @property
     def way_back(self) -> Bottleneck | None:
@@ -403,6 +409,11 @@ class Cell(Record):
     def bottleneck(self) -> Bottleneck:
         """The first."""
         return next(link.bottleneck for link in self.links if link.bottleneck is not None)
+
+    @property
+    def shares_draws(self) -> bool:
+        """Whether what comes at random is the same in equal repetitions of other conditions."""
+        return bool(self.arrivals) or any(queue.trace_start_drawn for queue in self.bottlenecks.values())
 
     @property
     def trunk(self) -> CellLink:

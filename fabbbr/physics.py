@@ -1,14 +1,12 @@
-"""What physics alone decides: bursts, losses, CUBIC's window, what a link carries when, which AQMs act."""
+"""What physics alone decides: bursts, losses, CUBIC's window, which AQMs act."""
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
+from fabbbr.capacity import RateOverTime
 from fabbbr.model import Cell, CellLink, Flow, LinkWay, Loss
 from fabbbr.units import (
     ETHERNET_HEADER_BYTES,
@@ -41,18 +39,6 @@ def bucket_bytes(way: LinkWay, rate: Rate, *, timer_hz: int, frame_bytes: int) -
 
 ROUND_TRIPS_OF_A_TRANSFER = 1.5
 """At least: its SYN, the answer, and the way of its last byte."""
-
-OPPORTUNITY_BYTES = 1500
-"""What passes at one opportunity of a link trace, of IP packets."""
-
-
-def opportunity_s(rate: Rate) -> float:
-    """Seconds from one opportunity to the next where they are even and make up ``rate``.
-
-    >>> opportunity_s(Rate.parse("12 Mbit/s"))
-    0.001
-    """
-    return OPPORTUNITY_BYTES * 8 / rate.bps
 
 
 class Chain(NamedTuple):
@@ -165,51 +151,6 @@ def payload_share(flow: Flow, mtu_bytes: int) -> float:
     if flow.udp is None:
         return goodput_ceiling(mtu_bytes)
     return flow.udp.payload_bytes / (flow.udp.packet_bytes + ETHERNET_HEADER_BYTES)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RateOverTime:
-    """The rate of a bottleneck as its steps change it; seconds from the start of the first flow."""
-
-    since_s: tuple[float, ...]
-    """From when on each rate holds; the first from 0."""
-    bps: tuple[int, ...]
-
-    @classmethod
-    def of(cls, cell: Cell, link: str, *, reverse: bool = False) -> RateOverTime:
-        """That of one of the cell's bottlenecks, or of its way back; one of its own has no steps."""
-        back = cell.bottlenecks[link].reverse
-        if reverse and back is not None:
-            return cls(since_s=(0.0,), bps=(back.rate.bps,))
-        changes = {
-            step.at.seconds: step.rate.bps
-            for step in sorted(cell.steps, key=lambda step: step.at)
-            if step.link == link and step.rate is not None
-        }
-        return cls(since_s=(0.0, *changes), bps=(cell.bottlenecks[link].rate.bps, *changes.values()))
-
-    @property
-    def changes(self) -> bool:
-        """Whether a step sets another."""
-        return len(self.bps) > 1
-
-    def at(self, t_s: float) -> int:
-        """Bit/s from ``t_s`` on."""
-        return self.bps[max(bisect_right(self.since_s, t_s) - 1, 0)]
-
-    def most(self, start_s: float, end_s: float) -> int:
-        """The highest rate [bit/s] between two instants."""
-        return max(self.during(start_s, end_s))
-
-    def during(self, start_s: float, end_s: float) -> tuple[int, ...]:
-        """All rates [bit/s] between two instants, in order."""
-        first, last = bisect_right(self.since_s, start_s) - 1, bisect_right(self.since_s, end_s)
-        return self.bps[max(first, 0) : max(last, 1)]
-
-    def bits(self, start_s: float, end_s: float) -> float:
-        """What it can serve between two instants."""
-        edges = [start_s, *(at_s for at_s in self.since_s if start_s < at_s < end_s), max(end_s, start_s)]
-        return sum((end - start) * self.at(start) for start, end in pairwise(edges))
 
 
 AQM_ACTS_AFTER = {"codel": Duration(5_000_000), "pie": Duration(7_500_000)}

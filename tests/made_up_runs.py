@@ -40,6 +40,7 @@ def run_rows(conditions, repeat=5, spread=0.01, **columns):
         {
             "cell_id": f"{number}-r{r}", "condition": f"condition {number}", "repetition": r,
             "rate_bps": 100e6,
+            "rate_changes": False,
             "rtt_s": 0.1, "mtu_bytes": 1500, "bbr2_variant": None, **condition,
             "goodput_bps": condition.get("goodput_bps", 0.0) * (1 + spread * rng.standard_normal()),
         }

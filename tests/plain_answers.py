@@ -6,7 +6,7 @@ from fabbbr_analysis.answers import answer
 from fabbbr_analysis.runset import RunSet
 from fabbbr_analysis.tables.columns import GROUPS
 
-RUNS = {"experiment": "e", "status": "certified", "clock": "virtual", "ecn": False}
+RUNS = {"experiment": "e", "status": "certified", "clock": "virtual", "ecn": False, "rate_changes": False}
 TELLING = ("throughput_bps", "link_rate_bps", "retransmits", "rtt_median_s", "rtt_p95_s", "queue_p95_bytes")
 
 

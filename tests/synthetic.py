@@ -269,6 +269,7 @@ def _run_row(
         "timer_hz": stored.provenance.testbed.least_timer_hz,
         "virtual_s": stored.virtual_s,
         "rate_bps": rate,
+        "rate_changes": False,
         "rtt_s": rtt_s,
         "buffer_bytes": queue.buffer_bytes,
         "bdp_bytes": queue.bdp_bytes,

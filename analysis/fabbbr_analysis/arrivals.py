@@ -150,26 +150,22 @@ def union_s(spans: Iterable[tuple[float, float]]) -> float:
     >>> union_s([(0.0, 5.0), (4.0, 6.0), (8.0, 9.0)])
     7.0
     """
-    covered, reached = 0.0, -np.inf
-    for start_s, end_s in sorted(spans):
-        covered += max(end_s - max(start_s, reached), 0.0)
-        reached = max(reached, end_s)
-    return covered
+    return sum(end_s - start_s for start_s, end_s in joined(spans))
 
 
-def pauses_s(spans: Iterable[tuple[float, float]]) -> list[float]:
-    """Seconds between the stretches that at least one of the spans covers, in order.
+def joined(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The stretches that at least one of the spans covers, in order.
 
-    >>> pauses_s([(0.0, 5.0), (4.0, 6.0), (8.0, 9.0)])
-    [2.0]
+    >>> joined([(0.0, 5.0), (4.0, 6.0), (8.0, 9.0)])
+    [(0.0, 6.0), (8.0, 9.0)]
     """
-    pauses: list[float] = []
-    reached = np.inf
+    stretches: list[tuple[float, float]] = []
     for start_s, end_s in sorted(spans):
-        if start_s > reached:
-            pauses.append(start_s - reached)
-        reached = end_s if np.isinf(reached) else max(reached, end_s)
-    return pauses
+        if stretches and start_s <= stretches[-1][1]:
+            stretches[-1] = (stretches[-1][0], max(stretches[-1][1], end_s))
+        else:
+            stretches.append((start_s, end_s))
+    return stretches
 
 
 def within(spans: Iterable[tuple[float, float]], start_s: float, end_s: float) -> list[tuple[float, float]]:

@@ -18,6 +18,7 @@ from fabbbr.units import TCP_IPV4_HEADER_BYTES, goodput_ceiling
 from fabbbr.ways import limits_itself
 from fabbbr_analysis.after_steps import recovery
 from fabbbr_analysis.arrivals import Array, known, union_s, within
+from fabbbr_analysis.ceilings import most_bps
 from fabbbr_analysis.fairness import WINDOW_S, first_lasting
 from fabbbr_analysis.measured_cell import MeasuredCell, rtt_at_first_s
 from fabbbr_analysis.metrics import CellTables, retransmit_ratio
@@ -112,16 +113,30 @@ def _goodput(measured: MeasuredCell, phase: Phase, flows: Sequence[Flow]) -> Row
 
 def _ceiling_bps(measured: MeasuredCell, phase: Phase, flows: Sequence[Flow]) -> float | None:
     """The most goodput that the group's path carries in the phase; with several paths, the best."""
-    seconds = phase.end_s - phase.start_s
-    paths = [measured.served(flow) for flow in flows]
-    if seconds <= 0 or any(not path for path in paths):
+    paths = {measured.bottlenecks_of(flow) for flow in flows}
+    met = {each for path in paths for each in path}
+    carried = {each: _carried_bps(measured, phase, flows, *each) for each in met}
+    known_bps = {each: bps for each, bps in carried.items() if bps is not None}
+    if len(known_bps) < len(carried) or not all(paths):
         return None
-    least = (
-        min(rate.bits(phase.start_s, phase.end_s) + 8 * (way.burst_bytes or 0) for rate, way in path)
-        / seconds
-        for path in paths
-    )
+    least = (min(known_bps[each] for each in path) for path in paths)
     return max(least) * max(payload_share(flow, measured.cell.mtu_bytes) for flow in flows)
+
+
+def _carried_bps(
+    measured: MeasuredCell,
+    phase: Phase,
+    flows: Sequence[Flow],
+    link: str,
+    forward: bool,  # noqa: FBT001 - as in MeasuredCell.bottlenecks_of
+) -> float | None:
+    """The most that a bottleneck carries [bit/s]: in a phase, or in the whole run while the flows ran."""
+    if phase.number != WHOLE_RUN:
+        spans = [(phase.start_s, phase.end_s)]
+    else:
+        through = [flow for flow in flows if (link, forward) in measured.bottlenecks_of(flow)]
+        spans = measured.left(through, link)
+    return most_bps(measured.cell, link, spans, reverse=not forward)
 
 
 # Round trips

@@ -9,11 +9,13 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from fabbbr.capacity import RateOverTime
 from fabbbr.model import Bottleneck, Cell, CellLink, Flow, LinkWay
-from fabbbr.physics import RateOverTime, bucket_bytes
+from fabbbr.physics import bucket_bytes
 from fabbbr.units import Rate
 from fabbbr.ways import Ways
 from fabbbr_analysis.arrivals import Arrival, arrivals, deliveries, within
+from fabbbr_analysis.ceilings import behind_s
 from fabbbr_analysis.contests import contests
 from fabbbr_analysis.metrics import CellTables, answer_delays_s, queue_back_of, queue_of
 from fabbbr_analysis.phases import WHOLE_RUN, Phase
@@ -78,9 +80,22 @@ class MeasuredCell:
         found = (self.arrived.get(flow.index) for flow in flows)
         return [each.span for each in found if each is not None]
 
+    def left(self, flows: Sequence[Flow], link: str) -> list[tuple[float, float]]:
+        """From when to when what each of them got had left a bottleneck that it crosses [s]."""
+        found = ((flow, self.arrived.get(flow.index)) for flow in flows)
+        behind = (
+            (each.span, behind_s(self.cell, self.ways[flow.index], link)) for flow, each in found if each
+        )
+        return [(start - delay, end - delay) for (start, end), delay in behind]
+
+    def bottlenecks_of(self, flow: Flow) -> tuple[tuple[str, bool], ...]:
+        """Those that it crosses, in order, and whether from ``a`` to ``b``."""
+        ways = self.ways[flow.index].items()
+        return tuple((name, forward) for name, forward in ways if name in self.bottlenecks)
+
     def served(self, flow: Flow) -> list[Served]:
         """By the bottlenecks that it crosses; none where one delivers by a trace."""
-        met = [(name, forward) for name, forward in self.ways[flow.index].items() if name in self.bottlenecks]
+        met = self.bottlenecks_of(flow)
         if any(forward and self.bottlenecks[name].trace is not None for name, forward in met):
             return []
         return [Served(self.rate_of[each], self._way(*each)) for each in met]
@@ -111,10 +126,8 @@ class MeasuredCell:
         """
         if phase.number == WHOLE_RUN:
             return phase.start_s, phase.end_s
-        ways = self.ways[flow.index]
-        path = [link for name in ways for link in self.cell.links if link.name == name]
-        first = next((n for n, link in enumerate(path) if link.bottleneck is not None), len(path))
-        delay_s = sum(link.delay.seconds for link in path[first:] if link.delay is not None)
+        met = self.bottlenecks_of(flow)
+        delay_s = behind_s(self.cell, self.ways[flow.index], met[0][0]) if met else 0.0
         return phase.start_s + (delay_s if phase.start_s > 0 else 0.0), phase.end_s + delay_s
 
     def got(self, phase: Phase, flow: Flow) -> float:

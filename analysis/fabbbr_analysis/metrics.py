@@ -16,10 +16,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fabbbr.model import Bottleneck, Cell, CellLink, Flow, LinkWay
+from fabbbr.capacity import capacity_of
+from fabbbr.model import Cell, CellLink, Flow
 from fabbbr.units import TCP_IPV4_HEADER_BYTES, goodput_ceiling
-from fabbbr.ways import crossed, going_back
-from fabbbr_analysis.arrivals import Arrival, arrivals, deliveries, pauses_s, union_s, zeros_s
+from fabbbr.ways import Ways, crossed, going_back
+from fabbbr_analysis.arrivals import Arrival, arrivals, deliveries, union_s, zeros_s
+from fabbbr_analysis.ceilings import behind_s, most_bps
 from fabbbr_analysis.contests import one_contest
 from fabbbr_analysis.fairness import convergence_s, jain_of_flows, jain_of_groups
 
@@ -105,40 +107,45 @@ def _spans(flows: pd.DataFrame, lasted: str) -> list[tuple[float, float]] | None
 def utilisation(flows: pd.DataFrame, cell: Cell) -> float | None:
     """Goodput through the bottleneck over what TCP payload can fill of it: rate × (MTU - 52) / (MTU + 14).
 
-    A token bucket that the experiment asks for is part of what can be filled, each time as far as it can be
-    full. A ratio; None when the rate changes while the flows run, when flows in both directions have a queue
-    each, or when some flow is of UDP, whose headers are shorter. Flows that do not cross the first bottleneck
-    are none of its load.
+    Where steps change the rate it is the mean of those that held while flows ran, and with a trace what its
+    opportunities carried then. A token bucket that the experiment asks for is part of what can be filled,
+    each time as far as it can be full. A ratio; None when flows in both directions have a queue each, or when
+    some flow is of UDP, whose headers are shorter. Flows that do not cross the first bottleneck are none of
+    its load.
     """
     if cell.bottleneck.both_directions:
         return None
     some = [flow for flow in cell.flows if _crosses(cell, flow, cell.trunk) is True]
-    return _share_of_rate(flows, cell, some, cell.bottleneck)
+    return _share_of_capacity(flows, cell, some, reverse=False)
 
 
-def _share_of_rate(
-    flows: pd.DataFrame, cell: Cell, some: Sequence[Flow], queue: Bottleneck | None
+def _share_of_capacity(
+    flows: pd.DataFrame, cell: Cell, some: Sequence[Flow], *, reverse: bool
 ) -> float | None:
-    """Goodput of some flows over what TCP payload can fill of ``queue``, the first bottleneck one way."""
-    if queue is None or queue.trace is not None or any(flow.udp is not None for flow in some):
-        return None
-    keeps_its_rate = queue != cell.bottleneck and cell.bottleneck.reverse is not None
-    if not keeps_its_rate and any(step.rate is not None for step in cell.steps):
+    """Goodput of some flows over what TCP payload can fill of the first bottleneck one way."""
+    queue = cell.bottleneck.way_back if reverse else cell.bottleneck
+    if queue is None or any(flow.udp is not None for flow in some):
         return None
     there = flows[flows["flow"].isin([flow.index for flow in some])]
     goodput_bps, spans = together_bps(there, "received_bytes", "receiver_s"), _spans(there, "receiver_s")
     if goodput_bps is None or spans is None:
         return None
-    served_bps = queue.rate.bps + 8 * _stored_bytes(queue, spans) / union_s(spans)
-    return goodput_bps / (served_bps * goodput_ceiling(cell.mtu_bytes))
+    if capacity_of(cell, cell.trunk.name, reverse=reverse).changes:
+        spans = _when_they_left(cell, some, there, spans)
+    served_bps = most_bps(cell, cell.trunk.name, spans, reverse=reverse)
+    return None if not served_bps else goodput_bps / (served_bps * goodput_ceiling(cell.mtu_bytes))
 
 
-def _stored_bytes(queue: LinkWay, spans: Sequence[tuple[float, float]]) -> float:
-    """What a bucket that was asked for lets pass beyond the rate: full at first, and filled in pauses."""
-    if queue.burst_bytes is None:
-        return 0.0
-    filled = (min(queue.rate.bps / 8 * pause_s, queue.burst_bytes) for pause_s in pauses_s(spans))
-    return queue.burst_bytes + sum(filled)
+def _when_they_left(
+    cell: Cell, some: Sequence[Flow], rows: pd.DataFrame, spans: Sequence[tuple[float, float]]
+) -> list[tuple[float, float]]:
+    """The spans of the receivers, as the first bottleneck had them [s]."""
+    ways = Ways(cell.links)
+    behind = {
+        flow.index: behind_s(cell, ways.between(flow.sender, flow.receiver), cell.trunk.name) for flow in some
+    }
+    delays_s = (behind[index] for index in rows["flow"].tolist())
+    return [(start - delay, end - delay) for (start, end), delay in zip(spans, delays_s, strict=True)]
 
 
 def _crosses(cell: Cell, flow: Flow, link: CellLink) -> bool | None:
@@ -156,13 +163,15 @@ def _by_direction(tables: CellTables, cell: Cell) -> dict[str, float | int | Non
     found: dict[str, float | int | None] = {}
     back = going_back(cell)
     both = 0 < len(back) < len(cell.flows)
-    for name, way in (("forward", cell.bottleneck), ("reverse", cell.bottleneck.way_back)):
-        sent = [flow for flow in cell.flows if (flow.index in back) == (name == "reverse")]
+    for name, reverse in (("forward", False), ("reverse", True)):
+        sent = [flow for flow in cell.flows if (flow.index in back) == reverse]
         flows = tables.flows[tables.flows["flow"].isin([flow.index for flow in sent])]
         together = together_bps(flows, "received_bytes", "receiver_s") if both else None
         found[f"goodput_{name}_bps"] = together
         load = [flow for flow in sent if _crosses(cell, flow, cell.trunk) is not None]
-        found[f"utilisation_{name}"] = _share_of_rate(flows, cell, load, way) if both else None
+        found[f"utilisation_{name}"] = (
+            _share_of_capacity(flows, cell, load, reverse=reverse) if both else None
+        )
     queue = _queues_back_of(tables.queues, cell.trunk)
     backlog = _numbers(
         while_flows_run(queue_back_of(tables.queues, cell.trunk), tables.flows), "backlog_bytes"

@@ -100,8 +100,8 @@ def find(
     judged = [name for name in before if min(len(before[name]), len(after.get(name, ()))) >= 2]
     each = [row for name in judged for row in _of_condition(name, before[name], after[name], watched)]
     alone = [row for row in each if min(row.n) >= FEWEST_ALONE]
-    # The same flows that come at random come in all conditions: what they do is no news in the next one.
-    independent = not any(cell.arrivals for side in (base, run) for cell in side.plan.values())
+    # What comes at random is the same in all conditions: what that does is no news in the next one.
+    independent = not any(cell.shares_draws for side in (base, run) for cell in side.plan.values())
     everywhere = [*_everywhere(each, independent=independent)]
     rows = [*_judged(everywhere, budget / 2, tolerance), *_judged(alone, budget / 2, tolerance)]
     if not rows:

@@ -201,7 +201,7 @@ class Run(Drawn, RunSet):
     def _cells(self, name: str) -> list[str]:
         from fabbbr_analysis.figures.timeline import representative_cells
 
-        typical = representative_cells(self.runs)
+        typical = representative_cells(self.runs, of_one_repetition=self.shares_draws)
         by_condition = dict(zip(typical["condition"], typical["cell_id"], strict=True))
         ids = [str(cell_id) for cell_id in self.runs["cell_id"]]
         if not name and len(by_condition) == 1:

@@ -205,6 +205,11 @@ class RunSet:
         """Cell id → what was asked of it; nothing for a run set made of frames alone."""
         return {} if self._manifest is None else {cell.id: cell for cell in self._manifest.cells}
 
+    @property
+    def shares_draws(self) -> bool:
+        """Whether what comes at random is the same in equal repetitions of its conditions."""
+        return any(cell.shares_draws for cell in self.plan.values())
+
     def planned(self, axis: str) -> list[str]:
         """Values of an axis in the whole plan, as written; none for a run set made of frames alone."""
         cells = self._manifest.cells if self._manifest is not None else ()

@@ -111,8 +111,13 @@ def _mean_interval(values: Array, metric: str, most: float, generator: np.random
 
 
 def _most(runs: pd.DataFrame, metric: str) -> float:
-    """What the metric cannot exceed: of goodput, what TCP payload fills of the link, where that is known."""
+    """What the metric cannot exceed: of goodput, what TCP payload fills of the link, where that is known.
+
+    Of a rate that changes it is a mean over the whole run, and says nothing of a part of it.
+    """
     if metric not in ("goodput_bps", "goodput_steady_bps") or "utilisation" not in runs.columns:
+        return math.inf
+    if metric == "goodput_steady_bps" and "rate_changes" in runs.columns and runs["rate_changes"].any():
         return math.inf
     ceilings = (runs["goodput_bps"] / runs["utilisation"]).astype("float64")
     if not np.isfinite(ceilings).all():

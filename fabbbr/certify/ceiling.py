@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from fabbbr.capacity import RateOverTime
 from fabbbr.certify.evidence import Evidence
 from fabbbr.job.expected import Prepared, Queue
 from fabbbr.manifest import Check
 from fabbbr.model import Cell, Flow
-from fabbbr.physics import RateOverTime, payload_share
+from fabbbr.physics import payload_share
 from fabbbr.ways import crossed
 
 _FIRST_WINDOW_FRAMES = 10

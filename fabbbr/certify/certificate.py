@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from operator import itemgetter
 
+from fabbbr.capacity import OPPORTUNITY_BYTES
 from fabbbr.certify import (
     captured,
     carried,
@@ -31,7 +32,6 @@ from fabbbr.certify.settings import settings
 from fabbbr.job.expected import BurstProbe, Prepared, RoundTrip
 from fabbbr.job.records import placed
 from fabbbr.manifest import Certificate, Check
-from fabbbr.physics import OPPORTUNITY_BYTES
 from fabbbr.testbed import Tolerances
 from fabbbr.units import NANOSECONDS_PER_SECOND
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
 
+from fabbbr.capacity import OPPORTUNITY_BYTES, Opportunities
 from fabbbr.certify.counters import GateCounters
 from fabbbr.certify.evidence import Evidence
 from fabbbr.job.expected import Queue
 from fabbbr.manifest import Check
 from fabbbr.model import LinkTrace
-from fabbbr.physics import OPPORTUNITY_BYTES
 from fabbbr.testbed import Tolerances
 from fabbbr.units import ETHERNET_HEADER_BYTES
 
@@ -54,7 +53,8 @@ def _followed(
 ) -> Check:
     """As many opportunities as the trace has until then, none late, and no more in them than they carry."""
     seconds = late.followed_s if late.followed_s is not None else 0.0
-    least, most = (_until(trace, seconds + edge) for edge in (-allowed.look_s - 1e-6, allowed.look_s + 1e-6))
+    edges = (-allowed.look_s - 1e-6, allowed.look_s + 1e-6)
+    least, most = (Opportunities.of(trace).by(seconds + edge) for edge in edges)
     packets, sent = late.packets - early.packets, late.bytes - early.bytes
     payload = sent - packets * ETHERNET_HEADER_BYTES
     return Check(
@@ -68,14 +68,3 @@ def _followed(
         measured=f"{late.offered}, of which {late.used} were used for {payload} B, at most "
         f"{late.late_s * 1e6:.3g} us late; {late.unheard} frames unheard",
     )
-
-
-def _until(trace: LinkTrace, seconds: float) -> int:
-    """Opportunities until then, over as many passes as it takes."""
-    passes, rest_ms = divmod(max(seconds, 0.0) * 1e3, trace.length_ms)
-    return int(passes) * trace.opportunities + sum(at_ms <= rest_ms for at_ms in _times_ms(trace))
-
-
-def _times_ms(trace: LinkTrace) -> Iterator[int]:
-    gaps = (word.partition("x") for word in trace.gaps_ms.split())
-    return accumulate(int(gap) for gap, _, count in gaps for _ in range(int(count or 1)))

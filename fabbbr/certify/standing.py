@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fabbbr.capacity import RateOverTime
 from fabbbr.certify.counters import QdiscCounters
 from fabbbr.certify.evidence import Evidence
 from fabbbr.job.expected import Prepared, Queue
 from fabbbr.manifest import Check
-from fabbbr.physics import RateOverTime
 from fabbbr.units import LARGEST_SUPER_PACKET_BYTES
 
 _LARGEST, _LEAST_S = 3, 0.1

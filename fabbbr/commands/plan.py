@@ -18,11 +18,12 @@ from fabbbr.commands.terminal import Terminal
 from fabbbr.job.build import prepare
 from fabbbr.job.records import Command, Job
 from fabbbr.laboratory import Request, place, planned, selected
-from fabbbr.model import Cell, LinkWay
+from fabbbr.model import Bottleneck, Cell, LinkWay
 from fabbbr.physics import end_of, idle_aqms, loss_in_words
 from fabbbr.plan.alike import alike, alike_in_words
 from fabbbr.plan.estimate import Estimate, estimate, offered_loads
 from fabbbr.plan.idle import idle_in_words
+from fabbbr.plan.link_traces import BIN
 from fabbbr.testbed import Testbed
 
 _WIDER_THAN_ANY_TABLE = 10_000
@@ -129,7 +130,7 @@ def row_of(cell: Cell) -> dict[str, str]:
     texts = {
         "cell": cell.id,
         "bottleneck": str(queue.rate)
-        + (f" by {queue.trace.name}" if queue.trace is not None else "")
+        + _trace_in_words(queue)
         + (f", back {queue.reverse.rate}" if queue.reverse is not None else ""),
         "RTT": ", ".join(dict.fromkeys(str(flow.rtt) for flow in cell.flows)),
         "buffer": ", back ".join(map(_buffer_in_words, queue.distinct)),
@@ -151,6 +152,13 @@ def _buffer_in_words(way: LinkWay) -> str:
     """As in ``2 BDP = 250000 B (codel)``."""
     held_by = "" if way.aqm == "taildrop" else f" ({way.aqm})"
     return f"{way.buffer_asked} = {way.buffer_bytes} B{held_by}"
+
+
+def _trace_in_words(queue: Bottleneck) -> str:
+    start = f" from {queue.trace_start} on" if queue.trace_start is not None else ""
+    if queue.trace is not None:
+        return f" by {queue.trace.name}{start}"
+    return f" by {queue.binned_trace}{start} in bins of {BIN}" if queue.binned_trace is not None else ""
 
 
 def _burst_in_words(way: LinkWay) -> str:

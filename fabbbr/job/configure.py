@@ -29,6 +29,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from fabbbr.capacity import opportunity_s
 from fabbbr.job import congestion
 from fabbbr.job.cabling import Cabling, LinkEnds
 from fabbbr.job.expected import HostPacing, HostSettings, InitialWindow, Offloads, Queue, Wire, slots_s
@@ -36,7 +37,6 @@ from fabbbr.job.headroom import Extremes, window_bytes
 from fabbbr.job.qdiscs import aqm_lines, netem_lines, netem_seed, tbf_burst_bytes, tbf_line
 from fabbbr.job.records import Cable, Capture, Command, GateTask, Interface, Node
 from fabbbr.model import Bottleneck, Cell, CellLink, Step
-from fabbbr.physics import opportunity_s
 from fabbbr.testbed import Testbed
 from fabbbr.units import NANOSECONDS_PER_SECOND, Duration, Rate
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, log
 
+from fabbbr.capacity import OPPORTUNITY_BYTES
 from fabbbr.model import Bottleneck, Cell, CellLink
-from fabbbr.physics import OPPORTUNITY_BYTES, stationary_loss
+from fabbbr.physics import stationary_loss
 from fabbbr.units import NANOSECONDS_PER_SECOND, Duration, Rate, bdp_bytes
 
 _SMALLEST_FRAME_BYTES = 60

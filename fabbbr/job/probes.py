@@ -10,12 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 
+from fabbbr.capacity import opportunity_s
 from fabbbr.job.cabling import Cabling
 from fabbbr.job.expected import BurstProbe, Queue, RoundTrip, Slots, slots_s
 from fabbbr.job.reached import Reached, reached_back, reached_there
 from fabbbr.job.records import Burst, Capture, Command
 from fabbbr.model import Cell, CellLink
-from fabbbr.physics import bucket_bytes, opportunity_s
+from fabbbr.physics import bucket_bytes
 from fabbbr.testbed import Testbed
 from fabbbr.units import NANOSECONDS_PER_SECOND, Rate
 

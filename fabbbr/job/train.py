@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, prod
 
+from fabbbr.capacity import opportunity_s
 from fabbbr.job.cabling import Cabling
 from fabbbr.job.expected import TrainProbe
 from fabbbr.job.records import Burst
 from fabbbr.model import Cell, Reordering
-from fabbbr.physics import opportunity_s
 from fabbbr.testbed import Testbed
 from fabbbr.units import ETHERNET_HEADER_BYTES, NANOSECONDS_PER_SECOND, UDP_IPV4_HEADER_BYTES
 from fabbbr.ways import crossed

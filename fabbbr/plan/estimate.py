@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from fabbbr.capacity import capacity_of
 from fabbbr.model import Cell, Flow
 from fabbbr.physics import (
     ROUND_TRIPS_OF_A_TRANSFER,
-    RateOverTime,
     bucket_bytes,
     cubic_window_segments,
     end_of,
@@ -119,7 +119,7 @@ def _sent_bytes(cell: Cell, end: Duration, loss: float) -> float:
         possible[flow.index in back] += _most_bytes(flow, cell, end, loss)
     return sum(
         min(
-            RateOverTime.of(cell, name, reverse=reverse).bits(0.0, end.seconds) / 8 + (way.burst_bytes or 0),
+            capacity_of(cell, name, reverse=reverse).bits(0.0, end.seconds) / 8 + (way.burst_bytes or 0),
             possible[reverse],
         )
         for name, queue in cell.bottlenecks.items()

@@ -24,7 +24,7 @@ from fabbbr.plan.resolve import Processes, Wiring, wire
 from fabbbr.ports import MOST_FLOWS, ports_per_flow
 from fabbbr.sources import Sources
 from fabbbr.spec.document import Loc
-from fabbbr.spec.experiment import Condition, Experiment, Setup, SliceChoice
+from fabbbr.spec.experiment import Condition, Experiment, PathSetup, Setup, SliceChoice
 from fabbbr.topology import Topology
 from fabbbr.units import NANOSECONDS_PER_SECOND, Duration, Rate
 
@@ -59,11 +59,15 @@ def cells(
     names. Raises PlanError naming the condition
     that does not fit its topology, and when all cells together have more parts than anybody could run.
     """
+
+    def wired(condition: Condition, repetition: int) -> tuple[Cell, Processes]:
+        trace = _begun(condition.setup.path, traces or {}, f"{seed} {repetition} trace")
+        return _in_condition(experiment, condition, topology_of, trace, modules or {})
+
     conditions: list[tuple[Cell, Processes]] = []
     parts = 0
     for condition in experiment.conditions:
-        trace = (traces or {}).get(condition.setup.path.trace or "")
-        conditions.append(_in_condition(experiment, condition, topology_of, trace, modules or {}))
+        conditions.append(wired(condition, 1))
         parts += _parts(*conditions[-1]) * experiment.repeat
         if parts > limits.PARTS:
             message = (
@@ -76,9 +80,13 @@ def cells(
     shuffler = random.Random(seed)  # noqa: S311 - an order, not a secret
     cells: list[Cell] = []
     for repetition in range(1, experiment.repeat + 1):
+        there = [
+            wired(condition, repetition) if condition.setup.path.trace_start == "random" else found
+            for condition, found in zip(experiment.conditions, conditions, strict=True)
+        ]
         block = [
             _with_arrivals(_repeated(cell, repetition, seed), processes, sizes or {}, seed)
-            for cell, processes in conditions
+            for cell, processes in there
         ]
         shuffler.shuffle(block)
         cells.extend(block)
@@ -174,6 +182,14 @@ def _in_condition(
         message = f"{experiment.id}: {f'{condition.id}: ' if condition.id else ''}{error}"
         raise (SpecError if isinstance(error, SpecError) else PlanError)(message) from error
     return cell, wiring.arrivals
+
+
+def _begun(path: PathSetup, traces: Mapping[str, Trace], seed: str) -> Trace | None:
+    """The trace from where a run begins; drawn, it begins at one place in all conditions of a repetition."""
+    trace = traces.get(path.trace or "")
+    if trace is None or path.trace_start is None:
+        return trace
+    return trace.drawn(seed) if path.trace_start == "random" else trace.begun(path.trace_start)
 
 
 def _marks_anywhere(links: Sequence[CellLink]) -> bool:

@@ -9,15 +9,16 @@ the bytes of a bin and loses what is shorter than it.
 from __future__ import annotations
 
 import io
+import random
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
+from fabbbr.capacity import OPPORTUNITY_BYTES, opportunities_by
 from fabbbr.errors import SpecError
 from fabbbr.foreign import shown
 from fabbbr.model import LinkTrace
-from fabbbr.physics import OPPORTUNITY_BYTES
 from fabbbr.units import NANOSECONDS_PER_SECOND, Duration, Rate
 
 BIN = Duration(100_000_000)
@@ -36,6 +37,27 @@ class Trace:
     """Delivery opportunities in milliseconds from the start, not decreasing; the last is the length."""
 
     opportunities_ms: tuple[int, ...]
+    start: Duration | None = None
+    """How far in the file it begins; None: where the file does."""
+
+    def begun(self, start: Duration) -> Trace:
+        """As a run has it that begins at ``start``: right after the last opportunity until then.
+
+        A pass is as long as before, with as many opportunities.
+        """
+        length = self.opportunities_ms[-1]
+        since = start.ns // _NS_PER_MS % length
+        passed = bisect_right(self.opportunities_ms, since) if since else 0
+        begins = self.opportunities_ms[passed - 1] if passed else 0
+        later = (time - begins for time in self.opportunities_ms[passed:])
+        again = (length + time - begins for time in self.opportunities_ms[:passed])
+        return Trace(opportunities_ms=(*later, *again), start=start)
+
+    def drawn(self, seed: str) -> Trace:
+        """As a run has it that begins at an instant drawn from ``seed``, all equally likely."""
+        length = self.opportunities_ms[-1]
+        since_ms = int(random.Random(seed).random() * length)  # noqa: S311 - no secret
+        return self.begun(Duration(since_ms * _NS_PER_MS))
 
     @property
     def mean_rate(self) -> Rate:
@@ -72,13 +94,6 @@ class Trace:
             most = max(most, number - first + 1)
         return most
 
-    def _count_until(self, time_ns: int) -> int:
-        """Opportunities up to and at ``time_ns``, over as many passes as it takes."""
-        length = self.opportunities_ms[-1] * _NS_PER_MS
-        passes, rest = divmod(time_ns, length)
-        within = bisect_right(self.opportunities_ms, rest // _NS_PER_MS)
-        return passes * len(self.opportunities_ms) + within
-
     def rates(self, *, until: Duration, bin_: Duration = BIN) -> tuple[tuple[Duration, Rate], ...]:
         """When the rate changes and to what, from 0 to ``until``; equal neighbours are joined.
 
@@ -86,7 +101,9 @@ class Trace:
         """
         changes: list[tuple[Duration, Rate]] = []
         for start in range(0, until.ns, bin_.ns):
-            count = self._count_until(start + bin_.ns) - self._count_until(start)
+            count = opportunities_by(start + bin_.ns, self.opportunities_ms) - opportunities_by(
+                start, self.opportunities_ms
+            )
             bits_per_s = count * OPPORTUNITY_BYTES * 8 * NANOSECONDS_PER_SECOND // bin_.ns
             rate = max(Rate(bits_per_s), STANDSTILL)
             if not changes or changes[-1][1] != rate:

@@ -194,6 +194,7 @@ def _bottleneck(
         **_bucket(ground, _burst_asked(ground, link), rate, rtt, of=f"link {link}: "),
         reverse=_way_back(ground, link, rtt, aqm),
         trace=_followed(ground, link, trace),
+        **_followed_how(ground, link, trace),
     )
 
 
@@ -262,6 +263,18 @@ def _check_one_queue(ground: Ground, name: str, loc: Loc) -> None:
             "ends of that link, such as dumbbell"
         )
         raise MisfitError.of((loc, message))
+
+
+def _followed_how(ground: Ground, link: str, trace: Trace | None) -> dict[str, Any]:
+    """Of a link that a trace is for: whether steps set its rates, and where it begins."""
+    path = ground.setup.path
+    if trace is None or link != ground.topology.trunk:
+        return {}
+    return {
+        "binned_trace": None if delivers(ground, link) else path.trace,
+        "trace_start": trace.start,
+        "trace_start_drawn": path.trace_start == "random",
+    }
 
 
 def _followed(ground: Ground, link: str, trace: Trace | None) -> LinkTrace | None:

@@ -59,16 +59,24 @@ def _captures(setup: Setup) -> Iterator[Mistake]:
         yield ("queue_delay",), said
 
 
+def _trace(path: PathSetup) -> Iterator[Mistake]:
+    if path.trace is None:
+        if path.trace_start is not None:
+            yield ("path", "trace_start"), "begins in no trace; add one, e.g. trace: lte.up, or remove it"
+        return
+    if path.offloads:
+        yield ("path", "offloads"), "a trace delivers packets of 1500 bytes one by one, so leave offloads off"
+    if path.burst is not None:
+        yield ("path", "burst"), NO_BUCKET
+
+
 def _path(path: PathSetup) -> Iterator[Mistake]:
     if (path.rate is None) == (path.trace is None):
         said = (
             "needs a rate, e.g. rate: 100 Mbit/s" if path.rate is None else "give a rate or a trace, not both"
         )
         yield ("path",), said
-    if path.trace is not None and path.offloads:
-        yield ("path", "offloads"), "a trace delivers packets of 1500 bytes one by one, so leave offloads off"
-    if path.trace is not None and path.burst is not None:
-        yield ("path", "burst"), NO_BUCKET
+    yield from _trace(path)
     yield from rate_within(("path", "rate"), path.rate)
     if isinstance(path.rtt, dict):
         if not path.rtt:

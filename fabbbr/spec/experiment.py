@@ -150,6 +150,10 @@ RoundTrip = Annotated[
     Annotated[Span, Tag("one")] | Annotated[dict[Name, Span], Tag("by sender")],
     Discriminator(lambda value: "by sender" if isinstance(value, dict) else "one"),
 ]
+TraceStart = Annotated[
+    Annotated[Span, Tag("time")] | Annotated[Literal["random"], Tag("word")],
+    Discriminator(lambda value: "word" if isinstance(value, str) and value[:1].isalpha() else "time"),
+]
 InjectedLoss = Annotated[Loss, BeforeValidator(_rate_alone)]
 CapturedLink = Annotated[LinkCapture, BeforeValidator(_link_alone)]
 HeldAcks = Annotated[AckAggregation, BeforeValidator(_duration_alone)]
@@ -187,6 +191,9 @@ class PathSetup(FileRecord):
     """Of every bottleneck of the slice, in bit/s: 8 kbit/s to 1 Tbit/s. Default: that of ``trace``."""
     trace: str | None = Field(None, examples=["lte.up"])
     """A Mahimahi trace beside the experiment file, which the rate follows. Default: ``rate`` throughout."""
+    trace_start: TraceStart | None = Field(None, examples=["random"])
+    """Where in the trace a run begins: a time from its beginning, or ``random``, drawn for each repetition.
+    Default: at its beginning."""
     rtt: RoundTrip = Field(examples=["100 ms"])
     """Propagation round trip, in s, ms or µs: one for all flows, or one for each sender."""
     buffer: Buffer = Field(QueueSize.parse("1 BDP"), examples=["1 BDP"])

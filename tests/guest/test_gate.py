@@ -16,8 +16,10 @@ import pytest
 from guest.cells import experiment, run
 
 import fabbbr
+from fabbbr.capacity import opportunities_by
 from fabbbr.job.cabling import lay_cables
 from fabbbr.plan import link_traces
+from fabbbr.units import Duration
 
 pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
 
@@ -107,12 +109,19 @@ def test_each_packet_leaves_at_its_opportunity_and_at_no_other_time(tmp_path, li
     assert (dropped > 0) == (limit_bytes < 100_000)
 
 
-def test_a_flow_through_a_trace_is_given_its_opportunities_and_no_byte_more(tmp_path):
+@pytest.mark.parametrize("start", [None, "1 s"])
+def test_a_flow_through_a_trace_is_given_its_opportunities_and_no_byte_more(tmp_path, start):
     """Interface counters behind the link, which the gate does not write, agree with what it says it used."""
     times, _ = uneven()
     (tmp_path / "uneven.up").write_text("".join(f"{at}\n" for at in times), encoding="ascii")
+    begins = ""
+    if start is not None:
+        begins = f"trace_start: {start}, "
+        times = link_traces.Trace(opportunities_ms=tuple(times)).begun(Duration.parse(start)).opportunities_ms
     text = experiment(
-        "uneven", path="trace: uneven.up, rtt: 40 ms, buffer: 10 MB", flows="{cca: cubic, duration: 8 s}"
+        "uneven",
+        path=f"trace: uneven.up, {begins}rtt: 40 ms, buffer: 10 MB",
+        flows="{cca: cubic, duration: 8 s}",
     )
     ran = run(tmp_path, text)
     assert ran.wrong() == {}
@@ -135,8 +144,13 @@ def test_a_flow_through_a_trace_is_given_its_opportunities_and_no_byte_more(tmp_
     assert payload <= gate["used"] * 1500
     # All data packets are full: they use an opportunity each, and nothing else is large.
     assert payload > 0.99 * gate["used"] * 1500
-    in_trace = link_traces.parse((tmp_path / "uneven.up").read_text(encoding="ascii"), source="t")
     followed_ns = round(gate["followed_s"] * 1e9)
     # The one of this very instant may still be used.
-    assert in_trace._count_until(followed_ns - 1000) <= gate["offered"] <= in_trace._count_until(followed_ns)
+    assert (
+        opportunities_by(followed_ns - 1000, times) <= gate["offered"] <= opportunities_by(followed_ns, times)
+    )
     assert gate["drops"] == 0
+    # From slow start on, some ten round trips, the queue is never empty: it uses what there is.
+    runs = ran.set.runs
+    assert 1 - 10 * 0.040 / 8 < runs["utilisation"].item() <= 1
+    assert runs["rate_changes"].item()

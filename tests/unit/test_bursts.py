@@ -21,8 +21,8 @@ from fabbbr.plan.estimate import estimate
 from fabbbr.plan.opening import open_plan
 from fabbbr.testbed import REAL_TIME, VIRTUAL_TIME
 from fabbbr.units import Rate
+from fabbbr_analysis.ceilings import most_bps
 from fabbbr_analysis.figures.conditions import varied
-from fabbbr_analysis.metrics import _stored_bytes
 from fabbbr_analysis.report.diagram import queues_in_words
 
 TEXT = """id: made
@@ -295,11 +295,29 @@ def test_the_estimate_counts_what_passes_at_once(planned):
 
 
 def test_utilisation_counts_a_bucket_as_often_as_it_can_be_full(planned):
-    queue = planned().bottleneck
-    assert _stored_bytes(queue, [(0.0, 5.0), (4.0, 9.0)]) == 250_000
+    def stored_bytes(cell, *spans):
+        covered = sum(end - start for start, end in spans)
+        return (most_bps(cell, cell.trunk.name, spans) - 10e6) * covered / 8
+
+    assert stored_bytes(planned(), (0.0, 9.0)) == pytest.approx(250_000)
     # A pause of 0.1 s at 10 Mbit/s brings 125 kB, one of 1 s fills it.
-    assert _stored_bytes(queue, [(0.0, 5.0), (5.1, 9.0), (10.0, 11.0)]) == pytest.approx(625_000)
-    assert _stored_bytes(planned("rate: 10 Mbit/s").bottleneck, [(0.0, 5.0)]) == 0
+    assert stored_bytes(planned(), (0.0, 5.0), (5.1, 9.0), (10.0, 11.0)) == pytest.approx(625_000)
+    assert stored_bytes(planned("rate: 10 Mbit/s"), (0.0, 5.0)) == pytest.approx(0)
+    # A step of the buffer makes a new bucket, which is full; one of the RTT leaves it as it is.
+    stepped = planned(more="steps: [{at: 2 s, buffer: 50 kB}, {at: 4 s, rtt: 30 ms}]")
+    assert stored_bytes(stepped, (0.0, 9.0)) == pytest.approx(500_000)
+    assert stored_bytes(stepped, (3.0, 9.0)) == pytest.approx(250_000)
+
+
+def test_a_way_back_of_its_own_has_its_own_bucket_and_no_steps(planned):
+    cell = planned(
+        "rate: 10 Mbit/s, burst: 250 kB, reverse: {rate: 2 Mbit/s, burst: 100 kB, buffer: 50 kB}",
+        f"{THERE}, {BACK}",
+        more="steps: [{at: 2 s, rate: 4 Mbit/s}]",
+    )
+    there, back = (most_bps(cell, cell.trunk.name, [(0.0, 4.0)], reverse=way) for way in (False, True))
+    assert there == pytest.approx((10e6 + 4e6) / 2 + 2 * 250_000 * 8 / 4)
+    assert back == pytest.approx(2e6 + 100_000 * 8 / 4)
 
 
 def runs_with(texts, held, column="burst_bytes", **others):

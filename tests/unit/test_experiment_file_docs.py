@@ -11,7 +11,7 @@ from pydantic_core import PydanticUndefined
 
 from fabbbr import bundled
 from fabbbr.model import AckAggregation, Loss, Video
-from fabbbr.plan import definitions, expand
+from fabbbr.plan import definitions, expand, link_traces
 from fabbbr.spec import read
 from fabbbr.spec.experiment import (
     CCAS,
@@ -26,13 +26,17 @@ from fabbbr.spec.experiment import (
     StepSetup,
 )
 
+TRACE = Path(bundled.__file__).resolve().parent.parent / "experiments" / "lte_like.up"
+FOLLOWED = link_traces.parse(TRACE.read_text(encoding="ascii"), source=TRACE.name)
 PAGE = (Path(bundled.__file__).resolve().parent.parent / "docs" / "experiment-file.md").read_text()
 EXAMPLES = re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL)
 
 
 @pytest.mark.parametrize("text", EXAMPLES)
 def test_every_example_plans(text):
-    assert expand.cells(read.parse(text, source="docs"), definitions.load, seed=1)
+    assert expand.cells(
+        read.parse(text, source="docs"), definitions.load, seed=1, traces={TRACE.name: FOLLOWED}
+    )
 
 
 def test_the_first_example_counts_as_the_text_says():

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabbbr.agent import gate
+from fabbbr.capacity import opportunities_by
 from fabbbr.errors import SpecError
 from fabbbr.plan import link_traces
 from fabbbr.plan.link_traces import STANDSTILL, Trace
@@ -26,6 +27,36 @@ def test_the_rates_carry_exactly_the_bytes_of_the_opportunities(times, passes):
         if rate != STANDSTILL
     )
     assert bits == passes * len(times) * 1500 * 8 * 1_000_000_000
+
+
+TRACES = st.lists(st.integers(0, 500), max_size=80).map(
+    lambda times: Trace(opportunities_ms=(*sorted(times), 500))
+)
+
+
+@given(TRACES, st.integers(0, 2000), st.integers(0, 3000))
+def test_a_trace_that_begins_elsewhere_has_what_comes_from_there_on(trace, start_ms, later_ms):
+    begun = trace.begun(Duration(start_ms * MS))
+    assert (len(begun.opportunities_ms), begun.opportunities_ms[-1]) == (len(trace.opportunities_ms), 500)
+    assert list(begun.opportunities_ms) == sorted(begun.opportunities_ms)
+    since_ms = start_ms % 500
+    begins_ms = (
+        max([time for time in trace.opportunities_ms if time <= since_ms], default=0) if since_ms else 0
+    )
+    # What stands at 0 ms comes once more with the end of each pass.
+    at_once = 0 if begins_ms else opportunities_by(0, begun.opportunities_ms)
+    until, before = (
+        opportunities_by(at * MS, trace.opportunities_ms) for at in (begins_ms + later_ms, begins_ms)
+    )
+    assert opportunities_by(later_ms * MS, begun.opportunities_ms) - at_once == until - before
+
+
+@given(TRACES)
+def test_where_a_trace_begins_is_drawn_from_all_of_it(trace):
+    starts = [trace.drawn(f"1 {repetition} trace").start.ns / MS for repetition in range(200)]
+    assert 0 <= min(starts) < 50
+    assert 450 < max(starts) < 500
+    assert starts[0] == trace.drawn("1 0 trace").start.ns / MS
 
 
 def test_one_opportunity_a_millisecond_is_a_steady_12_mbit_per_second():

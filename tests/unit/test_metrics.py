@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from measured import NAN, bottleneck, cell, flow_rows, interval_rows, of, packet_rows, queue_rows, socket_rows
 
 from fabbbr import model
+from fabbbr.plan.link_traces import Trace
 from fabbbr.units import Duration, Rate
 
 METRICS_OF_RUNS = {
@@ -81,11 +82,39 @@ def test_a_flow_without_a_receiver_makes_the_sum_unknown_and_not_smaller():
     assert found["jain_flows"] is None
 
 
-def test_utilisation_is_unknown_when_the_rate_changes():
+def test_where_the_rate_changes_utilisation_is_of_what_held_while_flows_ran():
+    """8 Mbit/s, and 4 from 5 s on: over 10 s it is 6, and of a flow of 2 s at 4 s 6 too.
+
+    The trunk is 20 ms long: so much later it comes to the receiver.
+    """
     step = model.Step(at=Duration.parse("5 s"), link="trunk", rate=Rate.parse("4 Mbit/s"))
-    found = of(flow_rows(3e6), of_cell=cell(steps=(step,)))
-    assert found["utilisation"] is None
-    assert found["goodput_bps"] == pytest.approx(3e6)
+    for goodput_bps, begins_s, lasts_s, used in (
+        (3e6, 0.02, 10.0, 3 / 6),
+        (3e6, 4.02, 2.0, 3 / 6),
+        (4e6, 6.02, 2.0, 1.0),
+        (8e6, 4.0, 1.02, 1.0),
+        (4.04e6, 5.0, 2.0, 1.0),
+    ):
+        flows = flow_rows(goodput_bps * 1448 / 1514, receiver_zero_s=[begins_s], seconds=lasts_s)
+        assert of(flows, of_cell=cell(steps=(step,)))["utilisation"] == pytest.approx(used)
+
+
+def test_with_a_trace_utilisation_is_of_what_its_opportunities_carry():
+    """Ten at once every 100 ms and nothing for the second half of a pass of 2 s: 0.6 Mbit/s of packets."""
+    times_ms = [time for time in range(100, 1001, 100) for _ in range(10)] + [2000]
+    trace = Trace(opportunities_ms=tuple(times_ms)).link("made.up")
+    made = cell()
+    links = tuple(
+        link.model_copy(update={"bottleneck": link.bottleneck.model_copy(update={"trace": trace})})
+        if link.bottleneck is not None
+        else link
+        for link in made.links
+    )
+    carried_bps = 101 * 1500 * 8 / 2 * 1448 / 1500
+    found = of(
+        flow_rows(carried_bps, receiver_zero_s=[0.02]), of_cell=made.model_copy(update={"links": links})
+    )
+    assert found["utilisation"] == pytest.approx(1.0)
 
 
 def test_steady_goodput_leaves_the_warm_up_out():

@@ -56,7 +56,7 @@ def test_what_came_at_random_in_all_conditions_alike_is_one_piece_of_news():
     """The flows of a repetition are heavier in all conditions at once, and the base had others."""
     generator = np.random.default_rng(4)
     budget, tables = 0.1, 300
-    plan = {"c0,r1": SimpleNamespace(arrivals=("web",))}
+    plan = {"c0,r1": SimpleNamespace(shares_draws=True)}
 
     def drawn():
         heavier = np.tile(1 + 0.05 * generator.standard_normal(5), CONDITIONS)

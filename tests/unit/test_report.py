@@ -501,7 +501,12 @@ def test_a_link_trace_reaches_the_reader_of_the_conditions(runs):
     trace = LinkTrace(name="lte.up", opportunities=1, length_ms=9, most_at_once=111, gaps_ms="9")
     followed = _with_bottlenecks(manifest, trace=trace)
     told = {fact.name: fact.value for fact in conditions(followed)}
-    assert told["Link trace"] == "lte.up, packet by packet; the rate is its mean"
+    assert told["Link trace"] == "lte.up, packet by packet"
+    rate = followed.cells[0].bottleneck.rate
+    assert told["Bottleneck"] == f"{rate} on average (lte.up)"
+    some = followed.model_copy(update={"cells": (followed.cells[0], *manifest.cells[1:])})
+    told = {fact.name: fact.value for fact in conditions(some)}
+    assert told["Link trace"] == f"lte.up, packet by packet in 1 of {len(manifest.cells)} cells"
     assert "Link trace" not in {fact.name for fact in conditions(manifest)}
 
 

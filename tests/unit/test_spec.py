@@ -395,6 +395,8 @@ def test_mistakes_come_in_the_order_of_the_file_and_once_each():
         ("rtt: 40 ms", "rtt: 40 ms\n  ecn: true", 7, "path.ecn: tail drop cannot mark; set aqm"),
         ("rtt: 40 ms", "rtt: 40 ms\n  buffer: 1 kB", 7, "does not hold one packet of 1514 bytes"),
         ("rtt: 40 ms", "rtt: 40 ms\n  trace: lte.up", 4, "path: give a rate or a trace, not both"),
+        ("rtt: 40 ms", "rtt: 40 ms\n  trace_start: 3 s", 7, "path.trace_start: begins in no trace; add one"),
+        ("rtt: 40 ms", "rtt: 40 ms\n  trace_start: any", 7, "path.trace_start: 'any' is not known"),
         ("  rate: 10 Mbit/s\n", "", 4, "path: needs a rate, e.g. rate: 100 Mbit/s"),
         ("rate: 10 Mbit/s", "rate: 1 kbit/s", 5, "path.rate: 1 kbit/s is out of range; give 8 kbit/s"),
         ("loss: $loss", "loss: {rate: $loss, model: gilbert_elliott}", 7, "path.loss.recovery: is missing"),

@@ -3,6 +3,7 @@
 import pytest
 from places import GUEST
 
+from fabbbr.capacity import RateOverTime
 from fabbbr.capturing import room_of
 from fabbbr.commands.plan import row_of
 from fabbbr.errors import FabbbrError
@@ -11,7 +12,7 @@ from fabbbr.job.cabling import lay_cables
 from fabbbr.job.configure import configure_commands, step_commands
 from fabbbr.job.flows import block_bytes
 from fabbbr.job.headroom import longest_answer_ns, window_bytes
-from fabbbr.physics import RateOverTime, end_of
+from fabbbr.physics import end_of
 from fabbbr.plan.estimate import estimate, offered_loads
 from fabbbr.plan.opening import open_plan
 from fabbbr.units import Duration

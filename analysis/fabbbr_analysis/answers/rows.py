@@ -31,11 +31,14 @@ _OF_RIVALS = frozenset({"convergence_s"})
 """Of the flows that take what they can get, together."""
 OF_SEVERAL = frozenset({OF_ALL, "completion_p95_s", "completion_p99_s", "slowdown_p95"})
 """What of a single flow is no more than what it has."""
+_OF_CAPACITY = "of_capacity"
+"""Of a rate that changes: nobody has in mind what a trace carried in a phase."""
 _SHARES = frozenset({"share", "retransmit_ratio", "spurious_ratio"})
 
 MEASURES: tuple[Measure, ...] = (
     Measure(column=GOODPUT, slug="goodput_per_flow", title="Goodput a flow", unit="Mbit/s", factor=1e-6),
     Measure(column=OF_ALL, slug="goodput", title="Goodput of all", unit="Mbit/s", factor=1e-6),
+    Measure(column=_OF_CAPACITY, slug="of_capacity", title="Of the capacity", unit="%", factor=100),
     Measure(column="share", slug="share", title="Share", unit="%", factor=100),
     Measure(column=COMPLETION, slug="completion", title="Completion, median", unit="s"),
     Measure(column="completion_p95_s", slug="completion_p95", title="Completion, 95th percentile", unit="s"),
@@ -86,7 +89,7 @@ def _rows(
             "repetitions": len(certified),
             "excluded": len(cells) - len(certified),
             "same_draws": any(
-                run_set.plan[cell].arrivals for cell in certified["cell_id"] if cell in run_set.plan
+                run_set.plan[cell].shares_draws for cell in certified["cell_id"] if cell in run_set.plan
             ),
         }
         repetitions = dict(zip(certified["cell_id"], certified["repetition"], strict=True))
@@ -94,9 +97,17 @@ def _rows(
         own = own.assign(
             position=own.groupby("cell_id")["group"].transform(lambda names: names.factorize()[0]),
             repetition=own["cell_id"].map(repetitions),
+            of_capacity=_of_capacity(own, certified),
         )
         found += [_row(rows, facts) for rows in shown(own)]
     return in_order(found, axes)
+
+
+def _of_capacity(groups: pd.DataFrame, cells: pd.DataFrame) -> pd.Series[float]:
+    """Goodput over the most that it can be, in cells whose rate changes while flows run."""
+    varying = cells[cells["rate_changes"].fillna(value=False).astype(bool)]["cell_id"]
+    goodput, ceiling = (groups[name].astype("float64") for name in ("goodput_bps", "ceiling_bps"))
+    return (goodput / ceiling).where(groups["cell_id"].isin(varying))
 
 
 def _order(row: AnswerRow, axes: Sequence[Axis]) -> tuple[int, ...]:
@@ -127,8 +138,7 @@ def _stepped(groups: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """Where groups come and go, what each had of the whole run says when it ran, and not what it is."""
     if "step" in set(groups["begins_with"]) and "flows" not in set(groups["begins_with"]):
         whole = groups[(groups["phase"] == WHOLE_RUN) & ~groups["sized"].astype(bool)]
-        # Means over whole runs have no ceiling where a rate changes: here and there they are the same.
-        yield from (rows for _, rows in whole.assign(ceiling_bps=math.nan).groupby("group", sort=False))
+        yield from (rows for _, rows in whole.groupby("group", sort=False))
 
 
 def _row(rows: pd.DataFrame, facts: Mapping[str, Any]) -> AnswerRow:
@@ -173,6 +183,8 @@ def _by_run(rows: pd.DataFrame, columns: Sequence[str]) -> dict[str, dict[int, f
 
 def _most(rows: pd.DataFrame, column: str) -> float:
     """What the measure cannot exceed: of goodput, what the group's path carries."""
+    if column == _OF_CAPACITY:
+        return max(1.0, float(rows[column].max()))
     if not column.startswith("goodput") or rows["ceiling_bps"].isna().any():
         return math.inf
     return max(float(rows["ceiling_bps"].max()), float(rows[column].max()))

@@ -27,6 +27,7 @@ def warnings_of(run_set: RunSet) -> list[str]:
     return [
         *_marks(run_set),
         *_idle(run_set),
+        *_two_ways_of_a_trace(run_set),
         *_held_up_by_acknowledgements(run_set),
         *_repeated(run_set),
         *_short(run_set),
@@ -75,6 +76,17 @@ def _idle(run_set: RunSet) -> Iterator[str]:
         )
 
 
+def _two_ways_of_a_trace(run_set: RunSet) -> Iterator[str]:
+    """What differs between the two is also how the link delivers."""
+    queues = {cell.condition: cell.bottleneck for cell in run_set.plan.values()}
+    binned = [condition for condition, queue in queues.items() if queue.binned_trace is not None]
+    if binned and any(queue.trace is not None for queue in queues.values()):
+        yield (
+            f"In {_named(binned)} the trace is a rate per 100 ms, for tc holds the queue; elsewhere the link "
+            "delivers at its single opportunities. What differs between them may come of that."
+        )
+
+
 def _repeated(run_set: RunSet) -> Iterator[str]:
     certified = run_set.runs[run_set.runs["status"] == "certified"]
     same = [str(name) for name, cells in certified.groupby("condition", sort=False) if are_one(cells)]
@@ -113,7 +125,10 @@ def _held_up_by_acknowledgements(run_set: RunSet) -> Iterator[str]:
 def _what_tells(run_set: RunSet, conditions: Sequence[str]) -> str:
     """How much hangs on phases: where data goes both ways, acknowledgements cannot be held."""
     cells = [cell for cell in run_set.plan.values() if cell.condition in conditions]
-    if any(queue.both_directions for cell in cells for queue in cell.bottlenecks.values()):
+    queues = [queue for cell in cells for queue in cell.bottlenecks.values()]
+    if any(queue.trace is not None or queue.binned_trace is not None for queue in queues):
+        return "trace_start: random begins each repetition elsewhere in the trace"
+    if any(queue.both_directions for queue in queues):
         return "other starts, as in start: $start with vary: {start: [0 ms, 7 ms, 13 ms]}, tell how much"
     return "ack_aggregation: {least: 1 us, most: 100 us} has repetitions differ"
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pandas as pd
 import plotly.graph_objects as go
 
-from fabbbr.physics import RateOverTime
+from fabbbr.capacity import Capacity
 from fabbbr_analysis.figures.conditions import Axis
 from fabbbr_analysis.figures.events import Event
 from fabbbr_analysis.figures.measures import Measure
@@ -92,12 +92,12 @@ def ticks_at(values: tuple[float, ...]) -> dict[str, object]:
     }
 
 
-def rate_line(rate: RateOverTime, end_s: float) -> go.Scatter:
-    """The rate of the bottleneck (Mbit/s) over the cell's clock, until ``end_s``."""
-    held = rate.during(0.0, end_s)
+def rate_line(capacity: Capacity, end_s: float) -> go.Scatter:
+    """The rate of the bottleneck (Mbit/s) over the cell's clock, until ``end_s``; of a trace, by seconds."""
+    since_s, held_bps = capacity.curve(end_s)
     return go.Scatter(
-        x=[*rate.since_s[: len(held)], end_s],
-        y=[bps * 1e-6 for bps in (*held, held[-1])],
+        x=since_s,
+        y=[bps * 1e-6 for bps in held_bps],
         mode="lines",
         name=RATE,
         line={**REFERENCE_LINE, "shape": "hv"},

@@ -177,7 +177,7 @@ def points(run_set: RunSet) -> list[Point]:
     """Return the grid of conditions without the congestion control, in ascending order of each axis."""
     runs = run_set.runs
     axes = varied(runs)
-    chosen = timeline.representative_cells(runs)
+    chosen = timeline.representative_cells(runs, of_one_repetition=run_set.shares_draws)
     return [
         point
         for texts in itertools.product(*(axis.texts for axis in axes))

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from fabbbr.capacity import Capacity, capacity_of
 from fabbbr.model import Cell
-from fabbbr.physics import RateOverTime
 from fabbbr.ways import crossed
 from fabbbr_analysis.figures import canvas
 from fabbbr_analysis.figures.distribution import QUANTILES
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def caption(run_set: RunSet) -> str:
     """Say how to read the figure of this run set."""
-    if any(RateOverTime.of(cell, cell.trunk.name).changes for cell in run_set.plan.values()):
+    if any(capacity_of(cell, cell.trunk.name).changes for cell in run_set.plan.values()):
         return "Bandwidth estimate of each run over time, and the rate that held."
     return "Distribution of the bandwidth estimate over the samples of each run, from warm-up on."
 
@@ -34,8 +34,8 @@ def bandwidth_estimates(
 ) -> go.Figure:
     """Draw BBR's bandwidth estimate (Mbit/s), over the senders' socket samples, against the rate that held.
 
-    Where a step changes the rate, over time and beside it; else as a CDF from warm-up on, one curve per run.
-    Cells without a BBR flow add nothing: a figure without traces means that there was none.
+    Where a step or a trace changes the rate, over time and beside it; else as a CDF from warm-up on, one
+    curve per run. Cells without a BBR flow add nothing: a figure without traces means that there was none.
     """
     cells = [run_set.plan[cell_id] for cell_id in cell_ids if cell_id in run_set.plan]
     held = list(dict.fromkeys(rate for cell in cells for rate in _rates_of(cell)))
@@ -44,18 +44,18 @@ def bandwidth_estimates(
     return _estimates_as_cdf(run_set, cell_ids, held, palette)
 
 
-def _rates_of(cell: Cell) -> Iterator[RateOverTime]:
+def _rates_of(cell: Cell) -> Iterator[Capacity]:
     """Of the first bottleneck, as its flows of BBR meet it; a module of one's own may be called otherwise."""
     named = [flow for flow in cell.flows if flow.cca is not None and flow.cca.startswith("bbr")]
     for flow in named or cell.flows:
         forward = crossed(cell.links, flow.sender, flow.receiver).get(cell.trunk.name, True)
-        yield RateOverTime.of(cell, cell.trunk.name, reverse=not forward)
+        yield capacity_of(cell, cell.trunk.name, reverse=not forward)
 
 
 def _estimates_over_time(
     run_set: RunSet,
     cell_ids: Sequence[str],
-    held: Sequence[RateOverTime],
+    held: Sequence[Capacity],
     palette: Palette,
     limit: int,
 ) -> go.Figure:
@@ -72,9 +72,9 @@ def _estimates_over_time(
         )
     if figure.data:
         end_s = max(float(trace.x[-1]) for trace in figure.data)
+        cells = [run_set.plan[cell_id] for cell_id in cell_ids]
         for each in held:
             figure.add_trace(canvas.rate_line(each, end_s))
-        cells = [run_set.plan[cell_id] for cell_id in cell_ids]
         canvas.mark(figure, [event for event in events(cells) if event.at_s < end_s], span_s=end_s)
     figure.update_xaxes(title_text="Time since the first flow started (s)")
     figure.update_yaxes(title_text="Bandwidth estimate of BBR (Mbit/s)", rangemode="tozero")
@@ -82,7 +82,7 @@ def _estimates_over_time(
 
 
 def _estimates_as_cdf(
-    run_set: RunSet, cell_ids: Sequence[str], held: Sequence[RateOverTime], palette: Palette
+    run_set: RunSet, cell_ids: Sequence[str], held: Sequence[Capacity], palette: Palette
 ) -> go.Figure:
     figure = canvas.empty(height=360)
     cells = run_set.cells[run_set.cells["cell_id"].isin(list(cell_ids))].set_index("cell_id")
@@ -101,7 +101,7 @@ def _estimates_as_cdf(
             ),
         )
     if figure.data and len(held) == 1:
-        _mark_rate(figure, held[0].at(0.0) * 1e-6)
+        _mark_rate(figure, held[0].bits(0.0, 1.0) * 1e-6)
     figure.update_xaxes(title_text="Bandwidth estimate of BBR (Mbit/s)")
     figure.update_yaxes(title_text="Share of samples below", range=[0, 1.02], tickformat=".0%")
     return figure

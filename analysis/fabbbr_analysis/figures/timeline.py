@@ -11,8 +11,8 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from fabbbr.capacity import capacity_of
 from fabbbr.model import Cell
-from fabbbr.physics import RateOverTime
 from fabbbr_analysis.arrivals import amounts_between, zeros_s
 from fabbbr_analysis.figures import canvas, curves
 from fabbbr_analysis.figures.curves import Curve
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 
 CAPTION = "For each congestion control the run whose goodput is nearest to the median of its repetitions."
+CAPTION_OF_ONE = (
+    "For each congestion control the same repetition, in which what comes at random is the same for all: the "
+    "one whose goodputs are nearest to their medians."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,18 +45,23 @@ _RTT = _Panel(row=2, title="RTT", unit="ms")
 _QUEUE = _Panel(row=3, title="Queue", unit="kB")
 
 
-def representative_cells(runs: pd.DataFrame) -> pd.DataFrame:
+def representative_cells(runs: pd.DataFrame, *, of_one_repetition: bool = False) -> pd.DataFrame:
     """Return one row per condition: the certified run whose goodput is nearest to the condition's median.
 
-    Ties go to the lower repetition; without a certified run the first one stands in.
+    Ties go to the lower repetition; without a certified run the first one stands in. With
+    ``of_one_repetition`` all are of that which is nearest by the sum over conditions, where they have it.
     """
     certified = runs[runs["status"] == "certified"]
     pool = certified if not certified.empty else runs
-    distance = (pool["goodput_bps"] - pool.groupby("condition")["goodput_bps"].transform("median")).abs()
-    ranked = pool.assign(_distance=distance).sort_values(
-        ["condition", "_distance", "repetition"], na_position="last"
+    median = pool.groupby("condition")["goodput_bps"].transform("median")
+    distance = (pool["goodput_bps"] / median - 1).abs()
+    by_repetition = distance.groupby(pool["repetition"]).agg(["count", "sum"]).sort_index()
+    nearest = by_repetition.sort_values(["count", "sum"], ascending=[False, True], kind="stable").index[0]
+    other = (pool["repetition"] != nearest) & of_one_repetition
+    ranked = pool.assign(_other=other, _distance=distance).sort_values(
+        ["condition", "_other", "_distance", "repetition"], na_position="last"
     )
-    chosen = ranked.drop_duplicates("condition").drop(columns="_distance")
+    chosen = ranked.drop_duplicates("condition").drop(columns=["_other", "_distance"])
     missing = runs[~runs["condition"].isin(chosen["condition"])].sort_values("repetition")
     return pd.concat([chosen, missing.drop_duplicates("condition")]).sort_values("condition")
 
@@ -70,7 +79,7 @@ def over_time(
     (Mbit/s, iperf3 intervals at the receiver), RTT of each flow (ms, smoothed, at the sender), backlog of the
     bottleneck (kB). Flows of a group that came at random are one curve: what all of them got in each second,
     and the mean of their RTT. A row without samples stays empty. Dotted lines mark steps and starts; where
-    the rate of the bottleneck changes, it is drawn with the goodput.
+    the rate of the bottleneck changes, it is drawn with the goodput; of a trace, by seconds.
     """
     figure = make_subplots(
         rows=3, cols=1, shared_xaxes=True, vertical_spacing=0.04, figure=canvas.empty(height=640)
@@ -102,7 +111,7 @@ def _mark_changes(figure: go.Figure, cells: Sequence[Cell]) -> None:
     """Draw the rate where it changes, and mark what happens when."""
     ends_s = [float(trace.x[-1]) for trace in figure.data]
     end_s = max(ends_s, default=0.0)
-    for held in dict.fromkeys(RateOverTime.of(cell, cell.trunk.name) for cell in cells):
+    for held in dict.fromkeys(capacity_of(cell, cell.trunk.name) for cell in cells):
         if held.changes:
             figure.add_trace(canvas.rate_line(held, end_s), row=_GOODPUT.row, col=1)
     canvas.mark(figure, [event for event in events(cells) if event.at_s < end_s], span_s=end_s)

@@ -68,7 +68,7 @@ def conditions(manifest: RunManifest, other: OtherWarmUp | None = None) -> tuple
             name="Flows in a cell",
             value=spread([str(count) for count in sorted({len(cell.flows) for cell in cells})]),
         ),
-        Fact(name="Bottleneck", value=spread(_sorted(cells, lambda cell: cell.bottleneck.rate))),
+        Fact(name="Bottleneck", value=spread(_rates(cells))),
         Fact(name="Propagation RTT", value=spread(_rtts(cells))),
         Fact(name="Buffer", value=spread(buffers([cell.bottleneck for cell in cells]))),
         Fact(name="Queue discipline", value=listing(sorted({cell.bottleneck.aqm for cell in cells}))),
@@ -84,9 +84,8 @@ def conditions(manifest: RunManifest, other: OtherWarmUp | None = None) -> tuple
     ]
     if limits := _limits(cells):
         rows.append(Fact(name="Limit of a connection", value=listing(limits)))
-    if traces := {queue.trace.name for queue in _bottlenecks(cells) if queue.trace is not None}:
-        said = f"{listing(sorted(traces))}, packet by packet; the rate is its mean"
-        rows.append(Fact(name="Link trace", value=said))
+    if traces := _traces(cells):
+        rows.append(Fact(name="Link trace", value=traces))
     if others := distinct(told for cell in cells for told in _other_traffic(cell)):
         rows.append(Fact(name="Traffic", value=listing(others)))
     if asked := bursts([cell.bottleneck for cell in cells]):
@@ -114,6 +113,41 @@ def conditions(manifest: RunManifest, other: OtherWarmUp | None = None) -> tuple
     }
     rows += [Fact(name=name, value=said) for name, said in told.items() if said]
     return tuple(rows)
+
+
+def _traces(cells: Sequence[Cell]) -> str:
+    """Which trace is followed how; nothing without any."""
+    queues = [cell.bottleneck for cell in cells]
+    ways = {
+        "packet by packet": [queue.trace.name for queue in queues if queue.trace],
+        "as a rate per 100 ms": [queue.binned_trace for queue in queues if queue.binned_trace],
+    }
+    names = sorted({name for followed in ways.values() for name in followed})
+    told = [
+        how if len(followed) == len(cells) else f"{how} in {len(followed)} of {len(cells)} cells"
+        for how, followed in ways.items()
+        if followed
+    ]
+    begins = distinct(filter(None, map(_trace_begins, queues)))
+    return "; ".join([f"{listing(names)}, {listing(told)}", *begins]) if names else ""
+
+
+def _trace_begins(queue: Bottleneck) -> str:
+    if queue.trace_start_drawn:
+        return "from an instant drawn for each repetition, the same in all conditions"
+    return "" if queue.trace_start is None else f"from {queue.trace_start} on"
+
+
+def _rates(cells: Sequence[Cell]) -> list[str]:
+    """Of the first bottleneck; that of a trace is only its mean."""
+    rates = sorted({cell.bottleneck.rate for cell in cells})
+    named = {cell.bottleneck.rate: trace for cell in cells if (trace := _trace_of(cell))}
+    return [f"{rate} on average ({named[rate]})" if rate in named else str(rate) for rate in rates]
+
+
+def _trace_of(cell: Cell) -> str | None:
+    queue = cell.bottleneck
+    return queue.trace.name if queue.trace is not None else queue.binned_trace
 
 
 def gist(manifest: RunManifest) -> str:
@@ -301,11 +335,13 @@ def _changes(cell: Cell) -> list[tuple[int, ...]]:
 
 
 def _steps(cell: Cell) -> str:
-    """Each step as it was asked; a trace that became very many is only counted."""
-    if len(cell.steps) > MOST_MARKS:
-        return counted(len(cell.steps), "step")
+    """Each step as it was asked, without those that a trace became; very many are only counted."""
+    traced = cell.bottleneck.binned_trace is not None
+    steps = [step for step in cell.steps if not (traced and step.rate is not None)]
+    if len(steps) > MOST_MARKS:
+        return counted(len(steps), "step")
     return "; ".join(
-        f"at {step.at} {step_in_words(cell, step)}" for step in sorted(cell.steps, key=lambda step: step.at)
+        f"at {step.at} {step_in_words(cell, step)}" for step in sorted(steps, key=lambda step: step.at)
     )
 
 

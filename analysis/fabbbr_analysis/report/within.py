@@ -29,6 +29,7 @@ def over_time_slot(run_set: RunSet, palette: Palette, prefix: str) -> Slot | Non
     """Return the figure of runs over time."""
     here = points(run_set)
     limit = _limit(run_set, here)
+    chosen = timeline.CAPTION_OF_ONE if run_set.shares_draws else timeline.CAPTION
     drawn = [
         (point.label, timeline.over_time(run_set, point.representatives, palette=palette, limit=limit))
         for point in here
@@ -37,7 +38,7 @@ def over_time_slot(run_set: RunSet, palette: Palette, prefix: str) -> Slot | Non
         drawn,
         slot_id=f"{prefix}-over-time",
         title="Inside a run",
-        caption=f"{timeline.CAPTION}{_what_is_drawn_together(run_set)}{_what_happens(run_set)}",
+        caption=f"{chosen}{_what_is_drawn_together(run_set)}{_what_happens(run_set)}",
         wide=True,
     )
 

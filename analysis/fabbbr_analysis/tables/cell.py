@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import pandas as pd
 import pyarrow as pa
 
+from fabbbr.capacity import capacity_of
 from fabbbr.model import Cell
 from fabbbr.physics import mean_burst, stationary_loss
 from fabbbr.store import StoredCell
@@ -138,6 +139,7 @@ def _bottleneck_columns(cell: Cell) -> Row:
     back = queue.reverse
     return {
         "rate_bps": queue.rate.bps,
+        "rate_changes": capacity_of(cell, cell.trunk.name).changes,
         "buffer_bytes": queue.buffer_bytes,
         "bdp_bytes": queue.bdp_bytes,
         "buffer_bdp": queue.buffer_bytes / queue.bdp_bytes if queue.bdp_bytes else None,

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from fabbbr_analysis.parse import iperf3
 
-TABLES_VERSION = 21
+TABLES_VERSION = 22
 """Raised when the same raw files give other tables: a parser was mended, a column changed, or they lie
 elsewhere: from 5 on a cell has its own files of samples, from 6 on completion is of the flows with a size,
 from 7 on a table says whether offloads were on, from 8 on there are packets, pings, groups and phases,
@@ -20,7 +20,8 @@ from 15 on the share that a group sent again in a phase is of bytes, whole trans
 and a direction is used by the flows that cross the first bottleneck, from 16 on ``runs`` says what came late,
 and from 17 on the share that was sent again is of bytes over a whole run too, as ss saw both,
 marks of ``ce_threshold`` count, and what follows a step is of the link that it changes, from 18 on the
-ideal of a transfer is the least that it can take, and from 19 on groups have a 99th percentile of it."""
+ideal of a transfer is the least that it can take, from 19 on groups have a 99th percentile of it, and from
+22 on there is a share of what a link carried whose rate changes, by steps or a trace."""
 
 CELLS = pa.schema(
     [
@@ -37,6 +38,7 @@ CELLS = pa.schema(
         ("timer_hz", pa.int64()),
         ("virtual_s", pa.float64()),
         ("rate_bps", pa.int64()),
+        ("rate_changes", pa.bool_()),
         ("rtt_s", pa.float64()),
         ("buffer_bytes", pa.int64()),
         ("bdp_bytes", pa.int64()),

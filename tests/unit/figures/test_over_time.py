@@ -30,6 +30,28 @@ def test_the_representative_is_the_certified_run_nearest_to_the_median():
     assert list(timeline.representative_cells(runs)["cell_id"]) == ["b"]
 
 
+def test_where_all_conditions_have_the_same_draws_one_repetition_stands_for_all():
+    """By itself x would be shown by its second run, and y by its third."""
+    runs = pd.DataFrame(
+        {
+            "cell_id": ["x1", "x2", "x3", "y1", "y2", "y3", "z2"],
+            "condition": [*"xxxyyyz"],
+            "repetition": [1, 2, 3, 1, 2, 3, 2],
+            "goodput_bps": [9.0, 10.0, 20.0, 103.0, 160.0, 100.0, 1.0],
+            "status": ["certified"] * 7,
+        }
+    )
+
+    def chosen(runs):
+        return list(timeline.representative_cells(runs, of_one_repetition=True)["cell_id"])
+
+    assert list(timeline.representative_cells(runs)["cell_id"]) == ["x2", "y1", "z2"]
+    assert chosen(runs[runs["condition"] != "z"]) == ["x1", "y1"]
+    # One that all have goes first, and who lacks it is shown by another.
+    assert chosen(runs) == ["x2", "y2", "z2"]
+    assert chosen(runs[~runs["cell_id"].isin(["x2", "y2"])]) == ["x1", "y1", "z2"]
+
+
 def test_a_condition_without_a_certified_run_is_shown_by_its_first():
     runs = pd.DataFrame(
         {
