@@ -10,6 +10,7 @@ import hashlib
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 from fabbbr import limits
 from fabbbr.capturing import room_of
@@ -24,7 +25,7 @@ from fabbbr.plan.resolve import Processes, Wiring, wire
 from fabbbr.ports import MOST_FLOWS, ports_per_flow
 from fabbbr.sources import Sources
 from fabbbr.spec.document import Loc
-from fabbbr.spec.experiment import Condition, Experiment, PathSetup, Setup, SliceChoice
+from fabbbr.spec.experiment import Condition, Experiment, Setup, SliceChoice, TraceStart
 from fabbbr.topology import Topology
 from fabbbr.units import NANOSECONDS_PER_SECOND, Duration, Rate
 
@@ -59,9 +60,11 @@ def cells(
     names. Raises PlanError naming the condition
     that does not fit its topology, and when all cells together have more parts than anybody could run.
     """
+    begun = cache(partial(_begun, traces or {}))
 
     def wired(condition: Condition, repetition: int) -> tuple[Cell, Processes]:
-        trace = _begun(condition.setup.path, traces or {}, f"{seed} {repetition} trace")
+        path = condition.setup.path
+        trace = begun(path.trace, path.trace_start, f"{seed} {repetition} trace")
         return _in_condition(experiment, condition, topology_of, trace, modules or {})
 
     conditions: list[tuple[Cell, Processes]] = []
@@ -184,12 +187,14 @@ def _in_condition(
     return cell, wiring.arrivals
 
 
-def _begun(path: PathSetup, traces: Mapping[str, Trace], seed: str) -> Trace | None:
-    """The trace from where a run begins; drawn, it begins at one place in all conditions of a repetition."""
-    trace = traces.get(path.trace or "")
-    if trace is None or path.trace_start is None:
+def _begun(
+    traces: Mapping[str, Trace], name: str | None, start: TraceStart | None, seed: str
+) -> Trace | None:
+    """A trace from where a run begins; drawn, that is one place in all conditions of a repetition."""
+    trace = traces.get(name or "")
+    if trace is None or start is None:
         return trace
-    return trace.drawn(seed) if path.trace_start == "random" else trace.begun(path.trace_start)
+    return trace.drawn(seed) if start == "random" else trace.begun(start)
 
 
 def _marks_anywhere(links: Sequence[CellLink]) -> bool:

@@ -13,6 +13,7 @@ import random
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby, pairwise
 
 from fabbbr.capacity import OPPORTUNITY_BYTES, opportunities_by
@@ -71,9 +72,13 @@ class Trace:
             name=name,
             opportunities=len(self.opportunities_ms),
             length_ms=self.opportunities_ms[-1],
-            most_at_once=self._most_within_a_second(),
-            gaps_ms=" ".join(self._gaps()),
+            most_at_once=self._most_at_once,
+            gaps_ms=self._gaps_ms,
         )
+
+    @cached_property
+    def _gaps_ms(self) -> str:
+        return " ".join(self._gaps())
 
     def _gaps(self) -> Iterator[str]:
         """Milliseconds from each opportunity to the next, ``x`` and a count where several are alike."""
@@ -82,7 +87,8 @@ class Trace:
             count = sum(1 for _ in alike)
             yield f"{gap}x{count}" if count > 1 else f"{gap}"
 
-    def _most_within_a_second(self) -> int:
+    @cached_property
+    def _most_at_once(self) -> int:
         """Over any second, also one that goes on into the next pass."""
         length = self.opportunities_ms[-1]
         again = -(-1000 // length)
