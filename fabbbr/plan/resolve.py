@@ -266,8 +266,11 @@ def _rates(ground: Ground, trace: Trace | None) -> dict[str, Rate]:
 
 
 def _mean_rate(ground: Ground, trace: Trace) -> Rate:
-    if ground.setup.end is None:
-        message = "needs flows with a duration, to know how far to follow it; replace size or arrivals"
+    if ground.setup.end is None and not delivers(ground, ground.topology.trunk):
+        message = (
+            "becomes rates where tc holds the queue, and needs flows with a duration to know how many; "
+            "replace size or arrivals, or leave the queue to tail drop, at one size, with data one way"
+        )
         raise MisfitError.of((("path", "trace"), message))
     trunk, *more = ground.bottlenecks
     own = ground.setup.links.get(trunk)

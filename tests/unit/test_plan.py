@@ -448,12 +448,12 @@ def test_traces_count_among_the_parts_of_all_cells(monkeypatch):
 @pytest.mark.parametrize(
     ("slice_", "more", "flows", "said"),
     [
-        ("two_site", "", "{cca: cubic, size: 1 MB}", "needs flows with a duration"),
+        ("two_site", "links: {trunk: {aqm: pie}}", "{cca: cubic, size: 1 MB}", "needs flows with a duration"),
         ("parking_lot", "", ONE_FLOW, "sets the rate of hop1 alone; use a slice with one bottleneck"),
         ("two_site", "links: {trunk: {rate: 1 Mbit/s}}", ONE_FLOW, "no links.trunk.rate"),
     ],
 )
-def test_a_trace_needs_one_bottleneck_of_its_own_and_an_end(slice_, more, flows, said):
+def test_a_trace_needs_one_bottleneck_of_its_own_and_in_bins_an_end(slice_, more, flows, said):
     text = BASE.format(slice=slice_, rtt="40 ms", path="", flows=flows, more=more)
     experiment = read.parse(text.replace("rate: 10 Mbit/s", "trace: t"), source="f.yaml")
     with pytest.raises(PlanError, match=re.escape(said)):

@@ -11,7 +11,7 @@ TEXT = """id: made
 title: made for a test
 slice: two_site
 path: {{trace: made.up, {begins}rtt: 20 ms, buffer: 100 kB, aqm: {aqm}}}
-flows: [{{cca: cubic, duration: 2 s}}]
+flows: [{flow}]
 repeat: {repeat}
 {more}
 """
@@ -26,12 +26,14 @@ class Planned:
 
 @pytest.fixture
 def manifest(tmp_path):
-    def plan(aqm, more="", begins="", repeat=1):
+    def plan(aqm, more="", begins="", repeat=1, flow="{cca: cubic, duration: 2 s}"):
         (tmp_path / "made.up").write_text(
             "".join(f"{at}\n" for at in (*range(2, 2000, 2), *range(2000, 3001))), encoding="ascii"
         )
         file = tmp_path / "made.yaml"
-        file.write_text(TEXT.format(aqm=aqm, more=more, begins=begins, repeat=repeat), encoding="utf-8")
+        file.write_text(
+            TEXT.format(aqm=aqm, more=more, begins=begins, repeat=repeat, flow=flow), encoding="utf-8"
+        )
         return open_plan(str(file), seed=1)
 
     return plan
@@ -96,6 +98,11 @@ def test_a_run_that_begins_elsewhere_is_another_piece_of_the_trace(manifest):
     }
     assert pieces[""] == pieces["trace_start: 0 s, "] != pieces["trace_start: 1 s, "]
     assert not any(cell.shares_draws for found in cells.values() for cell in found)
+
+
+def test_packet_by_packet_it_goes_on_for_as_long_as_a_transfer_takes(manifest):
+    (cell,) = manifest("taildrop", flow="{cca: cubic, size: 1 MB}").cells
+    assert (cell.bottleneck.trace.opportunities, cell.steps) == (2000, ())
 
 
 def test_what_is_compared_across_both_is_said_to_be(manifest):
