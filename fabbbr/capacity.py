@@ -121,6 +121,11 @@ class Opportunities:
         """How many there are up to and at ``t_s``."""
         return opportunities_by(round(max(t_s, 0.0) * NANOSECONDS_PER_SECOND), self.times_ms)
 
+    def at(self, number: int) -> float:
+        """When that one comes [s]; the first is 1."""
+        passes, before = divmod(number - 1, len(self.times_ms))
+        return (passes * self.times_ms[-1] + self.times_ms[before]) / 1e3
+
     def bits(self, start_s: float, end_s: float) -> float:
         """What it can serve after ``start_s``, up to and at ``end_s``."""
         return self.bits_each * (self.by(end_s) - self.by(start_s))

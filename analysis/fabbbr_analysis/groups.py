@@ -13,13 +13,14 @@ import numpy as np
 import pandas as pd
 
 from fabbbr.model import Cell, Flow
-from fabbbr.physics import ROUND_TRIPS_OF_A_TRANSFER, payload_share
-from fabbbr.units import TCP_IPV4_HEADER_BYTES, goodput_ceiling
+from fabbbr.physics import payload_share
+from fabbbr.units import TCP_IPV4_HEADER_BYTES
 from fabbbr.ways import limits_itself
 from fabbbr_analysis.after_steps import recovery
 from fabbbr_analysis.arrivals import Array, known, union_s, within
 from fabbbr_analysis.ceilings import most_bps
 from fabbbr_analysis.fairness import WINDOW_S, first_lasting
+from fabbbr_analysis.ideals import least_s
 from fabbbr_analysis.measured_cell import MeasuredCell, rtt_at_first_s
 from fabbbr_analysis.metrics import CellTables, retransmit_ratio
 from fabbbr_analysis.phases import WHOLE_RUN, Phase, phases_of
@@ -288,20 +289,9 @@ def _completion(measured: MeasuredCell, phase: Phase, flows: Sequence[Flow]) -> 
 
 
 def _slowdown(measured: MeasuredCell, flow: Flow, start_s: float, completion_s: float) -> float | None:
-    """Completion time over the least that a transfer can take, were each step meanwhile the best for it.
-
-    From the first SYN until the receiver has the last byte: a round trip and a half, and what its frames take
-    at the slowest link, whose full token bucket lets a burst of them pass at once.
-    """
-    path, end_s = measured.served(flow), start_s + completion_s
-    if not path or flow.size is None:
-        return None
-    wire_bytes = flow.size.bytes / goodput_ceiling(measured.cell.mtu_bytes)
-    sent_s = max(
-        8 * max(wire_bytes - measured.bucket_bytes(each, start_s, end_s), 0) / each.rate.most(start_s, end_s)
-        for each in path
-    )
-    return completion_s / (ROUND_TRIPS_OF_A_TRANSFER * measured.least_rtt_s(flow, start_s, end_s) + sent_s)
+    """Completion time over the least that a transfer can take."""
+    least = least_s(measured, flow, start_s, start_s + completion_s)
+    return None if least is None else completion_s / least
 
 
 def _convergence_s(measured: MeasuredCell, phase: Phase, contest: str) -> float | None:

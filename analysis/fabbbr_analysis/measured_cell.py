@@ -94,11 +94,8 @@ class MeasuredCell:
         return tuple((name, forward) for name, forward in ways if name in self.bottlenecks)
 
     def served(self, flow: Flow) -> list[Served]:
-        """By the bottlenecks that it crosses; none where one delivers by a trace."""
-        met = self.bottlenecks_of(flow)
-        if any(forward and self.bottlenecks[name].trace is not None for name, forward in met):
-            return []
-        return [Served(self.rate_of[each], self._way(*each)) for each in met]
+        """By the bottlenecks that it crosses, of which none delivers by a trace."""
+        return [Served(self.rate_of[each], self._way(*each)) for each in self.bottlenecks_of(flow)]
 
     def _way(self, link: str, forward: bool) -> LinkWay:  # noqa: FBT001 - as in rate_of
         queue = self.bottlenecks[link]

@@ -154,3 +154,25 @@ def test_a_flow_through_a_trace_is_given_its_opportunities_and_no_byte_more(tmp_
     runs = ran.set.runs
     assert 1 - 10 * 0.040 / 8 < runs["utilisation"].item() <= 1
     assert runs["rate_changes"].item()
+
+
+def test_a_transfer_in_one_window_takes_what_the_trace_alone_allows(tmp_path):
+    """SYN, answer, at most ten packets and the way of the last: to 50 us the first opportunities for each.
+
+    Nothing of 40.5 ms comes at the very millisecond of an opportunity, just in time or not.
+    """
+    times, _ = uneven()
+    (tmp_path / "uneven.up").write_text("".join(f"{at}\n" for at in times), encoding="ascii")
+    text = experiment(
+        "small",
+        path="trace: uneven.up, trace_start: $start, rtt: 40.5 ms, buffer: 1 MB",
+        flows="{cca: cubic, size: $size}",
+        more="vary: {size: [1 kB, 14 kB], start: [0 s, 0.7 s, 2.5 s]}",
+    )
+    ran = run(tmp_path, text)
+    assert ran.wrong() == {}
+    groups = ran.set.groups[ran.set.groups["phase"] == 0]
+    late_s = groups["completion_median_s"] * (1 - 1 / groups["slowdown_median"])
+    assert len(late_s) == 6
+    assert late_s.between(0, 50e-6).all()
+    assert groups["completion_median_s"].nunique() > 3

@@ -37,6 +37,14 @@ def test_an_opportunity_counts_from_its_own_millisecond_on(trace, at_ms):
     assert held.by(at_ms / 1000) == sum(ms <= at_ms for ms in times)
 
 
+@given(TRACES, st.integers(1, 400))
+def test_a_number_and_its_instant_belong_together(trace, number):
+    held = Opportunities.of(trace)
+    at_s = held.at(number)
+    assert number <= held.by(at_s)
+    assert at_s == 0 or held.by(at_s - 1e-9) < number
+
+
 def test_an_opportunity_carries_a_packet_and_its_frame_is_longer():
     trace = Trace(opportunities_ms=(1000,)).link("made.up")
     assert Opportunities.of(trace).bits(0.0, 1.0) == pytest.approx(1514 * 8)

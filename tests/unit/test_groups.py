@@ -11,6 +11,7 @@ from measured import EMPTY, NAN, carrying
 
 from fabbbr import model
 from fabbbr.capacity import RateOverTime
+from fabbbr.plan.link_traces import Trace
 from fabbbr.units import Duration, Rate, Size
 from fabbbr_analysis.arrivals import amounts_between, union_s
 from fabbbr_analysis.groups import of_groups
@@ -247,6 +248,32 @@ def test_with_offloads_the_bucket_stays_as_large_as_the_fastest_rate_made_it():
     before = [step("0.5 s", "32 Mbit/s"), step("1 s", "8 Mbit/s")]
     assert slowdown(steps=before) == pytest.approx(0.8 / ideal_s(8e6))
     assert slowdown(steps=before, offloads=True) == pytest.approx(0.8 / ideal_s(8e6, burst_bytes=4000))
+
+
+@pytest.mark.parametrize(
+    ("times_ms", "least_s"),
+    [
+        # The bottleneck is at the sender: SYN, its answer 40 ms later, 415 packets, and 20 ms of their way.
+        (range(1, 1001), 0.040 + 0.414 + 0.020),
+        (range(10, 1001, 10), 0.040 + 4.14 + 0.020),
+        # The SYN waits for 30 ms, and 40 ms after that its data is in time for 415, or comes too late.
+        ([530, *[580] * 415, 1500], 0.080 + 0.020),
+        ([530, *[560] * 415, 1500], 1.560 + 0.020),
+        # All at once at the end of each second, at which the SYN goes too.
+        ([1000] * 415, 1.0 + 0.020),
+        ([1000] * 414, 2.0 + 0.020),
+        ([1000] * 207, 3.0 + 0.020),
+    ],
+)
+def test_the_ideal_through_a_trace_has_the_first_opportunities_that_are_left_to_it(times_ms, least_s):
+    trace = Trace(opportunities_ms=tuple(times_ms)).link("made.up")
+    links = tuple(
+        link.model_copy(update={"bottleneck": link.bottleneck.model_copy(update={"trace": trace})})
+        if link.bottleneck is not None
+        else link
+        for link in cell(flow(0)).links
+    )
+    assert slowdown(links=links) == pytest.approx(0.8 / least_s)
 
 
 def test_a_transfer_that_did_not_complete_leaves_the_times_of_its_group_unknown():
