@@ -11,10 +11,13 @@ from itertools import accumulate, pairwise
 from typing import Protocol
 
 from fabbbr.model import Cell, LinkTrace
-from fabbbr.units import ETHERNET_HEADER_BYTES, NANOSECONDS_PER_SECOND, Rate
+from fabbbr.units import ETHERNET_HEADER_BYTES, NANOSECONDS_PER_SECOND, Duration, Rate
 
 OPPORTUNITY_BYTES = 1500
 """What passes at one opportunity of a link trace, of IP packets."""
+TRACE_BIN = Duration(100_000_000)
+"""Where tc holds the queue a trace is a rate for each: several round trips of a cellular path, and 15 kB at
+1.2 Mbit/s."""
 
 
 def opportunity_s(rate: Rate) -> float:
@@ -151,6 +154,15 @@ def opportunities_by(time_ns: int, times_ms: Sequence[int]) -> int:
 def _times_ms(gaps_ms: str) -> tuple[int, ...]:
     gaps = (word.partition("x") for word in gaps_ms.split())
     return tuple(accumulate(int(gap) for gap, _, count in gaps for _ in range(int(count or 1))))
+
+
+def filled_anew_s(cell: Cell, link: str) -> frozenset[float]:
+    """When a token bucket of the link is full again, for a step changes its rate or its buffer [s]."""
+    return frozenset(
+        step.at.seconds
+        for step in cell.steps
+        if step.link == link and (step.rate is not None or step.buffer_bytes is not None)
+    )
 
 
 def capacity_of(cell: Cell, link: str, *, reverse: bool = False) -> Capacity:

@@ -132,6 +132,11 @@ class Bottleneck(LinkWay):
     """Whether that was drawn: the same in equal repetitions of all conditions."""
 
     @property
+    def trace_name(self) -> str | None:
+        """Of the trace that it follows, packet by packet or in bins."""
+        return self.binned_trace if self.trace is None else self.trace.name
+
+    @property
     def way_back(self) -> Bottleneck | None:
         """The queue of what goes b → a; None where nothing limits it."""
         if self.reverse is not None:

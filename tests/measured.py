@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from fabbbr import model
+from fabbbr.plan.link_traces import Trace
 from fabbbr.units import Duration, Rate, Size
 from fabbbr_analysis import metrics
 from fabbbr_analysis.tables.cell import CellTables
@@ -45,6 +46,18 @@ def cell(flows=1, sized=(), **more):
         for i in range(flows)
     )  # fmt: skip
     return carrying(*made, **more)
+
+
+def behind_a_trace(of_cell, times_ms):
+    """The same cell with a bottleneck that delivers by these opportunities, over and over."""
+    trace = Trace(opportunities_ms=tuple(times_ms)).link("made.up")
+    links = tuple(
+        link.model_copy(update={"bottleneck": link.bottleneck.model_copy(update={"trace": trace})})
+        if link.bottleneck is not None
+        else link
+        for link in of_cell.links
+    )
+    return of_cell.model_copy(update={"links": links})
 
 
 OF_DATAGRAMS_AND_VIDEOS = (

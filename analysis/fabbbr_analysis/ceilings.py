@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
-from fabbbr.capacity import Capacity, capacity_of
+from fabbbr.capacity import Capacity, capacity_of, filled_anew_s
 from fabbbr.model import Cell
 from fabbbr_analysis.arrivals import joined
 
@@ -38,17 +38,9 @@ def _stored_bytes(
         return 0.0
     pauses = ((before[1], after[0]) for before, after in pairwise(stretches))
     filled = sum(min(capacity.bits(*pause) / 8, burst_bytes) for pause in pauses)
-    anew = 0 if own is not None else _changes_within(cell, link, stretches)
+    anew_s = filled_anew_s(cell, link) if own is None else frozenset()
+    anew = sum(start < at_s < end for at_s in anew_s for start, end in stretches)
     return burst_bytes * (1 + anew) + filled
-
-
-def _changes_within(cell: Cell, link: str, stretches: list[tuple[float, float]]) -> int:
-    changed = {
-        step.at.seconds
-        for step in cell.steps
-        if step.link == link and (step.rate is not None or step.buffer_bytes is not None)
-    }
-    return sum(start < at_s < end for at_s in changed for start, end in stretches)
 
 
 def behind_s(cell: Cell, way: Iterable[str], link: str) -> float:

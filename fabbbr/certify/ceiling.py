@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from fabbbr.capacity import RateOverTime
+from fabbbr.capacity import RateOverTime, filled_anew_s
 from fabbbr.certify.evidence import Evidence
 from fabbbr.job.expected import Prepared, Queue
 from fabbbr.manifest import Check
@@ -105,10 +105,5 @@ def _beyond_bytes(prepared: Prepared, queue: Queue) -> float:
     A bucket is full again after each step that changes its rate or its buffer.
     """
     late = queue.rate.bps / 8 * prepared.testbed.tolerances.look_s
-    fills = 1 + sum(
-        queue.burst_is_asked
-        and step.link == queue.link
-        and (step.rate is not None or step.buffer_bytes is not None)
-        for step in prepared.cell.steps
-    )
+    fills = 1 + (len(filled_anew_s(prepared.cell, queue.link)) if queue.burst_is_asked else 0)
     return fills * queue.burst_bytes + _FIRST_WINDOW_FRAMES * prepared.cell.frame_bytes + late

@@ -12,6 +12,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
+from fabbbr.capacity import TRACE_BIN
 from fabbbr.capturing import Room, room_of
 from fabbbr.commands.question import trust_of
 from fabbbr.commands.terminal import Terminal
@@ -23,7 +24,6 @@ from fabbbr.physics import end_of, idle_aqms, loss_in_words
 from fabbbr.plan.alike import alike, alike_in_words
 from fabbbr.plan.estimate import Estimate, estimate, offered_loads
 from fabbbr.plan.idle import idle_in_words
-from fabbbr.plan.link_traces import BIN
 from fabbbr.testbed import Testbed
 
 _WIDER_THAN_ANY_TABLE = 10_000
@@ -155,10 +155,11 @@ def _buffer_in_words(way: LinkWay) -> str:
 
 
 def _trace_in_words(queue: Bottleneck) -> str:
+    if queue.trace_name is None:
+        return ""
     start = f" from {queue.trace_start} on" if queue.trace_start is not None else ""
-    if queue.trace is not None:
-        return f" by {queue.trace.name}{start}"
-    return f" by {queue.binned_trace}{start} in bins of {BIN}" if queue.binned_trace is not None else ""
+    how = f" in bins of {TRACE_BIN}" if queue.trace is None else ""
+    return f" by {queue.trace_name}{start}{how}"
 
 
 def _burst_in_words(way: LinkWay) -> str:

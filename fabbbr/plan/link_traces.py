@@ -16,14 +16,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, pairwise
 
-from fabbbr.capacity import OPPORTUNITY_BYTES, opportunities_by
+from fabbbr.capacity import OPPORTUNITY_BYTES, TRACE_BIN, opportunities_by
 from fabbbr.errors import SpecError
 from fabbbr.foreign import shown
 from fabbbr.model import LinkTrace
 from fabbbr.units import NANOSECONDS_PER_SECOND, Duration, Rate
-
-BIN = Duration(100_000_000)
-"""100 ms: several round trips of a cellular path, and 15 kB at 1.2 Mbit/s."""
 
 STANDSTILL = Rate(8_000)
 """The rate of a bin without opportunities: about the least at which tc still sends a packet in seconds."""
@@ -100,7 +97,7 @@ class Trace:
             most = max(most, number - first + 1)
         return most
 
-    def rates(self, *, until: Duration, bin_: Duration = BIN) -> tuple[tuple[Duration, Rate], ...]:
+    def rates(self, *, until: Duration, bin_: Duration = TRACE_BIN) -> tuple[tuple[Duration, Rate], ...]:
         """When the rate changes and to what, from 0 to ``until``; equal neighbours are joined.
 
         An opportunity at the border of two bins counts to the earlier one.

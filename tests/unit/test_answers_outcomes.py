@@ -52,23 +52,23 @@ def test_of_several_all_that_are_as_good_as_the_best_are_named(rates, said_of):
     assert said_of in text
 
 
-def test_of_several_nobody_has_won_if_the_next_may_be_as_good():
+def headline_of(**mbit_by_run):
+    """Of congestion controls one at a time."""
     told = Told()
-    rates = {"a": [2.0, 2.1, 2.2], "b": [9.0, 6.0, 8.0], "c": [7.0, 9.0, 8.0]}
-    for name, each in rates.items():
+    for name, each in mbit_by_run.items():
         told.condition(name, group(name, [rate * 1e6 for rate in each]), ccas=name, axes={"cca": name})
-    text = said(told.answer().headline[0])
+    return said(told.answer().headline[0])
+
+
+def test_of_several_nobody_has_won_if_the_next_may_be_as_good():
+    text = headline_of(a=[2.0, 2.1, 2.2], b=[9.0, 6.0, 8.0], c=[7.0, 9.0, 8.0])
     assert text.startswith("Nobody wins clearly: c has 8.0 ")
     assert "of c and b may as well be 0; c has 3.8 times as much as a, difference 5.9 " in text
 
 
 def test_of_several_nobody_has_won_while_one_further_behind_may_be_as_good():
     """Ahead of the next for sure; but the last has runs that are far apart."""
-    told = Told()
-    rates = {"a": [9.0, 9.1, 9.2], "b": [8.0, 8.1, 8.2], "c": [3.0, 12.0, 8.9]}
-    for name, each in rates.items():
-        told.condition(name, group(name, [rate * 1e6 for rate in each]), ccas=name, axes={"cca": name})
-    text = said(told.answer().headline[0])
+    text = headline_of(a=[9.0, 9.1, 9.2], b=[8.0, 8.1, 8.2], c=[3.0, 12.0, 8.9])
     assert text.startswith("Nobody wins clearly: a has 9.10 ")
     assert ": 12 % more than b, difference 1.0" in text
     assert "; the difference 1 [−10, 12] Mbit/s (3 runs)" in text

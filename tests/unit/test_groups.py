@@ -7,11 +7,10 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from measured import EMPTY, NAN, carrying
+from measured import EMPTY, NAN, behind_a_trace, carrying
 
 from fabbbr import model
 from fabbbr.capacity import RateOverTime
-from fabbbr.plan.link_traces import Trace
 from fabbbr.units import Duration, Rate, Size
 from fabbbr_analysis.arrivals import amounts_between, union_s
 from fabbbr_analysis.groups import of_groups
@@ -266,13 +265,7 @@ def test_with_offloads_the_bucket_stays_as_large_as_the_fastest_rate_made_it():
     ],
 )
 def test_the_ideal_through_a_trace_has_the_first_opportunities_that_are_left_to_it(times_ms, least_s):
-    trace = Trace(opportunities_ms=tuple(times_ms)).link("made.up")
-    links = tuple(
-        link.model_copy(update={"bottleneck": link.bottleneck.model_copy(update={"trace": trace})})
-        if link.bottleneck is not None
-        else link
-        for link in cell(flow(0)).links
-    )
+    links = behind_a_trace(cell(flow(0)), times_ms).links
     assert slowdown(links=links) == pytest.approx(0.8 / least_s)
 
 

@@ -6,10 +6,20 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from measured import NAN, bottleneck, cell, flow_rows, interval_rows, of, packet_rows, queue_rows, socket_rows
+from measured import (
+    NAN,
+    behind_a_trace,
+    bottleneck,
+    cell,
+    flow_rows,
+    interval_rows,
+    of,
+    packet_rows,
+    queue_rows,
+    socket_rows,
+)
 
 from fabbbr import model
-from fabbbr.plan.link_traces import Trace
 from fabbbr.units import Duration, Rate
 
 METRICS_OF_RUNS = {
@@ -102,18 +112,8 @@ def test_where_the_rate_changes_utilisation_is_of_what_held_while_flows_ran():
 def test_with_a_trace_utilisation_is_of_what_its_opportunities_carry():
     """Ten at once every 100 ms and nothing for the second half of a pass of 2 s: 0.6 Mbit/s of packets."""
     times_ms = [time for time in range(100, 1001, 100) for _ in range(10)] + [2000]
-    trace = Trace(opportunities_ms=tuple(times_ms)).link("made.up")
-    made = cell()
-    links = tuple(
-        link.model_copy(update={"bottleneck": link.bottleneck.model_copy(update={"trace": trace})})
-        if link.bottleneck is not None
-        else link
-        for link in made.links
-    )
     carried_bps = 101 * 1500 * 8 / 2 * 1448 / 1500
-    found = of(
-        flow_rows(carried_bps, receiver_zero_s=[0.02]), of_cell=made.model_copy(update={"links": links})
-    )
+    found = of(flow_rows(carried_bps, receiver_zero_s=[0.02]), of_cell=behind_a_trace(cell(), times_ms))
     assert found["utilisation"] == pytest.approx(1.0)
 
 

@@ -64,16 +64,15 @@ def _of_several(best: AnswerRow, others: Sequence[tuple[AnswerRow, Lead]]) -> st
     (second, near), (last, far) = others[0], others[-1]
     names = [near.called(best), near.called(second)]
     takes = near.column == COMPLETION
-    may_be = next(((row, lead) for row, lead in others if _is_open(lead)), None)
-    begin = "" if takes else "nobody wins clearly: "
+    nobody = "" if takes else "nobody wins clearly: "
     if near.verdict != "alike" and not _is_open(near) and not _is_near(second, near):
-        if may_be is not None:
-            told = f"{begin}{_amounts(names[0], best, others)}"
-            return f"{told}: {_more(second, near)}; {_may_be_none(names[0], *may_be)}."
+        if may_be := [each for each in others if _is_open(each[1])]:
+            told = f"{nobody}{_amounts(names[0], best, others)}"
+            return f"{told}: {_more(second, near)}; {_may_be_none(names[0], *may_be[0])}."
         begin = "" if takes else f"{names[0]} {_wins(near)}: "
         told = f"{begin}{_amounts('' if takes else 'it', best, others)}"
         return f"{told}: {_more(second, near)}, and {_more(last, far)}."
-    begin = begin if _is_open(near) else ""
+    begin = nobody if _is_open(near) else ""
     said = [] if _is_near(second, near) else [_nearest(names, others)]
     if far.verdict != "alike" and not _is_open(far) and not _is_near(last, far):
         said += [f"{'' if takes else f'{names[0]} has '}{_more(last, far)}"]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from fabbbr.capacity import TRACE_BIN
 from fabbbr.counts import counted
 from fabbbr.physics import end_of, idle_aqms
 from fabbbr_analysis.phases import WHOLE_RUN, phases_of
@@ -82,8 +83,8 @@ def _two_ways_of_a_trace(run_set: RunSet) -> Iterator[str]:
     binned = [condition for condition, queue in queues.items() if queue.binned_trace is not None]
     if binned and any(queue.trace is not None for queue in queues.values()):
         yield (
-            f"In {_named(binned)} the trace is a rate per 100 ms, for tc holds the queue; elsewhere the link "
-            "delivers at its single opportunities. What differs between them may come of that."
+            f"In {_named(binned)} the trace is a rate per {TRACE_BIN}, for tc holds the queue; elsewhere the "
+            "link delivers at its single opportunities. What differs between them may come of that."
         )
 
 
@@ -126,7 +127,7 @@ def _what_tells(run_set: RunSet, conditions: Sequence[str]) -> str:
     """How much hangs on phases: where data goes both ways, acknowledgements cannot be held."""
     cells = [cell for cell in run_set.plan.values() if cell.condition in conditions]
     queues = [queue for cell in cells for queue in cell.bottlenecks.values()]
-    if any(queue.trace is not None or queue.binned_trace is not None for queue in queues):
+    if any(queue.trace_name is not None for queue in queues):
         return "trace_start: random begins each repetition elsewhere in the trace"
     if any(queue.both_directions for queue in queues):
         return "other starts, as in start: $start with vary: {start: [0 ms, 7 ms, 13 ms]}, tell how much"

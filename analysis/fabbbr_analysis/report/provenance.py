@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fabbbr.capacity import TRACE_BIN
 from fabbbr.counts import counted
 from fabbbr.manifest import CongestionControl, Provenance, RunManifest
 from fabbbr.model import Bottleneck, Cell, Flow
@@ -118,15 +119,15 @@ def conditions(manifest: RunManifest, other: OtherWarmUp | None = None) -> tuple
 def _traces(cells: Sequence[Cell]) -> str:
     """Which trace is followed how; nothing without any."""
     queues = [cell.bottleneck for cell in cells]
+    names = sorted({queue.trace_name for queue in queues if queue.trace_name is not None})
     ways = {
-        "packet by packet": [queue.trace.name for queue in queues if queue.trace],
-        "as a rate per 100 ms": [queue.binned_trace for queue in queues if queue.binned_trace],
+        "packet by packet": sum(queue.trace is not None for queue in queues),
+        f"as a rate per {TRACE_BIN}": sum(queue.binned_trace is not None for queue in queues),
     }
-    names = sorted({name for followed in ways.values() for name in followed})
     told = [
-        how if len(followed) == len(cells) else f"{how} in {len(followed)} of {len(cells)} cells"
-        for how, followed in ways.items()
-        if followed
+        how if count == len(cells) else f"{how} in {count} of {len(cells)} cells"
+        for how, count in ways.items()
+        if count
     ]
     begins = distinct(filter(None, map(_trace_begins, queues)))
     return "; ".join([f"{listing(names)}, {listing(told)}", *begins]) if names else ""
@@ -141,13 +142,8 @@ def _trace_begins(queue: Bottleneck) -> str:
 def _rates(cells: Sequence[Cell]) -> list[str]:
     """Of the first bottleneck; that of a trace is only its mean."""
     rates = sorted({cell.bottleneck.rate for cell in cells})
-    named = {cell.bottleneck.rate: trace for cell in cells if (trace := _trace_of(cell))}
+    named = {cell.bottleneck.rate: name for cell in cells if (name := cell.bottleneck.trace_name)}
     return [f"{rate} on average ({named[rate]})" if rate in named else str(rate) for rate in rates]
-
-
-def _trace_of(cell: Cell) -> str | None:
-    queue = cell.bottleneck
-    return queue.trace.name if queue.trace is not None else queue.binned_trace
 
 
 def gist(manifest: RunManifest) -> str:
