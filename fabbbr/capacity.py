@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import Protocol
 
-from fabbbr.model import Cell, LinkTrace
+from fabbbr.model import Cell, LinkTrace, LinkWay
 from fabbbr.units import ETHERNET_HEADER_BYTES, NANOSECONDS_PER_SECOND, Duration, Rate
 
 OPPORTUNITY_BYTES = 1500
@@ -129,6 +129,14 @@ class Opportunities:
         passes, before = divmod(number - 1, len(self.times_ms))
         return (passes * self.times_ms[-1] + self.times_ms[before]) / 1e3
 
+    def longest_s(self, count: int) -> float:
+        """How long so many take to come at the most, whenever one begins to wait [s]."""
+        length, there = self.times_ms[-1], len(self.times_ms)
+        passes, more = divmod(count, there)
+        last_ms = (*self.times_ms, *(length + time for time in self.times_ms[:more]))
+        longest_ms = max(last_ms[place + more] - time for place, time in enumerate(self.times_ms))
+        return (passes * length + longest_ms) / 1e3
+
     def bits(self, start_s: float, end_s: float) -> float:
         """What it can serve after ``start_s``, up to and at ``end_s``."""
         return self.bits_each * (self.by(end_s) - self.by(start_s))
@@ -167,7 +175,13 @@ def filled_anew_s(cell: Cell, link: str) -> frozenset[float]:
 
 def capacity_of(cell: Cell, link: str, *, reverse: bool = False) -> Capacity:
     """Of one of the cell's bottlenecks, or of its way back."""
-    trace = cell.bottlenecks[link].trace
-    if trace is None or reverse:
+    trace = way_of(cell, link, reverse=reverse).trace
+    if trace is None:
         return RateOverTime.of(cell, link, reverse=reverse)
     return Opportunities.of(trace, mtu_bytes=cell.mtu_bytes)
+
+
+def way_of(cell: Cell, link: str, *, reverse: bool = False) -> LinkWay:
+    """How one of the cell's bottlenecks serves what goes there, or back: as there, where it says no other."""
+    queue = cell.bottlenecks[link]
+    return queue.reverse if reverse and queue.reverse is not None else queue

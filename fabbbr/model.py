@@ -113,6 +113,8 @@ class LinkWay(Record):
     """What its token bucket holds; None: what the rate needs between two ticks of the kernel."""
     burst_asked: str | None = None
     """As in the experiment file, as in ``20 ms``."""
+    trace: LinkTrace | None = None
+    """Delivers by these opportunities, and ``rate`` is their mean; None: at ``rate``."""
 
 
 class Bottleneck(LinkWay):
@@ -122,12 +124,10 @@ class Bottleneck(LinkWay):
     """Shape b → a too: set when some flow sends that way."""
     reverse: LinkWay | None = None
     """Of what goes b → a, whatever that is; None: as a → b, where some flow sends that way."""
-    trace: LinkTrace | None = None
-    """Delivers by these opportunities, and ``rate`` is their mean; None: at ``rate``."""
     binned_trace: str | None = None
     """The trace whose rates over bins the steps set, where tc holds the queue."""
     trace_start: Span | None = None
-    """How far in its trace a run begins; None: at its beginning."""
+    """How far in its trace a run begins, and in that of its way back; None: at their beginnings."""
     trace_start_drawn: bool = False
     """Whether that was drawn: the same in equal repetitions of all conditions."""
 
@@ -140,8 +140,13 @@ class Bottleneck(LinkWay):
     def way_back(self) -> Bottleneck | None:
         """The queue of what goes b → a; None where nothing limits it."""
         if self.reverse is not None:
-            return self.model_copy(update={**dict(self.reverse), "reverse": None, "trace": None})
+            return self.model_copy(update={**dict(self.reverse), "reverse": None, "binned_trace": None})
         return self if self.both_directions else None
+
+    @property
+    def own_way_back(self) -> Bottleneck | None:
+        """The queue of what goes b → a, where it is another than that of a → b."""
+        return self.way_back if self.reverse is not None else None
 
     @property
     def of_data(self) -> tuple[Bottleneck, ...]:
@@ -152,7 +157,7 @@ class Bottleneck(LinkWay):
     @property
     def distinct(self) -> tuple[Bottleneck, ...]:
         """Its queues that differ: one, or two where the way back is of its own."""
-        back = self.way_back if self.reverse is not None else None
+        back = self.own_way_back
         return (self,) if back is None else (self, back)
 
 

@@ -79,6 +79,13 @@ def going_back(cell: Cell) -> frozenset[int]:
     return frozenset(flow.index for flow in cell.flows if (flow.sender, flow.receiver) in back)
 
 
+def goes_back(cell: Cell, link: str) -> frozenset[bool]:
+    """Whether data crosses a link from ``b`` to ``a``: of each way that some flow's goes, nothing of none."""
+    ways, pairs = Ways(cell.links), {(flow.sender, flow.receiver) for flow in cell.flows}
+    met = (ways.between(*pair).get(link) for pair in pairs)
+    return frozenset(not forward for forward in met if forward is not None)
+
+
 def first_queue(cell: Cell, flow: Flow) -> Bottleneck:
     """The first bottleneck as data of ``flow`` meets it, which may go its way back."""
     forward = crossed(cell.links, flow.sender, flow.receiver).get(cell.trunk.name, True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
-from fabbbr.capacity import Capacity, capacity_of, filled_anew_s
+from fabbbr.capacity import Capacity, capacity_of, filled_anew_s, way_of
 from fabbbr.model import Cell
 from fabbbr_analysis.arrivals import joined
 
@@ -31,14 +31,13 @@ def most_bps(
 def _stored_bytes(
     cell: Cell, link: str, stretches: list[tuple[float, float]], capacity: Capacity, *, reverse: bool
 ) -> float:
-    queue = cell.bottlenecks[link]
-    own = queue.reverse if reverse else None
-    burst_bytes = (own or queue).burst_bytes
+    burst_bytes = way_of(cell, link, reverse=reverse).burst_bytes
     if burst_bytes is None:
         return 0.0
     pauses = ((before[1], after[0]) for before, after in pairwise(stretches))
     filled = sum(min(capacity.bits(*pause) / 8, burst_bytes) for pause in pauses)
-    anew_s = filled_anew_s(cell, link) if own is None else frozenset()
+    of_its_own = reverse and cell.bottlenecks[link].reverse is not None
+    anew_s = frozenset() if of_its_own else filled_anew_s(cell, link)
     anew = sum(start < at_s < end for at_s in anew_s for start, end in stretches)
     return burst_bytes * (1 + anew) + filled
 

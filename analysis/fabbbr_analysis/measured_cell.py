@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from fabbbr.capacity import RateOverTime
+from fabbbr.capacity import RateOverTime, way_of
 from fabbbr.model import Bottleneck, Cell, CellLink, Flow, LinkWay
 from fabbbr.physics import bucket_bytes
 from fabbbr.units import Rate
@@ -95,11 +95,10 @@ class MeasuredCell:
 
     def served(self, flow: Flow) -> list[Served]:
         """By the bottlenecks that it crosses, of which none delivers by a trace."""
-        return [Served(self.rate_of[each], self._way(*each)) for each in self.bottlenecks_of(flow)]
-
-    def _way(self, link: str, forward: bool) -> LinkWay:  # noqa: FBT001 - as in rate_of
-        queue = self.bottlenecks[link]
-        return queue if forward or queue.reverse is None else queue.reverse
+        return [
+            Served(self.rate_of[link, forward], way_of(self.cell, link, reverse=not forward))
+            for link, forward in self.bottlenecks_of(flow)
+        ]
 
     def bucket_bytes(self, served: Served, start_s: float, end_s: float) -> int:
         """The most that the token bucket of a bottleneck holds between two instants.

@@ -24,7 +24,7 @@ import struct
 import subprocess
 import sys
 import time
-from typing import Any, Deque, Dict, Iterator, List, Optional
+from typing import Any, Deque, Dict, Iterator, List, Optional, Sequence
 
 from .namespace import Namespaces
 
@@ -311,6 +311,7 @@ class Gate:
 
     def __init__(self, namespaces: Namespaces, gate: Dict[str, Any]) -> None:
         self.node = gate["node"]
+        self.queue_node = gate["queue_node"]
         self._gate = gate
         self._process = namespaces.start(
             gate["node"],
@@ -328,10 +329,6 @@ class Gate:
     def shown(self) -> Dict[str, Any]:
         """How the queue is, and what it did."""
         return self._ask("show")
-
-    def sampler(self, folder: str) -> "GateSampler":
-        """Write what it shows beside what tc shows of the switch."""
-        return GateSampler(self, os.path.join(folder, "queues.%s.gate" % self._gate["queue_node"]))
 
     def close(self) -> None:
         """End it."""
@@ -354,22 +351,32 @@ class Gate:
 
 
 class GateSampler:
-    """Samples of one gate, in the files and the format of a node's queues."""
+    """Samples of gates, in the files and the format of a node's queues."""
 
-    def __init__(self, gate: Gate, stem: str) -> None:
-        self._gate = gate
+    def __init__(self, gates: List[Gate], stem: str) -> None:
+        self._gates = gates
         self._out = open(stem + ".json", "w")
         self._times = open(stem + ".times", "w")
 
     def sample(self, time_s: float) -> None:
-        """Store the queue as it is now."""
-        self._out.write(json.dumps([self._gate.shown()]) + "\n")
+        """Store the queues as they are now."""
+        self._out.write(json.dumps([gate.shown() for gate in self._gates]) + "\n")
         self._times.write("%.9f\n" % time_s)
 
     def finish(self) -> None:
         """Write out what is held."""
         self._out.close()
         self._times.close()
+
+
+def gate_samplers(gates: Sequence[Gate], folder: str) -> List[GateSampler]:
+    """Write what they show beside what tc shows of the switches that they queue for."""
+    of_node: Dict[str, List[Gate]] = {}
+    for gate in gates:
+        of_node.setdefault(gate.queue_node, []).append(gate)
+    return [
+        GateSampler(there, os.path.join(folder, "queues.%s.gate" % node)) for node, there in of_node.items()
+    ]
 
 
 def opened(namespaces: Namespaces, job: Dict[str, Any]) -> List[Gate]:

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set,
 
 from . import batched
 from .forked import Forked, program
-from .gate import Gate
+from .gate import Gate, gate_samplers
 from .instants import sleep_until
 from .namespace import Namespaces
 from .sampling import samplers
@@ -95,7 +95,7 @@ class Timeline:
         for name in received:
             self._await_listening(name)
         sampling = samplers(self._namespaces, self._job, self._folder)
-        sampling += [gate.sampler(self._folder) for gate in gates]
+        sampling += gate_samplers(gates, self._folder)
         self._epoch = self._begin() + _LEAD_S
         for gate in gates:
             gate.begin(self._epoch)

@@ -27,6 +27,11 @@ def checks(queues: Sequence[Queue], evidence: Evidence, allowed: Tolerances) -> 
         yield _followed(queue, queue.trace, early, late, allowed)
 
 
+def dropped(node: str, device: str, evidence: Evidence) -> int:
+    """Packets that the gate which queues for an interface dropped."""
+    return evidence.after.gate(node, device).drops - evidence.before.gate(node, device).drops
+
+
 def held(node: str, evidence: Evidence) -> Iterator[tuple[int, int]]:
     """What the gates of a node dropped, and by how much more stands in them, in packets."""
     for early, late in zip(evidence.before.gates(node), evidence.after.gates(node), strict=True):
@@ -58,7 +63,7 @@ def _followed(
     packets, sent = late.packets - early.packets, late.bytes - early.bytes
     payload = sent - packets * ETHERNET_HEADER_BYTES
     return Check(
-        name=f"opportunities of {queue.link}",
+        name=f"opportunities of {'the way back of ' if queue.reverse else ''}{queue.link}",
         passed=least <= late.offered <= most
         and late.used <= late.offered
         and payload <= late.used * OPPORTUNITY_BYTES

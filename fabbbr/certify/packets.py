@@ -133,7 +133,7 @@ def _loss(prepared: Prepared, evidence: Evidence, lossy_links: int) -> Iterator[
 def _congestion_drops(queue: Queue, evidence: Evidence) -> int:
     if queue.gate_node is None:
         return grown(evidence, queue.interface).dropped
-    return sum(dropped for dropped, _ in gates.held(queue.gate_node, evidence))
+    return gates.dropped(queue.gate_node, queue.interface.name, evidence)
 
 
 def loss_check(

@@ -129,9 +129,7 @@ def row_of(cell: Cell) -> dict[str, str]:
     loads = offered_loads(cell)
     texts = {
         "cell": cell.id,
-        "bottleneck": str(queue.rate)
-        + _trace_in_words(queue)
-        + (f", back {queue.reverse.rate}" if queue.reverse is not None else ""),
+        "bottleneck": str(queue.rate) + _trace_in_words(queue) + _way_back_in_words(queue),
         "RTT": ", ".join(dict.fromkeys(str(flow.rtt) for flow in cell.flows)),
         "buffer": ", back ".join(map(_buffer_in_words, queue.distinct)),
         "burst": ", back ".join(_burst_in_words(way) for way in queue.distinct),
@@ -162,8 +160,15 @@ def _trace_in_words(queue: Bottleneck) -> str:
     return f" by {queue.trace_name}{start}{how}"
 
 
+def _way_back_in_words(queue: Bottleneck) -> str:
+    back = queue.own_way_back
+    return "" if back is None else f", back {back.rate}{_trace_in_words(back)}"
+
+
 def _burst_in_words(way: LinkWay) -> str:
     """As in ``20 ms = 25000 B``."""
+    if way.trace is not None:
+        return "none"
     return "as the rate needs" if way.burst_bytes is None else f"{way.burst_asked} = {way.burst_bytes} B"
 
 

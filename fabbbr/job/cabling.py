@@ -135,7 +135,8 @@ class Cabling:
 def needs_wire(link: CellLink) -> bool:
     """Whether the link delays, drops, reorders, aggregates or delivers by a trace."""
     delays = link.delay is not None and link.delay.ns > 0
-    follows = link.bottleneck is not None and link.bottleneck.trace is not None
+    ways = link.bottleneck.distinct if link.bottleneck is not None else ()
+    follows = any(way.trace is not None for way in ways)
     at_random = link.loss is not None or link.reordering is not None
     return delays or follows or at_random or link.ack_aggregation is not None
 

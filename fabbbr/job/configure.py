@@ -36,7 +36,7 @@ from fabbbr.job.expected import HostPacing, HostSettings, InitialWindow, Offload
 from fabbbr.job.headroom import Extremes, window_bytes
 from fabbbr.job.qdiscs import aqm_lines, netem_lines, netem_seed, tbf_burst_bytes, tbf_line
 from fabbbr.job.records import Cable, Capture, Command, GateTask, Interface, Node
-from fabbbr.model import Bottleneck, Cell, CellLink, Step
+from fabbbr.model import Bottleneck, Cell, CellLink, LinkTrace, Step
 from fabbbr.testbed import Testbed
 from fabbbr.units import NANOSECONDS_PER_SECOND, Duration, Rate
 
@@ -117,23 +117,28 @@ def step_commands(cell: Cell, testbed: Testbed, cabling: Cabling) -> Iterator[tu
 
 
 def gate_tasks(cabling: Cabling) -> Iterator[GateTask]:
-    """The gates of the links that deliver by a trace, each in the wire of its link."""
+    """The gates of the links that deliver by a trace, each way, in the wire of their link."""
     for ends in cabling.ends:
-        queue = ends.link.bottleneck
-        if queue is None or queue.trace is None:
-            continue
-        assert ends.wire_forward is not None, f"link {ends.link.name} has no wire to hold its gate"
-        assert ends.wire_backward is not None, f"link {ends.link.name} has no wire to hold its gate"
-        yield GateTask(
-            node=ends.wire_forward.node,
-            into=ends.wire_backward.name,
-            out=ends.wire_forward.name,
-            queue_node=ends.queue.node,
-            interface=ends.queue.name,
-            limit_bytes=queue.buffer_bytes,
-            every_ns=opportunity_s(queue.rate) * NANOSECONDS_PER_SECOND,
-            gaps_ms=queue.trace.gaps_ms,
-        )
+        for interface, queue in ends.queues:
+            if queue.trace is not None:
+                yield _gate_task(ends, interface, queue, queue.trace)
+
+
+def _gate_task(ends: LinkEnds, interface: Interface, queue: Bottleneck, trace: LinkTrace) -> GateTask:
+    there, back = ends.wire_forward, ends.wire_backward
+    assert there is not None, f"link {ends.link.name} has no wire to hold its gate"
+    assert back is not None, f"link {ends.link.name} has no wire to hold its gate"
+    into, out = (back, there) if interface == ends.queue else (there, back)
+    return GateTask(
+        node=there.node,
+        into=into.name,
+        out=out.name,
+        queue_node=interface.node,
+        interface=interface.name,
+        limit_bytes=queue.buffer_bytes,
+        every_ns=opportunity_s(queue.rate) * NANOSECONDS_PER_SECOND,
+        gaps_ms=trace.gaps_ms,
+    )
 
 
 def readback_captures(cell: Cell, cabling: Cabling) -> tuple[Capture, ...]:

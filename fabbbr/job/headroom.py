@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, log
 
-from fabbbr.capacity import OPPORTUNITY_BYTES
-from fabbbr.model import Bottleneck, Cell, CellLink
+from fabbbr.capacity import OPPORTUNITY_BYTES, Opportunities
+from fabbbr.model import Bottleneck, Cell, CellLink, LinkWay
 from fabbbr.physics import stationary_loss
 from fabbbr.units import NANOSECONDS_PER_SECOND, Duration, Rate, bdp_bytes
 
@@ -60,7 +60,8 @@ class Extremes:
         """
         fastest = max(self.link_rate, self.step_rate)
         longest = max(link.delay or Duration(0), self.step_rtt)
-        if link.bottleneck is not None and link.bottleneck.trace is not None:
+        ways = link.bottleneck.distinct if link.bottleneck is not None else ()
+        if any(way.trace is not None for way in ways):
             # What its fastest second brings may come at once.
             longest = max(longest, Duration(NANOSECONDS_PER_SECOND))
         standing = bdp_bytes(fastest, Duration(longest.ns + held_ns(link))) / _SMALLEST_FRAME_BYTES
@@ -117,7 +118,8 @@ def _rounds_to_repair(cell: Cell, packets: float) -> int:
 def longest_answer_ns(cell: Cell, rtt: Duration) -> int:
     """How long an answer can take that comes at all, and a second: behind full queues, both ways.
 
-    Rates and buffers are those that the steps leave at the worst.
+    Rates and buffers are those that the steps leave at the worst, opportunities those that are longest in
+    coming.
     """
     rates, buffers, round_trips = {}, {}, [rtt.ns]
     for name, queue in cell.bottlenecks.items():
@@ -131,15 +133,19 @@ def longest_answer_ns(cell: Cell, rtt: Duration) -> int:
             round_trips.append(rtt.ns + step.rtt.ns)
     drained_ns = 0
     for name, queue in cell.bottlenecks.items():
-        there_ns = _drained_ns(buffers[name], rates[name])
+        there_ns = _drained_ns(queue, buffers[name], rates[name])
         drained_ns += there_ns + (there_ns if queue.reverse is None else _drained_back_ns(queue))
     return max(round_trips) + drained_ns + sum(map(held_ns, cell.links)) + NANOSECONDS_PER_SECOND
 
 
 def _drained_back_ns(queue: Bottleneck) -> int:
     back = queue.reverse
-    return 0 if back is None else _drained_ns(back.buffer_bytes, back.rate.bps)
+    return 0 if back is None else _drained_ns(back, back.buffer_bytes, back.rate.bps)
 
 
-def _drained_ns(queued_bytes: int, bps: int) -> int:
+def _drained_ns(way: LinkWay, queued_bytes: int, bps: int) -> int:
+    """At a rate; or by the opportunities of a trace where they come the slowest, and one that has begun."""
+    if way.trace is not None:
+        count = ceil(queued_bytes / OPPORTUNITY_BYTES) + 1
+        return round(Opportunities.of(way.trace).longest_s(count) * NANOSECONDS_PER_SECOND)
     return queued_bytes * 8 * NANOSECONDS_PER_SECOND // bps

@@ -74,8 +74,9 @@ def _waits_s(link: CellLink) -> Iterator[Slots]:
         # more, and one that opens later has waited for both at once.
         overlaps = link.delay is not None and 0 < link.delay.ns < link.ack_aggregation.most.ns
         yield 0.0 if overlaps else least_s, most_s
-    if link.bottleneck is not None and link.bottleneck.trace is not None:
-        yield 0.0, opportunity_s(link.bottleneck.rate)
+    for way in link.bottleneck.distinct if link.bottleneck is not None else ():
+        if way.trace is not None:
+            yield 0.0, opportunity_s(way.rate)
 
 
 @dataclass(frozen=True, kw_only=True)

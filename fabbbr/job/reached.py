@@ -162,10 +162,13 @@ class _Way(NamedTuple):
     def _before(self, place: int) -> int:
         """How many links a packet has crossed when it comes to the queue of the link at ``place``.
 
-        A host does not shape what it sends: the switch at the other end does.
+        A host does not shape what it sends: the switch at the other end does. The queue of a trace is in the
+        link's wire.
         """
         met = self.met[place]
-        return place + (not met.forward and met.queues[0][0].node == met.ends.link.a)
+        interface, queue = met.queues[0]
+        behind_link = interface.node == met.ends.link.a and queue.trace is None
+        return place + (not met.forward and behind_link)
 
 
 def _ways(cell: Cell, cabling: Cabling, *, back: bool = False) -> Iterator[_Way]:

@@ -137,7 +137,7 @@ def _set_up_s(cell: Cell, pace: Pace) -> float:
 
 
 def _forwarding_s(cell: Cell, packets: float, per_s: float, pace: Pace) -> float:
-    if any(link.bottleneck is not None and link.bottleneck.trace is not None for link in cell.links):
+    if any(queue.trace is not None for queue in cell.queues):
         return packets / pace.handled_per_s
     sized = sum(flow.size.bytes for flow in cell.flows if flow.size is not None) / cell.frame_bytes
     datagrams = sum(

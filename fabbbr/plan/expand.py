@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import TypeVar
 
 from fabbbr import limits
 from fabbbr.capturing import room_of
@@ -25,7 +26,16 @@ from fabbbr.plan.resolve import Processes, Wiring, wire
 from fabbbr.ports import MOST_FLOWS, ports_per_flow
 from fabbbr.sources import Sources
 from fabbbr.spec.document import Loc
-from fabbbr.spec.experiment import Condition, Experiment, Setup, SliceChoice, TraceStart
+from fabbbr.spec.experiment import (
+    Condition,
+    Experiment,
+    LinkSetup,
+    PathSetup,
+    ReverseSetup,
+    Setup,
+    SliceChoice,
+    TraceStart,
+)
 from fabbbr.topology import Topology
 from fabbbr.units import NANOSECONDS_PER_SECOND, Duration, Rate
 
@@ -36,6 +46,9 @@ LONGEST_ID = 200
 class TooManyPartsError(PlanError):
     """All cells together are more than anybody could run."""
 
+
+_HasTrace = TypeVar("_HasTrace", PathSetup, ReverseSetup)
+_HasWayBack = TypeVar("_HasWayBack", PathSetup, LinkSetup)
 
 _TWO_PROBE_RTTS = Duration(20 * NANOSECONDS_PER_SECOND)
 
@@ -56,16 +69,17 @@ def cells(
 
     Blocks are repetitions, so that a run that is cut short holds whole blocks; inside a block the conditions
     are shuffled by ``seed``, so that drift does not fall on one of them. ``traces`` holds the files that
-    ``path.trace`` names, ``sizes`` those of flows that come at random, ``modules`` the sources that ``cca``
+    ``trace`` names, ``sizes`` those of flows that come at random, ``modules`` the sources that ``cca``
     names. Raises PlanError naming the condition
     that does not fit its topology, and when all cells together have more parts than anybody could run.
     """
     begun = cache(partial(_begun, traces or {}))
 
     def wired(condition: Condition, repetition: int) -> tuple[Cell, Processes]:
-        path = condition.setup.path
-        trace = begun(path.trace, path.trace_start, f"{seed} {repetition} trace")
-        return _in_condition(experiment, condition, topology_of, trace, modules or {})
+        setup = condition.setup
+        named = tuple(setup.traces.values())
+        followed = begun(named, setup.path.trace_start, f"{seed} {repetition} trace")
+        return _in_condition(experiment, condition, topology_of, followed, modules or {})
 
     conditions: list[tuple[Cell, Processes]] = []
     parts = 0
@@ -134,24 +148,30 @@ def _misfits(
     trace_of: Callable[[str], Trace],
     modules: Mapping[str, Sources],
 ) -> Iterator[Misfit]:
-    trace, rate_is_known = None, True
+    found = {name: _read(trace_of, loc, name) for loc, name in setup.traces.items()}
+    unread = [each for each in found.values() if isinstance(each, Misfit)]
+    traces = {name: each for name, each in found.items() if isinstance(each, Trace)}
+    yield from unread
+    setup = _without_traces(setup) if unread else setup
     try:
-        trace = None if setup.path.trace is None else trace_of(setup.path.trace)
-    except SpecError as error:
-        yield Misfit(loc=("path", "trace"), message=str(error), of_the_file=True)
-        setup, rate_is_known = _without_trace(setup), False
-    try:
-        wire(setup, topology_of(setup.slice), trace=trace, modules=modules)
+        wire(setup, topology_of(setup.slice), traces=traces, modules=modules)
     except UntrustedError:
         return
     except ParametersError as error:
         yield from (Misfit(loc=loc, message=said, of_the_file=True) for loc, said in error.found)
     except MisfitError as error:
         for loc, said in error.found:
-            if rate_is_known or loc[-1] != "buffer":
+            if not unread or loc[-1] != "buffer":
                 yield Misfit(loc=loc, message=said, of_the_file=False)
     except SpecError as error:
         yield Misfit(loc=("slice",), message=str(error).removeprefix("slice: "), of_the_file=True)
+
+
+def _read(trace_of: Callable[[str], Trace], loc: Loc, name: str) -> Trace | Misfit:
+    try:
+        return trace_of(name)
+    except SpecError as error:
+        return Misfit(loc=loc, message=str(error), of_the_file=True)
 
 
 def _with_another_cca(setup: Setup, index: int) -> Setup:
@@ -161,24 +181,34 @@ def _with_another_cca(setup: Setup, index: int) -> Setup:
     return setup.model_copy(update={"flows": tuple(flows)})
 
 
-def _without_trace(setup: Setup) -> Setup:
-    """The same setup with any rate: what its buffers hold is then not known."""
-    path = setup.path.model_copy(update={"trace": None, "rate": setup.path.rate or Rate(10**8)})
-    return setup.model_copy(update={"path": path})
+def _without_traces(setup: Setup) -> Setup:
+    """The same setup with any rates: what its buffers hold is then not known."""
+    links = {name: _without_trace_back(link) for name, link in setup.links.items()}
+    path = _without_trace_back(_without_trace(setup.path))
+    return setup.model_copy(update={"path": path, "links": links})
+
+
+def _without_trace(asked: _HasTrace) -> _HasTrace:
+    return asked.model_copy(update={"trace": None, "rate": asked.rate or Rate(10**8)})
+
+
+def _without_trace_back(asked: _HasWayBack) -> _HasWayBack:
+    back = asked.reverse
+    return asked if back is None else asked.model_copy(update={"reverse": _without_trace(back)})
 
 
 def _in_condition(
     experiment: Experiment,
     condition: Condition,
     topology_of: Callable[[SliceChoice], Topology],
-    trace: Trace | None,
+    traces: Mapping[str, Trace],
     modules: Mapping[str, Sources],
 ) -> tuple[Cell, Processes]:
     """The cell of a condition, its repetition and seed still to come, and what will then come at random."""
     setup = condition.setup
     try:
         topology = topology_of(setup.slice)
-        wiring = wire(setup, topology, trace=trace, modules=modules)
+        wiring = wire(setup, topology, traces=traces, modules=modules)
         cell = _resolved(experiment.id, condition, topology, wiring)
         _require_room(cell)
     except (PlanError, SpecError) as error:
@@ -188,13 +218,18 @@ def _in_condition(
 
 
 def _begun(
-    traces: Mapping[str, Trace], name: str | None, start: TraceStart | None, seed: str
-) -> Trace | None:
-    """A trace from where a run begins; drawn, that is one place in all conditions of a repetition."""
-    trace = traces.get(name or "")
-    if trace is None or start is None:
-        return trace
-    return trace.drawn(seed) if start == "random" else trace.begun(start)
+    traces: Mapping[str, Trace], named: Sequence[str], start: TraceStart | None, seed: str
+) -> Mapping[str, Trace]:
+    """What a condition follows, from where a run begins; drawn, that is one in all of a repetition.
+
+    It is the same instant of all that it names, for they were recorded together.
+    """
+    found = {name: traces[name] for name in named if name in traces}
+    if start is None or not found:
+        return found
+    longest = max(found.values(), key=lambda trace: trace.opportunities_ms[-1])
+    at = longest.instant(seed) if start == "random" else start
+    return {name: trace.begun(at) for name, trace in found.items()}
 
 
 def _marks_anywhere(links: Sequence[CellLink]) -> bool:
@@ -301,7 +336,7 @@ def _with_arrivals(
 
 def _parts(cell: Cell, processes: Processes) -> int:
     drawn = sum(round(one.process.rate.per_s * one.duration.seconds) for one in processes.values())
-    traces = (queue.trace for queue in cell.bottlenecks.values() if queue.trace is not None)
+    traces = (queue.trace for queue in cell.queues if queue.trace is not None)
     traced = sum(len(trace.gaps_ms) // _CHARACTERS_PER_PART for trace in traces)
     return drawn + traced + sum(map(len, (cell.hosts, cell.switches, cell.links, cell.flows, cell.steps)))
 

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from fabbbr.model import Aqm
 from fabbbr.plan.assign import Assigned
+from fabbbr.plan.link_traces import Trace
 from fabbbr.plan.misfits import MisfitError
 from fabbbr.sources import Sources
 from fabbbr.spec.document import Loc
@@ -30,6 +31,20 @@ class Ground:
     """One of each group that other conditions have flows of. A path is the same with them and without: they
     have their round trips, and a BDP is as long as theirs."""
     modules: Mapping[str, Sources]
+    traces: Mapping[str, Trace]
+    """By the names that the setup gives them, from where a run begins."""
+
+    @property
+    def trace(self) -> Trace | None:
+        """That which the way there of the first bottleneck follows."""
+        name = self.setup.path.trace
+        return None if name is None else self.trace_named(name, ("path", "trace"))
+
+    def trace_named(self, name: str, loc: Loc) -> Trace:
+        """What was read of that name; raise MisfitError where it was not."""
+        if name not in self.traces:
+            raise MisfitError.of((loc, f"{name} was not read; pass its contents to the plan"))
+        return self.traces[name]
 
     @property
     def all(self) -> tuple[Assigned, ...]:
@@ -115,6 +130,11 @@ def reverse_of(ground: Ground, link: str) -> tuple[ReverseSetup, Loc] | None:
     return (shared, ("path", "reverse")) if shared is not None and link in ground.bottlenecks else None
 
 
+def follows_there(ground: Ground, link: str) -> bool:
+    """Whether the way there of ``link`` follows a trace, by single opportunities or in bins."""
+    return ground.setup.path.trace is not None and link == ground.topology.trunk
+
+
 def aqm_of(ground: Ground, link: str) -> Aqm:
     """Of its queue there."""
     own = ground.setup.links.get(link)
@@ -122,9 +142,9 @@ def aqm_of(ground: Ground, link: str) -> Aqm:
 
 
 def delivers(ground: Ground, link: str) -> bool:
-    """Whether a trace of ``link`` is followed by single opportunities: no queue of tc is asked for."""
-    path, trunk = ground.setup.path, ground.topology.trunk
+    """Whether a trace of the way there is followed by single opportunities: no queue of tc is asked for."""
+    trunk = ground.topology.trunk
     resized = any(step.buffer is not None and (step.link or trunk) == link for step in ground.setup.steps)
     both_ways_alike = link in ground.backwards and reverse_of(ground, link) is None
     taildrop = aqm_of(ground, link) == "taildrop"
-    return path.trace is not None and taildrop and not resized and not both_ways_alike
+    return follows_there(ground, link) and taildrop and not resized and not both_ways_alike

@@ -51,11 +51,10 @@ class Trace:
         again = (length + time - begins for time in self.opportunities_ms[:passed])
         return Trace(opportunities_ms=(*later, *again), start=start)
 
-    def drawn(self, seed: str) -> Trace:
-        """As a run has it that begins at an instant drawn from ``seed``, all equally likely."""
+    def instant(self, seed: str) -> Duration:
+        """One of it that is drawn from ``seed``, all equally likely."""
         length = self.opportunities_ms[-1]
-        since_ms = int(random.Random(seed).random() * length)  # noqa: S311 - no secret
-        return self.begun(Duration(since_ms * _NS_PER_MS))
+        return Duration(int(random.Random(seed).random() * length) * _NS_PER_MS)  # noqa: S311 - no secret
 
     @property
     def mean_rate(self) -> Rate:

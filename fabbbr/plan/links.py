@@ -19,11 +19,12 @@ from fabbbr.model import (
     Reordering,
 )
 from fabbbr.physics import stationary_loss
-from fabbbr.plan.ground import Ground, aqm_of, delivers, reverse_of
-from fabbbr.plan.link_traces import Trace
+from fabbbr.plan.ground import Ground, aqm_of, delivers, follows_there, reverse_of
 from fabbbr.plan.misfits import Complaints, MisfitError
-from fabbbr.spec.bounds import LARGEST_BURST_BYTES, LONGEST_BURST
+from fabbbr.spec.bounds import FASTEST_RATE, LARGEST_BURST_BYTES, LONGEST_BURST, SLOWEST_RATE
+from fabbbr.spec.contradictions import NO_RATE_BACK
 from fabbbr.spec.document import Loc
+from fabbbr.spec.experiment import ReverseSetup
 from fabbbr.topology import Link
 from fabbbr.units import Duration, QueueSize, Rate, bdp_bytes
 
@@ -107,14 +108,13 @@ def links_of(
     ground: Ground,
     delays: dict[str, Duration],
     rates: dict[str, Rate],
-    trace: Trace | None,
     complaints: Complaints,
 ) -> Iterator[CellLink]:
     """Every link of the slice, in its order; one that does not fit is only complained of."""
     losses = _losses(ground)
     for link in ground.topology.links:
         with complaints.noted():
-            yield _link(ground, link, losses.get(link.name), delays, rates, trace)
+            yield _link(ground, link, losses.get(link.name), delays, rates)
 
 
 def _link(
@@ -123,7 +123,6 @@ def _link(
     loss: Loss | None,
     delays: dict[str, Duration],
     rates: dict[str, Rate],
-    trace: Trace | None,
 ) -> CellLink:
     reordering, aggregation = _reordering(ground, link.name), _aggregation(ground, link.name)
     if link.name in ground.backwards:
@@ -136,9 +135,7 @@ def _link(
         loss=loss,
         reordering=reordering,
         ack_aggregation=aggregation,
-        bottleneck=_bottleneck(ground, link.name, delays, rates[link.name], trace)
-        if link.name in rates
-        else None,
+        bottleneck=_bottleneck(ground, link.name, delays, rates[link.name]) if link.name in rates else None,
     )
 
 
@@ -175,9 +172,7 @@ def _marks(ground: Ground, aqm: Aqm) -> tuple[bool, Duration | None]:
     return marks, after if after is not None and after.ns else None
 
 
-def _bottleneck(
-    ground: Ground, link: str, delays: dict[str, Duration], rate: Rate, trace: Trace | None
-) -> Bottleneck:
+def _bottleneck(ground: Ground, link: str, delays: dict[str, Duration], rate: Rate) -> Bottleneck:
     buffer, loc = _buffer_asked(ground, link)
     aqm = aqm_of(ground, link)
     ecn, marks_after = _marks(ground, aqm)
@@ -193,8 +188,11 @@ def _bottleneck(
         both_directions=link in ground.backwards,
         **_bucket(ground, _burst_asked(ground, link), rate, rtt, of=f"link {link}: "),
         reverse=_way_back(ground, link, rtt, aqm),
-        trace=_followed(ground, link, trace),
-        **_followed_how(ground, link, trace),
+        trace=_followed(ground, link),
+        binned_trace=ground.setup.path.trace
+        if follows_there(ground, link) and not delivers(ground, link)
+        else None,
+        **_trace_begins(ground, link),
     )
 
 
@@ -237,16 +235,49 @@ def _way_back(ground: Ground, link: str, rtt: Duration, aqm: Aqm) -> LinkWay | N
     burst = _burst_asked(ground, link) if reverse.burst is None else (reverse.burst, (*loc, "burst"))
     of, own_aqm = f"way back of link {link}: ", reverse.aqm or aqm
     ecn, marks_after = _marks(ground, own_aqm)
+    trace = _followed_back(ground, reverse, loc, own_aqm)
+    rate = rate_back(ground, reverse, loc)
     return LinkWay(
-        rate=reverse.rate,
-        buffer_bytes=buffer_bytes(ground, place, buffer, reverse.rate, rtt, of=of),
+        rate=rate,
+        buffer_bytes=buffer_bytes(ground, place, buffer, rate, rtt, of=of),
         buffer_asked=str(buffer),
-        bdp_bytes=int(bdp_bytes(reverse.rate, rtt)),
-        **_bucket(ground, burst, reverse.rate, rtt, of=of),
+        bdp_bytes=int(bdp_bytes(rate, rtt)),
+        **({} if trace else _bucket(ground, burst, rate, rtt, of=of)),
         aqm=own_aqm,
         ecn=ecn,
         ce_threshold=marks_after,
+        trace=trace,
     )
+
+
+def rate_back(ground: Ground, reverse: ReverseSetup, loc: Loc) -> Rate:
+    """Of a way back; with a trace, its mean."""
+    if reverse.rate is not None:
+        return reverse.rate
+    if reverse.trace is None:
+        raise MisfitError.of((loc, NO_RATE_BACK))
+    return mean_rate(ground, reverse.trace, (*loc, "trace"))
+
+
+def mean_rate(ground: Ground, name: str, loc: Loc) -> Rate:
+    """Of a trace; raise MisfitError where nobody could set it."""
+    rate = ground.trace_named(name, loc).mean_rate
+    if not SLOWEST_RATE <= rate <= FASTEST_RATE:
+        message = f"{shown(name)} has a mean rate of {rate}; record one of {SLOWEST_RATE} to {FASTEST_RATE}"
+        raise MisfitError.of((loc, message))
+    return rate
+
+
+def _followed_back(ground: Ground, reverse: ReverseSetup, loc: Loc, aqm: Aqm) -> LinkTrace | None:
+    if reverse.trace is None:
+        return None
+    if aqm != "taildrop":
+        message = (
+            f"is followed packet by packet, by a queue that drops at its tail, and aqm is {aqm}; "
+            "add aqm: taildrop to reverse, or give it a rate"
+        )
+        raise MisfitError.of(((*loc, "trace"), message))
+    return _link_trace(ground, reverse.trace, (*loc, "trace"))
 
 
 def _check_one_queue(ground: Ground, name: str, loc: Loc) -> None:
@@ -265,26 +296,29 @@ def _check_one_queue(ground: Ground, name: str, loc: Loc) -> None:
         raise MisfitError.of((loc, message))
 
 
-def _followed_how(ground: Ground, link: str, trace: Trace | None) -> dict[str, Any]:
-    """Of a link that a trace is for: whether steps set its rates, and where it begins."""
-    path = ground.setup.path
-    if trace is None or link != ground.topology.trunk:
-        return {}
-    return {
-        "binned_trace": None if delivers(ground, link) else path.trace,
-        "trace_start": trace.start,
-        "trace_start_drawn": path.trace_start == "random",
-    }
+def _trace_begins(ground: Ground, link: str) -> dict[str, Any]:
+    """Of a link that follows a trace, one way or the other: where in it a run begins."""
+    back = reverse_of(ground, link)
+    names = [ground.setup.path.trace] if follows_there(ground, link) else []
+    names += [back[0].trace] if back is not None else []
+    for name in filter(None, names):
+        start = ground.traces[name].start
+        return {"trace_start": start, "trace_start_drawn": ground.setup.path.trace_start == "random"}
+    return {}
 
 
-def _followed(ground: Ground, link: str, trace: Trace | None) -> LinkTrace | None:
-    """The trace, where this link delivers by it."""
-    if trace is None or link != ground.topology.trunk or not delivers(ground, link):
-        return None
+def _followed(ground: Ground, link: str) -> LinkTrace | None:
+    """The trace, where the way there of this link delivers by it."""
+    name = ground.setup.path.trace
+    return _link_trace(ground, name, ("path", "trace")) if name and delivers(ground, link) else None
+
+
+def _link_trace(ground: Ground, name: str, loc: Loc) -> LinkTrace:
+    trace = ground.trace_named(name, loc)
     if len(trace.opportunities_ms) > limits.OPPORTUNITIES:
         message = (
-            f"{shown(ground.setup.path.trace)} has {len(trace.opportunities_ms)} opportunities; "
+            f"{shown(name)} has {len(trace.opportunities_ms)} opportunities; "
             f"at most {limits.OPPORTUNITIES}, cut it"
         )
-        raise MisfitError.of((("path", "trace"), message))
-    return trace.link(ground.setup.path.trace or "")
+        raise MisfitError.of((loc, message))
+    return trace.link(name)

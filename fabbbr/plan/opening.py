@@ -67,7 +67,7 @@ def open_plan(  # noqa: PLR0913 - one keyword per thing that a request says of t
     )
     try:
         experiment = read.parse(text, **vars(reading))
-        named = filter(None, (condition.setup.path.trace for condition in experiment.conditions))
+        named = (name for condition in experiment.conditions for name in condition.setup.traces.values())
         cells = expand.cells(
             experiment,
             slices,

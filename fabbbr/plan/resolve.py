@@ -15,14 +15,13 @@ from typing import TypeAlias
 from fabbbr.foreign import listed, shown
 from fabbbr.model import CellLink, Datagrams, Flow, Module, Ping, Step
 from fabbbr.plan.assign import Assigned, assign
-from fabbbr.plan.ground import Ground, delivers, half, round_trip
+from fabbbr.plan.ground import Ground, delivers, follows_there, half, reverse_of, round_trip
 from fabbbr.plan.link_traces import Trace
-from fabbbr.plan.links import links_of
+from fabbbr.plan.links import links_of, mean_rate
 from fabbbr.plan.misfits import Complaints, MisfitError
 from fabbbr.plan.steps import steps_of
 from fabbbr.sources import Sources
-from fabbbr.spec.bounds import FASTEST_RATE, SLOWEST_RATE
-from fabbbr.spec.contradictions import NO_BUCKET
+from fabbbr.spec.contradictions import NO_BUCKET, NO_RATE
 from fabbbr.spec.document import Loc, Mistake
 from fabbbr.spec.experiment import ArrivalProcess, Setup
 from fabbbr.suggest import did_you_mean
@@ -59,12 +58,13 @@ def wire(
     setup: Setup,
     topology: Topology,
     *,
-    trace: Trace | None = None,
+    traces: Mapping[str, Trace] | None = None,
     modules: Mapping[str, Sources] | None = None,
 ) -> Wiring:
     """Resolve ``setup`` on ``topology``; raise MisfitError with all that does not fit.
 
-    ``modules`` holds the sources that ``cca`` names, by their places as written.
+    ``traces`` holds those that ``trace`` names, from where a run begins; ``modules`` the sources that ``cca``
+    names, by their places as written.
     """
     complaints = Complaints()
     _check_link_names(setup, topology, complaints)
@@ -78,19 +78,19 @@ def wire(
         pings=tuple(one for one in assigned if one.group.kind == "ping"),
         absent=tuple(one for one in assigned if one.absent),
         modules=modules or {},
+        traces=traces or {},
     )
     try:
-        delays, rates = _delays(ground), _rates(ground, trace)
+        delays, rates = _delays(ground), _rates(ground)
     except MisfitError as error:
         raise MisfitError.of(*complaints.found, *error.found) from None
-    return _wired(ground, delays, rates, trace, complaints)
+    return _wired(ground, delays, rates, complaints)
 
 
 def _wired(
     ground: Ground,
     delays: dict[str, Duration],
     rates: dict[str, Rate],
-    trace: Trace | None,
     complaints: Complaints,
 ) -> Wiring:
     for check in (
@@ -99,15 +99,15 @@ def _wired(
         _check_round_trips(ground, delays),
         _check_maxrates(ground),
         _check_initial_windows(ground),
-        _check_queue_delay(ground, trace),
+        _check_queue_delay(ground, rates),
     ):
         complaints.found.extend(check)
     flows: list[Flow] = []
     for index, flow in enumerate(ground.assigned):
         with complaints.noted():
             flows.append(_flow(ground, index, flow, delays))
-    steps = tuple(steps_of(ground, dict(delays), dict(rates), trace, complaints))
-    links = tuple(links_of(ground, delays, rates, trace, complaints))
+    steps = tuple(steps_of(ground, dict(delays), dict(rates), complaints))
+    links = tuple(links_of(ground, delays, rates, complaints))
     complaints.refuse()
     pings = tuple(_ping(ground, index, one, delays) for index, one in enumerate(ground.pings))
     arrivals = {
@@ -152,7 +152,7 @@ def _check_queues(ground: Ground, rates: dict[str, Rate]) -> Iterator[Mistake]:
             yield from (
                 (("links", name, key), message) for key in _OF_A_QUEUE if getattr(link, key) is not None
             )
-        if link.burst is not None and ground.setup.path.trace is not None and name == ground.topology.trunk:
+        if link.burst is not None and follows_there(ground, name):
             yield ("links", name, "burst"), NO_BUCKET
 
 
@@ -204,15 +204,17 @@ def _differ(
             yield flow, " and ".join(f"{each.label} {asked(each) or 'has none'}" for each in (other, flow))
 
 
-def _check_queue_delay(ground: Ground, trace: Trace | None) -> Iterator[Mistake]:
+def _check_queue_delay(ground: Ground, rates: dict[str, Rate]) -> Iterator[Mistake]:
     """Where a trace is followed by single opportunities the queue is a program in the wire, and no qdisc."""
-    trunk = ground.topology.trunk
-    if ground.setup.queue_delay == "packets" and trace is not None and delivers(ground, trunk):
-        message = (
-            f"the queue of {trunk} delivers by a trace, so no packet passes a queueing "
-            f"discipline there; capture the links around it instead (capture: [{trunk}]), or give a rate"
-        )
-        yield ("queue_delay",), message
+    for link in rates if ground.setup.queue_delay == "packets" else ():
+        back = reverse_of(ground, link)
+        if delivers(ground, link) or (back is not None and back[0].trace is not None):
+            message = (
+                f"a queue of {link} delivers by a trace, so no packet passes a queueing "
+                f"discipline there; capture the links around it instead (capture: [{link}]), or give a rate"
+            )
+            yield ("queue_delay",), message
+            return
 
 
 def _delays(ground: Ground) -> dict[str, Duration]:
@@ -246,12 +248,9 @@ def _senders_apart(rtt: dict[str, Duration], senders: dict[str, Assigned]) -> It
             yield ("path", "rtt"), message
 
 
-def _rates(ground: Ground, trace: Trace | None) -> dict[str, Rate]:
+def _rates(ground: Ground) -> dict[str, Rate]:
     """The rate of every bottleneck; with a trace, its mean."""
-    rate = ground.setup.path.rate if trace is None else _mean_rate(ground, trace)
-    if rate is None:
-        message = f"{ground.setup.path.trace} was not read; pass its contents to the plan"
-        raise MisfitError.of((("path", "trace"), message))
+    rate = ground.setup.path.rate or _mean_rate(ground)
     rates = dict.fromkeys(ground.bottlenecks, rate)
     switches = {switch.name for switch in ground.topology.switches}
     for link in ground.topology.links:
@@ -265,7 +264,10 @@ def _rates(ground: Ground, trace: Trace | None) -> dict[str, Rate]:
     return rates
 
 
-def _mean_rate(ground: Ground, trace: Trace) -> Rate:
+def _mean_rate(ground: Ground) -> Rate:
+    name = ground.setup.path.trace
+    if name is None:
+        raise MisfitError.of((("path",), NO_RATE))
     if ground.setup.end is None and not delivers(ground, ground.topology.trunk):
         message = (
             "becomes rates where tc holds the queue, and needs flows with a duration to know how many; "
@@ -277,13 +279,7 @@ def _mean_rate(ground: Ground, trace: Trace) -> Rate:
     if more or (own is not None and own.rate is not None):
         message = f"sets the rate of {trunk} alone; use a slice with one bottleneck and no links.{trunk}.rate"
         raise MisfitError.of((("path", "trace"), message))
-    if not SLOWEST_RATE <= trace.mean_rate <= FASTEST_RATE:
-        message = (
-            f"{shown(ground.setup.path.trace)} has a mean rate of "
-            f"{trace.mean_rate}; record one of {SLOWEST_RATE} to {FASTEST_RATE}"
-        )
-        raise MisfitError.of((("path", "trace"), message))
-    return trace.mean_rate
+    return mean_rate(ground, name, ("path", "trace"))
 
 
 def _flow(ground: Ground, index: int, flow: Assigned, delays: dict[str, Duration]) -> Flow:

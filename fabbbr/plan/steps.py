@@ -8,7 +8,6 @@ from fabbbr import limits
 from fabbbr.foreign import listed, shown
 from fabbbr.model import Step
 from fabbbr.plan.ground import Ground, delivers, half
-from fabbbr.plan.link_traces import Trace
 from fabbbr.plan.links import buffer_bytes
 from fabbbr.plan.misfits import Complaints, MisfitError
 from fabbbr.spec.document import Loc
@@ -20,7 +19,6 @@ def steps_of(
     ground: Ground,
     delays: dict[str, Duration],
     rates: dict[str, Rate],
-    trace: Trace | None,
     complaints: Complaints,
 ) -> Iterator[Step]:
     """The changes in the order of time; ``delays`` and ``rates`` are carried along."""
@@ -31,7 +29,7 @@ def steps_of(
             with complaints.noted():
                 steps.append(_step(ground, ("steps", index), step, delays, rates))
     with complaints.noted():
-        steps = [*_trace_steps(ground, trace), *steps]
+        steps = [*_trace_steps(ground), *steps]
     yield from sorted(steps, key=lambda step: step.at)
 
 
@@ -56,8 +54,8 @@ def _step(
     return Step(at=step.at, link=link, rate=step.rate, rtt=step.rtt, buffer_bytes=size)
 
 
-def _trace_steps(ground: Ground, trace: Trace | None) -> list[Step]:
-    end = ground.setup.end
+def _trace_steps(ground: Ground) -> list[Step]:
+    end, trace = ground.setup.end, ground.trace
     if trace is None or end is None or delivers(ground, ground.topology.trunk):
         return []
     trunk, rates = ground.topology.trunk, trace.rates(until=end)

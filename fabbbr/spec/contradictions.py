@@ -28,12 +28,15 @@ from fabbbr.spec.experiment import LinkSetup, PathSetup, ReverseSetup, Setup, St
 from fabbbr.spec.flow_contradictions import flow_mistakes
 from fabbbr.units import ETHERNET_HEADER_BYTES, Duration, QueueSize, Ratio
 
+NO_RATE = "needs a rate, e.g. rate: 100 Mbit/s"
+NO_RATE_BACK = "needs a rate, e.g. rate: 5 Mbit/s"
 NO_BUCKET = "a trace says when packets leave, and no token bucket does; remove burst, or give a rate"
 
 
 def mistakes(setup: Setup) -> Iterator[Mistake]:
     """All of them."""
     yield from _path(setup.path)
+    yield from _traces(setup)
     for name, link in setup.links.items():
         yield from _link(("links", name), link, setup.path.mtu)
     yield from flow_mistakes(setup)
@@ -59,25 +62,28 @@ def _captures(setup: Setup) -> Iterator[Mistake]:
         yield ("queue_delay",), said
 
 
-def _trace(path: PathSetup) -> Iterator[Mistake]:
-    if path.trace is None:
+def _traces(setup: Setup) -> Iterator[Mistake]:
+    path = setup.path
+    if not setup.traces:
         if path.trace_start is not None:
-            yield ("path", "trace_start"), "begins in no trace; add one, e.g. trace: lte.up, or remove it"
+            yield ("path", "trace_start"), "begins in no trace; add one, e.g. trace: lte.down, or remove it"
         return
     if path.offloads:
         yield ("path", "offloads"), "a trace delivers packets of 1500 bytes one by one, so leave offloads off"
-    if path.burst is not None:
+    if path.trace is not None and path.burst is not None:
         yield ("path", "burst"), NO_BUCKET
 
 
+def _rate_or_trace(loc: Loc, asked: PathSetup | ReverseSetup, neither: str) -> Iterator[Mistake]:
+    if asked.rate is None and asked.trace is None:
+        yield loc, neither
+    if asked.rate is not None and asked.trace is not None:
+        yield loc, "give a rate or a trace, not both"
+    yield from rate_within((*loc, "rate"), asked.rate)
+
+
 def _path(path: PathSetup) -> Iterator[Mistake]:
-    if (path.rate is None) == (path.trace is None):
-        said = (
-            "needs a rate, e.g. rate: 100 Mbit/s" if path.rate is None else "give a rate or a trace, not both"
-        )
-        yield ("path",), said
-    yield from _trace(path)
-    yield from rate_within(("path", "rate"), path.rate)
+    yield from _rate_or_trace(("path",), path, NO_RATE)
     if isinstance(path.rtt, dict):
         if not path.rtt:
             yield ("path", "rtt"), "names no sender, e.g. {h1: 61 ms, h2: 113 ms}"
@@ -119,7 +125,9 @@ def _holds_a_packet(loc: Loc, asked: QueueSize | None, mtu: int) -> Iterator[Mis
 
 def _reverse(loc: Loc, reverse: ReverseSetup | None, mtu: int) -> Iterator[Mistake]:
     if reverse is not None:
-        yield from rate_within((*loc, "rate"), reverse.rate)
+        yield from _rate_or_trace(loc, reverse, NO_RATE_BACK)
+        if reverse.trace is not None and reverse.burst is not None:
+            yield (*loc, "burst"), NO_BUCKET
         yield from _holds_a_packet((*loc, "buffer"), reverse.buffer, mtu)
         yield from _holds_a_packet((*loc, "burst"), reverse.burst, mtu)
 

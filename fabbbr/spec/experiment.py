@@ -28,6 +28,7 @@ from fabbbr.ports import MOST_STREAMS
 from fabbbr.quantity import WHOLE, BitRate, Buffer, ByteSize, PerSecond, Span, refused
 from fabbbr.record import FileRecord, Record
 from fabbbr.spec.axes import squeeze
+from fabbbr.spec.document import Loc
 from fabbbr.spec.sysctls import Sysctls
 from fabbbr.suggest import did_you_mean
 from fabbbr.units import Duration, QueueSize
@@ -162,13 +163,15 @@ HeldAcks = Annotated[AckAggregation, BeforeValidator(_duration_alone)]
 class ReverseSetup(FileRecord):
     """The way back of a bottleneck: what goes from its far end to its near one, whatever that is."""
 
-    rate: BitRate = Field(examples=["5 Mbit/s"])
-    """In bit/s: 8 kbit/s to 1 Tbit/s."""
+    rate: BitRate | None = Field(None, examples=["5 Mbit/s"])
+    """In bit/s: 8 kbit/s to 1 Tbit/s. Default: that of ``trace``."""
+    trace: str | None = Field(None, examples=["lte.up"])
+    """A Mahimahi trace beside the experiment file, which it follows. Default: ``rate`` throughout."""
     buffer: Buffer | None = Field(None, examples=["100 packets"])
     """In bytes, packets, BDP or time (of this rate). Default: as the link's ``buffer`` says."""
     burst: Buffer | None = Field(None, examples=["250 kB"])
     """Of its token bucket, in bytes, packets, BDP or time (of this rate). Default: as the link's ``burst``
-    says."""
+    says; with a trace there is none."""
     aqm: Aqm | None = None
     """Queue discipline. Default: that of the way there."""
 
@@ -189,11 +192,11 @@ class PathSetup(FileRecord):
 
     rate: BitRate | None = Field(None, examples=["100 Mbit/s"])
     """Of every bottleneck of the slice, in bit/s: 8 kbit/s to 1 Tbit/s. Default: that of ``trace``."""
-    trace: str | None = Field(None, examples=["lte.up"])
+    trace: str | None = Field(None, examples=["lte.down"])
     """A Mahimahi trace beside the experiment file, which the rate follows. Default: ``rate`` throughout."""
     trace_start: TraceStart | None = Field(None, examples=["random"])
-    """Where in the trace a run begins: a time from its beginning, or ``random``, drawn for each repetition.
-    Default: at its beginning."""
+    """Where in its traces a run begins: a time from their beginning, or ``random``, drawn for each
+    repetition. Default: at their beginning."""
     rtt: RoundTrip = Field(examples=["100 ms"])
     """Propagation round trip, in s, ms or µs: one for all flows, or one for each sender."""
     buffer: Buffer = Field(QueueSize.parse("1 BDP"), examples=["1 BDP"])
@@ -452,6 +455,20 @@ class Setup(FileRecord):
         return (
             group.control if isinstance(group.control, ModuleChoice) else self.ccas.get(group.control or "")
         )
+
+    @property
+    def traces(self) -> dict[Loc, str]:
+        """Where a trace is named → which; that of the way there first."""
+        found: dict[Loc, str | None] = {("path", "trace"): self.path.trace}
+        found |= {(*loc, "trace"): back.trace for loc, back in self.ways_back.items()}
+        return {loc: name for loc, name in found.items() if name is not None}
+
+    @property
+    def ways_back(self) -> dict[Loc, ReverseSetup]:
+        """Those that are given, and where."""
+        found: dict[Loc, ReverseSetup | None] = {("path", "reverse"): self.path.reverse}
+        found |= {("links", name, "reverse"): link.reverse for name, link in self.links.items()}
+        return {loc: back for loc, back in found.items() if back is not None}
 
     @property
     def end(self) -> Duration | None:

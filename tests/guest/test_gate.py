@@ -109,11 +109,37 @@ def test_each_packet_leaves_at_its_opportunity_and_at_no_other_time(tmp_path, li
     assert (dropped > 0) == (limit_bytes < 100_000)
 
 
+def behind(ran):
+    """The ends of the bottleneck, and interface that a gate queues for → what it counted in the end."""
+    cabling = lay_cables(ran.cell().manifest.cell, ran.cell().manifest.provenance.testbed)
+    (ends,) = (ends for ends in cabling.ends if ends.link.bottleneck is not None)
+    gates = ran.json("counters.after.json")[ends.wire_forward.node]["gates"]
+    return ends, {gate["dev"]: gate for gate in gates}
+
+
+def carried(ran, interface):
+    """Bytes of IP packets that an interface has sent since before the flows, as the kernel counts."""
+
+    def sent(when):
+        links = ran.json(f"counters.{when}.json")[interface.node]["links"]
+        (link,) = (each["stats64"]["tx"] for each in links if each["ifname"] == interface.name)
+        return link["bytes"] - 14 * link["packets"]
+
+    return sent("after") - sent("before")
+
+
+def was_offered(gate, times):
+    """All opportunities of a trace; the one of this very instant may still be used."""
+    followed_ns = round(gate["followed_s"] * 1e9)
+    least, most = opportunities_by(followed_ns - 1000, times), opportunities_by(followed_ns, times)
+    assert least <= gate["offered"] <= most
+
+
 @pytest.mark.parametrize("start", [None, "1 s"])
 def test_a_flow_through_a_trace_is_given_its_opportunities_and_no_byte_more(tmp_path, start):
     """Interface counters behind the link, which the gate does not write, agree with what it says it used."""
     times, _ = uneven()
-    (tmp_path / "uneven.up").write_text("".join(f"{at}\n" for at in times), encoding="ascii")
+    written(tmp_path / "uneven.up", times)
     begins = ""
     if start is not None:
         begins = f"trace_start: {start}, "
@@ -125,30 +151,12 @@ def test_a_flow_through_a_trace_is_given_its_opportunities_and_no_byte_more(tmp_
     )
     ran = run(tmp_path, text)
     assert ran.wrong() == {}
-    cell = ran.cell().manifest.cell
-    cabling = lay_cables(cell, ran.cell().manifest.provenance.testbed)
-    (ends,) = (ends for ends in cabling.ends if ends.link.bottleneck is not None)
-    before, after = (ran.json(f"counters.{when}.json") for when in ("before", "after"))
-
-    def sent(counters):
-        (link,) = (
-            one
-            for one in counters[ends.wire_forward.node]["links"]
-            if one["ifname"] == ends.wire_forward.name
-        )
-        return link["stats64"]["tx"]["bytes"], link["stats64"]["tx"]["packets"]
-
-    (early, few), (late, many) = sent(before), sent(after)
-    (gate,) = after[ends.wire_forward.node]["gates"]
-    payload = late - early - 14 * (many - few)
+    ends, gates = behind(ran)
+    gate, payload = gates[ends.queue.name], carried(ran, ends.wire_forward)
     assert payload <= gate["used"] * 1500
     # All data packets are full: they use an opportunity each, and nothing else is large.
     assert payload > 0.99 * gate["used"] * 1500
-    followed_ns = round(gate["followed_s"] * 1e9)
-    # The one of this very instant may still be used.
-    assert (
-        opportunities_by(followed_ns - 1000, times) <= gate["offered"] <= opportunities_by(followed_ns, times)
-    )
+    was_offered(gate, times)
     assert gate["drops"] == 0
     # From slow start on, some ten round trips, the queue is never empty: it uses what there is.
     runs = ran.set.runs
@@ -162,7 +170,7 @@ def test_a_transfer_in_one_window_takes_what_the_trace_alone_allows(tmp_path):
     Nothing of 40.5 ms comes at the very millisecond of an opportunity, just in time or not.
     """
     times, _ = uneven()
-    (tmp_path / "uneven.up").write_text("".join(f"{at}\n" for at in times), encoding="ascii")
+    written(tmp_path / "uneven.up", times)
     text = experiment(
         "small",
         path="trace: uneven.up, trace_start: $start, rtt: 40.5 ms, buffer: 1 MB",
@@ -176,3 +184,99 @@ def test_a_transfer_in_one_window_takes_what_the_trace_alone_allows(tmp_path):
     assert len(late_s) == 6
     assert late_s.between(0, 50e-6).all()
     assert groups["completion_median_s"].nunique() > 3
+
+
+def written(path, times):
+    path.write_text("".join(f"{at}\n" for at in times), encoding="ascii")
+    return times
+
+
+def test_a_small_transfer_waits_for_its_acknowledgements_too_where_they_come_by_a_trace(tmp_path):
+    """To 50 us what SYN, answer and data need, each at the first opportunity of its own way."""
+    times, _ = uneven()
+    written(tmp_path / "uneven.up", times)
+    written(tmp_path / "slow.up", range(50, 351, 50))
+    text = experiment(
+        "small",
+        path="trace: uneven.up, reverse: {trace: slow.up}, trace_start: $start, rtt: 40.5 ms, buffer: 1 MB",
+        flows="{cca: cubic, size: 14 kB, direction: $way}",
+        more="vary: {way: [forward, reverse], start: [0 s, 0.7 s, 2.5 s]}",
+    )
+    ran = run(tmp_path, text)
+    assert ran.wrong() == {}
+    groups = ran.set.groups[ran.set.groups["phase"] == 0]
+    late_s = groups["completion_median_s"] * (1 - 1 / groups["slowdown_median"])
+    assert len(late_s) == 6
+    assert late_s.between(0, 50e-6).all()
+    # Of 14 kB, ten packets: they take ten opportunities of the way that they go.
+    slow = groups["cell_id"].str.contains("way=reverse")
+    assert groups.loc[slow, "completion_median_s"].min() > 9 * 0.050
+    assert groups.loc[~slow, "completion_median_s"].max() < 9 * 0.050
+
+
+def test_acknowledgements_share_the_opportunities_of_their_way_back(tmp_path):
+    """Some eight hundred come in a second, of 52 bytes and more; at each of 21 opportunities 1500 leave."""
+    times = written(tmp_path / "slow.up", range(47, 941, 47))
+    text = experiment(
+        "held",
+        path="rate: 20 Mbit/s, rtt: 40 ms, buffer: 1 MB, reverse: {trace: slow.up, buffer: 10 packets}",
+        flows="{cca: cubic, duration: 20 s}",
+    )
+    ran = run(tmp_path, text)
+    assert ran.wrong() == {}
+    ends, gates = behind(ran)
+    (reverse,) = ends.reverse_queues
+    gate = gates[reverse.name]
+    was_offered(gate, times)
+    assert 0.98 * 1500 * gate["used"] < carried(ran, ends.wire_backward) <= 1500 * gate["used"]
+    assert gate["drops"] > 0
+    assert 1514 < ran.set.runs["queue_reverse_median_bytes"].item() <= 15_140
+
+
+@pytest.mark.parametrize("slice_", ["two_site", "dumbbell"])
+def test_each_way_follows_its_own_trace(tmp_path, slice_):
+    """Flows both ways, which fill both queues: each way has its own opportunities, and its own queue."""
+    there, _ = uneven()
+    written(tmp_path / "uneven.down", there)
+    back = written(tmp_path / "slow.up", range(4, 2001, 4))
+    text = experiment(
+        "both",
+        path="trace: uneven.down, reverse: {trace: slow.up, buffer: 60 kB}, rtt: 40 ms, buffer: 400 kB",
+        flows="{cca: cubic, duration: 8 s}, {cca: cubic, duration: 8 s, direction: reverse}",
+        slice_=slice_,
+    )
+    ran = run(tmp_path, text)
+    assert ran.wrong() == {}
+    ends, gates = behind(ran)
+    (reverse,) = ends.reverse_queues
+    ways = (ends.queue, ends.wire_forward, there, "forward"), (reverse, ends.wire_backward, back, "reverse")
+    flows = ran.set.flows.set_index("direction")
+    for interface, out, times, way in ways:
+        gate = gates[interface.name]
+        was_offered(gate, times)
+        assert 0.8 * 1500 * gate["used"] < carried(ran, out) <= 1500 * gate["used"]
+        flow = flows.loc[way]
+        zero_s = flow["receiver_zero_s"] - 0.020
+        first, last = (
+            opportunities_by(round(at_s * 1e9), times) for at_s in (zero_s, zero_s + flow["receiver_s"])
+        )
+        full = flow["received_bytes"] / 1448 / (last - first)
+        assert ran.set.runs[f"utilisation_{way}"].item() == pytest.approx(full, rel=0.002)
+    assert ran.set.runs["queue_reverse_median_bytes"].item() > 0
+
+
+def test_an_echo_that_waits_for_the_end_of_an_outage_is_not_lost(tmp_path):
+    """Ten seconds without an opportunity, in which the pings end: their answers come when it does."""
+    written(tmp_path / "outage.up", [*range(1, 6001), 16_000])
+    text = experiment(
+        "outage",
+        path="rate: 20 Mbit/s, reverse: {trace: outage.up, buffer: 100 kB}, rtt: 40 ms, buffer: 100 kB",
+        flows="{cca: cubic, duration: 8 s}, {ping: 500 ms, duration: 8 s}",
+    )
+    ran = run(tmp_path, text)
+    assert ran.wrong() == {}
+    samples = ran.json("ping-0.json")["samples"]
+    late = {sent_s: rtt_s for sent_s, rtt_s in samples if sent_s > 6}
+    assert len(late) > 2
+    for sent_s, rtt_s in late.items():
+        assert 16 < sent_s + rtt_s < 16.1

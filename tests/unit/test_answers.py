@@ -10,6 +10,7 @@ from measured import cell as a_cell
 from plain_answers import Told, group, said
 
 from fabbbr.model import LinkWay
+from fabbbr.plan.link_traces import Trace
 from fabbbr.units import Rate
 from fabbbr_analysis.answers import as_frame
 from fabbbr_analysis.answers.warned import _held_up_by_acknowledgements, _what_tells
@@ -541,11 +542,24 @@ def test_what_makes_equal_repetitions_differ_is_something_that_the_path_takes(bo
     assert remedy in _what_tells(planned, ["c"])
 
 
+TRACE = Trace(opportunities_ms=(1, 2)).link("made.up")
+
+
 @pytest.mark.parametrize(
-    ("both", "backlog", "warned"), [(False, 4000.0, True), (False, 0.0, False), (True, 4000.0, False)]
+    ("both", "backlog", "trace", "warned"),
+    [
+        (False, 4000.0, None, True),
+        (False, 0.0, None, False),
+        (True, 4000.0, None, False),
+        (False, 4000.0, TRACE, True),
+        (False, 400.0, None, True),
+        (False, 400.0, TRACE, False),  # the next opportunity takes all of it
+    ],
 )
-def test_acknowledgements_that_stand_in_a_way_back_of_their_own_are_warned_of(both, backlog, warned):
-    back = LinkWay(rate=Rate.parse("100 kbit/s"), buffer_bytes=9000, buffer_asked="9 kB", bdp_bytes=500)
+def test_acknowledgements_that_stand_in_a_way_back_of_their_own_are_warned_of(both, backlog, trace, warned):
+    back = LinkWay(
+        rate=Rate.parse("100 kbit/s"), buffer_bytes=9000, buffer_asked="9 kB", bdp_bytes=500, trace=trace
+    )
     access, trunk = a_cell().links
     queue = trunk.bottleneck.model_copy(update={"both_directions": both, "reverse": back})
     links = (access, trunk.model_copy(update={"bottleneck": queue}))

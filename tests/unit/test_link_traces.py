@@ -53,10 +53,10 @@ def test_a_trace_that_begins_elsewhere_has_what_comes_from_there_on(trace, start
 
 @given(TRACES)
 def test_where_a_trace_begins_is_drawn_from_all_of_it(trace):
-    starts = [trace.drawn(f"1 {repetition} trace").start.ns / MS for repetition in range(200)]
+    starts = [trace.instant(f"1 {repetition} trace").ns / MS for repetition in range(200)]
     assert 0 <= min(starts) < 50
     assert 450 < max(starts) < 500
-    assert starts[0] == trace.drawn("1 0 trace").start.ns / MS
+    assert starts[0] == trace.instant("1 0 trace").ns / MS
 
 
 def test_one_opportunity_a_millisecond_is_a_steady_12_mbit_per_second():

@@ -11,7 +11,10 @@ import pytest
 import recorded_run
 
 from fabbbr.errors import ParseError
+from fabbbr.model import LinkWay
+from fabbbr.plan.link_traces import Trace
 from fabbbr.ports import DATA_PORT, SERVER_PORT, ports_per_flow
+from fabbbr.units import Rate
 from fabbbr_analysis.tables.cell import _video_columns, as_frames, read_cell
 from fabbbr_analysis.tables.columns import FLOWS, INTERVALS
 from fabbbr_analysis.tables.sampled import sampled_tables
@@ -258,6 +261,9 @@ def test_only_the_qdisc_that_holds_the_packets_has_the_role(tables):
     assert told["t_s"].is_unique
 
 
+TRACE = Trace(opportunities_ms=(1, 2)).link("made.up")
+
+
 def queue(kind: str, interface: str) -> dict:
     return {"kind": kind, "dev": interface, "handle": f"{kind}:", "backlog": 1}
 
@@ -288,6 +294,30 @@ def test_the_role_goes_to_one_qdisc_of_the_interface(tables_of, aqm, kinds, role
     assert queues.dropna(subset=["role"])[["kind", "role"]].values.tolist() == (
         [[chosen, role]] if chosen else []
     )
+
+
+@pytest.mark.parametrize(
+    ("there", "back", "chosen"),
+    [
+        ({}, {"aqm": "codel"}, "codel"),
+        ({"aqm": "codel"}, {"aqm": "taildrop"}, "tbf"),
+        ({"trace": TRACE}, {}, "tbf"),
+        ({}, {"trace": TRACE}, "opportunities"),
+    ],
+)
+def test_the_role_of_a_way_back_goes_to_its_own_qdisc(tables_of, there, back, chosen):
+    trunk = recorded_run.cell().trunk
+    ways = LinkWay(rate=Rate(10**6), buffer_bytes=9000, buffer_asked="9 kB", bdp_bytes=9000)
+    queue_there = trunk.bottleneck.model_copy(update={**there, "reverse": ways.model_copy(update=back)})
+    kinds = ("tbf", "codel") if back.get("aqm") == "codel" else ("opportunities", "tbf")
+    files = {
+        "queues.s1.json": json.dumps([queue(kind, "s1-eth0") for kind in kinds]).encode(),
+        "queues.s1.times": b"0.5\n",
+    }
+    interfaces = {"s1-eth0": {"link": "trunk", "role": "bottleneck_reverse"}}
+    of_cell = recorded_run.cell(links=[trunk.model_copy(update={"bottleneck": queue_there})])
+    queues = tables_of(of_cell, files=files, interfaces=interfaces).queues
+    assert queues.dropna(subset=["role"])["kind"].tolist() == [chosen]
 
 
 def test_without_told_interfaces_roles_are_absent(tables_of):

@@ -114,7 +114,7 @@ def test_a_link_may_have_a_way_back_of_its_own(planned):
     ("arguments", "said"),
     [
         ({"path": "reverse: 1 kbit/s"}, "path.reverse: 1 kbit/s is out of range"),
-        ({"path": "reverse: {buffer: 9 packets}"}, "path.reverse.rate: is missing"),
+        ({"path": "reverse: {buffer: 9 packets}"}, "path.reverse: needs a rate, e.g. rate: 5 Mbit/s"),
         ({"path": "reverse: {rate: 5 Mbit/s, buffer: 200 B}"}, "path.reverse.buffer: 200 B does not hold"),
         (
             {"path": "reverse: 100 kbit/s"},

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from fabbbr.capacity import TRACE_BIN
+from fabbbr.capacity import OPPORTUNITY_BYTES, TRACE_BIN
 from fabbbr.counts import counted
+from fabbbr.model import Cell
 from fabbbr.physics import end_of, idle_aqms
 from fabbbr_analysis.phases import WHOLE_RUN, phases_of
 from fabbbr_analysis.summary import are_one
@@ -107,15 +108,15 @@ def _named(conditions: Sequence[str]) -> str:
 def _held_up_by_acknowledgements(run_set: RunSet) -> Iterator[str]:
     """Where they alone go back, and stand there most of the time, they decide what the flows get."""
     alone = {
-        cell_id
-        for cell_id, cell in run_set.plan.items()
-        if any(queue.reverse is not None and not queue.both_directions for queue in cell.bottlenecks.values())
+        cell_id: _passing_bytes(cell) for cell_id, cell in run_set.plan.items() if _goes_back_alone(cell)
     }
     if not alone:
         return
     runs = run_set.runs[(run_set.runs["status"] == "certified") & run_set.runs["cell_id"].isin(alone)]
-    stood = runs.groupby("condition", sort=False)["queue_reverse_median_bytes"].median()
-    full = [str(condition) for condition, backlog in stood.items() if backlog > 0]
+    passing = runs["cell_id"].map(alone).astype("float64")
+    held = runs["queue_reverse_median_bytes"].astype("float64") - passing
+    by_condition = held.groupby(runs["condition"], sort=False).median()
+    full = [str(condition) for condition, more in by_condition.items() if more > 0]
     if full:
         yield (
             f"In {_named(full)} acknowledgements alone keep the way back busy, so goodput is what they allow "
@@ -123,11 +124,22 @@ def _held_up_by_acknowledgements(run_set: RunSet) -> Iterator[str]:
         )
 
 
+def _goes_back_alone(cell: Cell) -> bool:
+    queues = cell.bottlenecks.values()
+    return any(queue.reverse is not None and not queue.both_directions for queue in queues)
+
+
+def _passing_bytes(cell: Cell) -> int:
+    """What may stand there and is not held up: what the next opportunity of a trace takes."""
+    back = cell.bottleneck.own_way_back
+    return OPPORTUNITY_BYTES if back is not None and back.trace is not None else 0
+
+
 def _what_tells(run_set: RunSet, conditions: Sequence[str]) -> str:
     """How much hangs on phases: where data goes both ways, acknowledgements cannot be held."""
     cells = [cell for cell in run_set.plan.values() if cell.condition in conditions]
     queues = [queue for cell in cells for queue in cell.bottlenecks.values()]
-    if any(queue.trace_name is not None for queue in queues):
+    if any(way.trace_name is not None for queue in queues for way in queue.distinct):
         return "trace_start: random begins each repetition elsewhere in the trace"
     if any(queue.both_directions for queue in queues):
         return "other starts, as in start: $start with vary: {start: [0 ms, 7 ms, 13 ms]}, tell how much"

@@ -30,6 +30,7 @@ _SHARE_OF_A_LETTER = 0.0085
 """Of the time axis, where a figure has the width of the page."""
 _NAMES_IN_A_LINE, _LEGEND_LINE = 4, 20
 RATE = "rate of the bottleneck"
+RATE_BACK = "rate of the way back"
 REFERENCE_LINE = {"color": "#8A8F98", "width": 1.5, "dash": "dot"}
 _GRID = {"gridcolor": "#EBF0F8", "linecolor": "#EBF0F8", "zerolinecolor": "#EBF0F8", "zerolinewidth": 2}
 _TEMPLATE = {
@@ -92,16 +93,16 @@ def ticks_at(values: tuple[float, ...]) -> dict[str, object]:
     }
 
 
-def rate_line(capacity: Capacity, end_s: float) -> go.Scatter:
+def rate_line(capacity: Capacity, end_s: float, *, name: str = RATE) -> go.Scatter:
     """The rate of the bottleneck (Mbit/s) over the cell's clock, until ``end_s``; of a trace, by seconds."""
     since_s, held_bps = capacity.curve(end_s)
     return go.Scatter(
         x=since_s,
         y=[bps * 1e-6 for bps in held_bps],
         mode="lines",
-        name=RATE,
+        name=name,
         line={**REFERENCE_LINE, "shape": "hv"},
-        hovertemplate="rate of the bottleneck from %{x:.6g} s: %{y:.6g} Mbit/s<extra></extra>",
+        hovertemplate=f"{name} from %{{x:.6g}} s: %{{y:.6g}} Mbit/s<extra></extra>",
     )
 
 

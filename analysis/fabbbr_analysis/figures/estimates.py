@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def caption(run_set: RunSet) -> str:
     """Say how to read the figure of this run set."""
-    if any(capacity_of(cell, cell.trunk.name).changes for cell in run_set.plan.values()):
+    if any(held.changes for cell in run_set.plan.values() for held in _rates_of(cell)):
         return "Bandwidth estimate of each run over time, and the rate that held."
     return "Distribution of the bandwidth estimate over the samples of each run, from warm-up on."
 

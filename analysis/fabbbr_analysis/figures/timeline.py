@@ -13,6 +13,7 @@ from plotly.subplots import make_subplots
 
 from fabbbr.capacity import capacity_of
 from fabbbr.model import Cell
+from fabbbr.ways import goes_back
 from fabbbr_analysis.arrivals import amounts_between, zeros_s
 from fabbbr_analysis.figures import canvas, curves
 from fabbbr_analysis.figures.curves import Curve
@@ -111,9 +112,11 @@ def _mark_changes(figure: go.Figure, cells: Sequence[Cell]) -> None:
     """Draw the rate where it changes, and mark what happens when."""
     ends_s = [float(trace.x[-1]) for trace in figure.data]
     end_s = max(ends_s, default=0.0)
-    for held in dict.fromkeys(capacity_of(cell, cell.trunk.name) for cell in cells):
-        if held.changes:
-            figure.add_trace(canvas.rate_line(held, end_s), row=_GOODPUT.row, col=1)
+    for reverse, name in ((False, canvas.RATE), (True, canvas.RATE_BACK)):
+        met = [cell for cell in cells if reverse in goes_back(cell, cell.trunk.name)]
+        for held in dict.fromkeys(capacity_of(cell, cell.trunk.name, reverse=reverse) for cell in met):
+            if held.changes:
+                figure.add_trace(canvas.rate_line(held, end_s, name=name), row=_GOODPUT.row, col=1)
     canvas.mark(figure, [event for event in events(cells) if event.at_s < end_s], span_s=end_s)
 
 

@@ -163,7 +163,7 @@ def _labels(name: str, cells: Sequence[Cell]) -> list[str]:
         labels.append(spread([str(rate) for rate in rates]))
     if queues:
         labels.append(queues_in_words(queues))
-    if backs := [back for queue in queues if queue.reverse is not None and (back := queue.way_back)]:
+    if backs := list(filter(None, (queue.own_way_back for queue in queues))):
         rates = sorted({back.rate for back in backs})
         labels.append(f"back {spread([str(rate) for rate in rates])}, {queues_in_words(backs)}")
     if delays := sorted({link.delay for link in links if link.delay is not None}):

@@ -112,9 +112,12 @@ def _deciding_kind(role: str, queue: Bottleneck | None, kinds: set[str]) -> str:
     """Pick the qdisc that holds the packets: an AQM stands below the TBF that shapes and has the backlog."""
     if not role.startswith("bottleneck"):
         return "netem"
-    if queue is not None and queue.trace is not None:
+    if queue is None:
+        return "tbf"
+    way = (queue.own_way_back or queue) if role.endswith("reverse") else queue
+    if way.trace is not None:
         return "opportunities"
-    return queue.aqm if queue is not None and queue.aqm in kinds else "tbf"
+    return way.aqm if way.aqm in kinds else "tbf"
 
 
 def _row(cell_id: str, node: str, t_s: float, qdisc: Qdisc, roles: _Roles) -> dict[str, Any]:
