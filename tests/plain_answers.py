@@ -1,8 +1,12 @@
 """Run sets whose answer is plain, made condition by condition, and their sentences."""
 
+from dataclasses import replace
+
 import pandas as pd
 
 from fabbbr_analysis.answers import answer
+from fabbbr_analysis.answers.rows import rows_of
+from fabbbr_analysis.figures.conditions import varied
 from fabbbr_analysis.runset import RunSet
 from fabbbr_analysis.tables.columns import GROUPS
 
@@ -63,6 +67,13 @@ class Told:
 
     def answer(self, **tables):
         return answer(self.run_set(**tables))
+
+
+def at_random(told, *, same_draws=True):
+    """The rows of conditions in which the same came at random, and the axes."""
+    run_set = told.run_set()
+    axes = varied(run_set.runs)
+    return [replace(row, same_draws=same_draws) for row in rows_of(run_set, axes)], axes
 
 
 def group(name, goodput, **more):

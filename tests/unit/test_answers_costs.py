@@ -1,7 +1,10 @@
 """What a rate costs: far more bytes sent again, or far longer queues, told where the gap is widest."""
 
 import pytest
-from plain_answers import Told, group, said
+from plain_answers import Told, at_random, group, said
+
+from fabbbr_analysis.answers.costs import told_of_costs
+from fabbbr_analysis.answers.leads import leads_of
 
 SAME = [4e7, 4.1e7, 4.2e7]
 TOOK = {"completion_median_s": 1.0, "completion_p95_s": 2.0, "slowdown_median": 3.0}
@@ -128,3 +131,15 @@ def test_it_is_told_where_packets_queue_for_longer():
 )
 def test_nothing_is_told_of_queues_that_are_alike_short_or_one(waits, more):
     assert queueing(waits, **more) == []
+
+
+@pytest.mark.parametrize("same_draws", [True, False])
+def test_what_was_drawn_alike_is_compared_run_by_run(same_draws):
+    """Six times as long in each run; over the runs, of which each is another path, the intervals meet."""
+    several, waits = Told(), [0.1, 0.2, 0.3, 0.4, 0.5]
+    for cca, each in (("cubic", waits), ("bbr3", [wait / 6 for wait in waits])):
+        flows = group("flow", [4e7] * 5, cca=cca, queue_delay_median_s=each)
+        several.condition(f"cca={cca}", flows, ccas=cca, axes={"cca": cca}, repeat=5)
+    rows, axes = at_random(several, same_draws=same_draws)
+    found = told_of_costs(rows, leads_of(rows), axes)
+    assert bool(found) == same_draws

@@ -6,14 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from plain_answers import Told, group, said
+from plain_answers import Told, at_random, group, said
 
 from fabbbr_analysis import stats
 from fabbbr_analysis.answers.effects import told_of_axes
 from fabbbr_analysis.answers.leads import leads_of
 from fabbbr_analysis.answers.places import told_of_places
-from fabbbr_analysis.answers.rows import rows_of
-from fabbbr_analysis.figures.conditions import varied
 
 
 def sized(cca, seconds):
@@ -290,13 +288,6 @@ def test_of_more_flows_each_has_less_and_all_of_them_are_compared():
 
 
 # What comes at random
-
-
-def at_random(told):
-    """The rows of conditions whose flows came at random, and the axes."""
-    run_set = told.run_set()
-    axes = varied(run_set.runs)
-    return [replace(row, same_draws=True) for row in rows_of(run_set, axes)], axes
 
 
 def pages(ccas=("a", "b"), windows=("4", "10", "32")):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from fabbbr_analysis import stats
 from fabbbr_analysis.answers.outcomes import value
 from fabbbr_analysis.answers.records import AnswerRow, Lead, contests_of
 from fabbbr_analysis.answers.sentences import has_phases, where
@@ -86,7 +87,17 @@ def _names(told: Sequence[AnswerRow], rows: Sequence[AnswerRow]) -> Iterator[str
 
 
 def _far_apart(cost: _Cost, most: AnswerRow, least: AnswerRow) -> bool:
-    high, low = most.values[cost.column], least.values[cost.column]
+    return most.values[cost.column].value >= cost.worth_saying and _surely_times_as_much(
+        cost.column, most, least
+    )
+
+
+def _surely_times_as_much(column: str, most: AnswerRow, least: AnswerRow) -> bool:
+    """By the interval of what is beyond that in each run, or by both intervals where they ran apart."""
+    beyond = [high - _TIMES * low for high, low in most.paired(least, column)]
+    if len(beyond) > 1:
+        at_least = stats.mean_interval(beyond).low
+        return at_least is not None and at_least > 0
+    high, low = most.values[column], least.values[column]
     surely = high.value if high.low is None else high.low
-    at_most = low.value if low.high is None else low.high
-    return high.value >= cost.worth_saying and surely > _TIMES * at_most
+    return surely > _TIMES * (low.value if low.high is None else low.high)

@@ -113,7 +113,7 @@ def lead_over(
 ) -> Lead:
     """How far ``row`` is ahead of ``other`` in ``column``, or behind it; ``beside`` as in ``leads_among``."""
     together = row.condition == other.condition
-    pairs = row.matched(other, column) if together else row.drawn_alike(other, column)
+    pairs = row.paired(other, column)
     if pairs:
         runs = once(pairs) if together or beside else pairs
         difference = stats.mean_interval([own - its for own, its in runs], confidence=confidence)

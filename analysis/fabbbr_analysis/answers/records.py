@@ -123,6 +123,11 @@ class AnswerRow:
         pairs = self.matched(other, column) if self.same_draws and other.same_draws else []
         return pairs if len(pairs) > 1 else []
 
+    def paired(self, other: AnswerRow, column: str) -> list[tuple[float, float]]:
+        """What both have of a column, run by run: in the same cells, or in those where the same was drawn."""
+        together = self.condition == other.condition
+        return self.matched(other, column) if together else self.drawn_alike(other, column)
+
     def mean(self, column: str) -> float | None:
         """The mean of a column; None where no run has it."""
         found = self.values.get(column)
