@@ -274,6 +274,7 @@ def _completion(measured: MeasuredCell, phase: Phase, flows: Sequence[Flow]) -> 
         and phase.start_s <= measured.transfers[flow.index][0] < phase.end_s
     ]
     times = np.array([completion_s for _, _, completion_s in rows], dtype=np.float64)
+    at_random = any(flow.at_random for flow, _, _ in rows)
     done = times.size > 0 and bool(np.isfinite(times).all())
     slow = [_slowdown(measured, *row) for row in rows] if done else []
     slowdown = np.array([each for each in slow if each is not None]) if None not in slow else np.empty(0)
@@ -283,9 +284,15 @@ def _completion(measured: MeasuredCell, phase: Phase, flows: Sequence[Flow]) -> 
         "completion_median_s": _quantile(times, 0.5) if done else None,
         "completion_p95_s": _quantile(times, 0.95) if done else None,
         "completion_p99_s": _quantile(times, 0.99) if done and times.size >= _FEWEST_OF_P99 else None,
+        "completion_all_s": _all_done_s([row[1:] for row in rows]) if done and not at_random else None,
         "slowdown_median": _quantile(slowdown, 0.5),
         "slowdown_p95": _quantile(slowdown, 0.95),
     }
+
+
+def _all_done_s(transfers: Sequence[tuple[float, float]]) -> float:
+    """From the start of the first until the last has completed [s]; ``transfers`` are starts and times."""
+    return max(start_s + took_s for start_s, took_s in transfers) - min(start_s for start_s, _ in transfers)
 
 
 def _slowdown(measured: MeasuredCell, flow: Flow, start_s: float, completion_s: float) -> float | None:

@@ -437,8 +437,10 @@ def test_a_difference_that_nobody_minds_has_no_winner_however_sure_it_is():
     assert text.endswith("difference 1.00 [0.75, 1.25] Mbit/s (paired, 3 runs).")
 
 
-def test_a_group_that_has_left_is_no_rival_of_those_that_stay():
-    gone = group("bbr3", 1e5, active_s=0.2)
+@pytest.mark.parametrize("seconds", [0.2, [0.2, 9.0, 0.2]])
+def test_a_group_that_has_left_is_no_rival_of_those_that_stay(seconds):
+    """Nor where its last bytes came late in one of the runs."""
+    gone = group("bbr3", 1e5, active_s=seconds)
     found = Told().condition("x", gone, group("cubic", [4e7, 4.1e7, 4.2e7])).answer()
     assert [row.name for row in found.rows] == ["cubic"]
     assert not found.leads

@@ -143,3 +143,26 @@ def test_what_was_drawn_alike_is_compared_run_by_run(same_draws):
     rows, axes = at_random(several, same_draws=same_draws)
     found = told_of_costs(rows, leads_of(rows), axes)
     assert bool(found) == same_draws
+
+
+# Stragglers
+
+
+@pytest.mark.parametrize(
+    ("n_flows", "cubic", "told_of"),
+    [
+        (8, [0.012, 0.24, 0.3, 0.25, 0.22], True),
+        (8, [0.019, 0.02, 0.021, 0.02, 0.02], True),
+        (8, [0.014, 0.0141, 0.0142, 0.014, 0.0141], False),  # not half as long again
+        (8, [0.012, 0.012, 0.012, 0.012, 0.4], False),  # in one run of five
+        (1, [0.24, 0.24, 0.3, 0.25, 0.22], False),  # of one transfer that is told anyway
+    ],
+)
+def test_of_several_transfers_it_is_told_when_the_last_is_done(n_flows, cubic, told_of):
+    several = Told()
+    for cca, each in (("cubic", cubic), ("dctcp", [0.012] * 5)):
+        took = {**TOOK, "completion_all_s": each, "completion_median_s": [0.01, 0.011, 0.0105, 0.01, 0.01]}
+        row = group("answers", SAME[:1] * 5, cca=cca, sized=True, n_flows=n_flows, **took)
+        several.condition(f"cca={cca}", row, ccas=cca, axes={"cca": cca}, repeat=5)
+    found = [text for text in map(said, several.answer().headline) if "until all transfers" in text]
+    assert bool(found) == told_of

@@ -287,6 +287,17 @@ def test_a_99th_percentile_is_of_five_hundred_transfers_or_more(count):
     assert whole["completion_p95_s"] is not None
 
 
+def test_all_transfers_are_done_when_the_last_is_unless_they_came_at_random():
+    late, early = flow(0, "short", size="6 kB", start="2 s"), flow(1, "short", size="6 kB", start="1.5 s")
+    of_cell = cell(late, early)
+    tables = came(of_cell, [(steadily(6e6), 0.4), (steadily(6e6), 0.7)])
+    assert of_groups(tables, of_cell)[0]["completion_all_s"] == pytest.approx(2.4 - 1.5)
+    drawn = cell(late, early.model_copy(update={"at_random": True}))
+    assert of_groups(tables, drawn)[0]["completion_all_s"] is None
+    tables.flows.loc[1, "completion_s"] = NAN
+    assert of_groups(tables, of_cell)[0]["completion_all_s"] is None
+
+
 def test_a_flow_without_a_receiver_makes_its_group_and_every_share_unknown():
     of_cell = cell(flow(0), flow(1, "b"))
     tables = came(of_cell, [steadily(1e6)] * 2)

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from fabbbr_analysis import stats
 from fabbbr_analysis.answers.outcomes import value
 from fabbbr_analysis.answers.records import AnswerRow, Lead, contests_of
+from fabbbr_analysis.answers.rows import ALL_DONE
 from fabbbr_analysis.answers.sentences import has_phases, where
 from fabbbr_analysis.figures.conditions import Axis
 from fabbbr_analysis.wording import capital, listing, tie
 
-_TIMES = 3.0
-"""So many times as much is told, where the intervals leave no doubt of it."""
+_TIMES, _OF_TIME = 3.0, 1.5
+"""So many times as much is told, where the intervals leave no doubt of it; and so many times as long."""
 _LISTED = 4
 
 
@@ -26,6 +27,7 @@ class _Cost:
     """As a sentence begins, after its place."""
     said: str
     """Of the first, by its name and value; of others, these alone follow."""
+    times: float = _TIMES
 
 
 _SENT_AGAIN = _Cost(
@@ -42,12 +44,27 @@ _QUEUEING = _Cost(
 )
 
 
+_STRAGGLING = _Cost(
+    column=ALL_DONE,
+    worth_saying=0.0,
+    differs="the time until all transfers are done differs",
+    said="with {name} it takes {value}",
+    times=_OF_TIME,
+)
+
+
 def told_of_costs(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[Axis]) -> list[str]:
     """Say each of the comparison in which they are farthest apart, if they are far apart in any."""
     compared = [[rows[index] for index in contest] for contest in contests_of(rows, leads)]
     # Those beside one another share a queue, and of a step it is said for each how long packets queue.
     apart = [rivals for rivals in compared if _has_queues_of_its_own(rivals)]
-    said = (_told(_SENT_AGAIN, compared, rows, axes), _told(_QUEUEING, apart, rows, axes))
+    # Of several that start by themselves the last one may decide: the middle one says nothing of it.
+    several = [rivals for rivals in compared if all(row.n_flows > 1 for row in rivals)]
+    said = (
+        _told(_STRAGGLING, several, rows, axes),
+        _told(_SENT_AGAIN, compared, rows, axes),
+        _told(_QUEUEING, apart, rows, axes),
+    )
     return [tie(sentence) for sentence in said if sentence]
 
 
@@ -87,17 +104,16 @@ def _names(told: Sequence[AnswerRow], rows: Sequence[AnswerRow]) -> Iterator[str
 
 
 def _far_apart(cost: _Cost, most: AnswerRow, least: AnswerRow) -> bool:
-    return most.values[cost.column].value >= cost.worth_saying and _surely_times_as_much(
-        cost.column, most, least
-    )
+    return most.values[cost.column].value >= cost.worth_saying and _surely_as_much(cost, most, least)
 
 
-def _surely_times_as_much(column: str, most: AnswerRow, least: AnswerRow) -> bool:
+def _surely_as_much(cost: _Cost, most: AnswerRow, least: AnswerRow) -> bool:
     """By the interval of what is beyond that in each run, or by both intervals where they ran apart."""
-    beyond = [high - _TIMES * low for high, low in most.paired(least, column)]
+    column = cost.column
+    beyond = [high - cost.times * low for high, low in most.paired(least, column)]
     if len(beyond) > 1:
         at_least = stats.mean_interval(beyond).low
         return at_least is not None and at_least > 0
     high, low = most.values[column], least.values[column]
     surely = high.value if high.low is None else high.low
-    return surely > _TIMES * (low.value if low.high is None else low.high)
+    return surely > cost.times * (low.value if low.high is None else low.high)

@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 GOODPUT = "goodput_per_flow_bps"
 OF_ALL = "goodput_bps"
 COMPLETION = "completion_median_s"
+ALL_DONE = "completion_all_s"
 RTT = "rtt_median_s"
 _START_UP = 1
 _RAN = 0.5
-"""A group counts in a phase when it ran for this part of it."""
+"""A group counts in a phase when it ran for this part of it, in this part of the runs."""
 _OF_RIVALS = frozenset({"convergence_s"})
 """Of the flows that take what they can get, together."""
-OF_SEVERAL = frozenset({OF_ALL, "completion_p95_s", "completion_p99_s", "slowdown_p95"})
+OF_SEVERAL = frozenset({OF_ALL, "completion_p95_s", "completion_p99_s", ALL_DONE, "slowdown_p95"})
 """What of a single flow is no more than what it has."""
 _OF_CAPACITY = "of_capacity"
 """Of a rate that changes: nobody has in mind what a trace carried in a phase."""
@@ -43,6 +44,7 @@ MEASURES: tuple[Measure, ...] = (
     Measure(column=COMPLETION, slug="completion", title="Completion, median", unit="s"),
     Measure(column="completion_p95_s", slug="completion_p95", title="Completion, 95th percentile", unit="s"),
     Measure(column="completion_p99_s", slug="completion_p99", title="Completion, 99th percentile", unit="s"),
+    Measure(column=ALL_DONE, slug="completion_all", title="All completed after", unit="s"),
     Measure(column="slowdown_median", slug="slowdown", title="Times the ideal, median", unit=""),
     Measure(column="slowdown_p95", slug="slowdown_p95", title="Times the ideal, 95th percentile", unit=""),
     Measure(column=RTT, slug="rtt", title="Median RTT", unit="ms", factor=1e3),
@@ -127,9 +129,11 @@ def _shown(groups: pd.DataFrame) -> Iterator[pd.DataFrame]:
         later = groups["phase"] == WHOLE_RUN
     sized = groups["sized"].astype(bool)
     lasts_s = groups["phase_end_s"].astype("float64") - groups["phase_start_s"].astype("float64")
-    # Of a group that left before, the last bytes may still come: it is no rival any more.
+    # Of a group that left before, the last bytes may still come: it is no rival any more. Behind a queue that
+    # stands still they may take long, in some run.
     ran = ~(groups["active_s"].astype("float64") < _RAN * lasts_s)
-    chosen = groups[(later & ~sized & ran) | ((groups["phase"] == WHOLE_RUN) & sized)]
+    mostly = ran.groupby([groups["phase"], groups["group"]]).transform("mean") >= _RAN
+    chosen = groups[(later & ~sized & ran & mostly) | ((groups["phase"] == WHOLE_RUN) & sized)]
     for _, rows in chosen.groupby(["phase", "group"], sort=False):
         yield rows
 
