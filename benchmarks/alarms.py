@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +22,6 @@ import pandas as pd
 HOME = Path(__file__).parent.parent
 sys.path[:0] = [str(HOME), str(HOME / "analysis")]
 
-from fabbbr.model import Cell
 from fabbbr_analysis import regressions
 from fabbbr_analysis.runset import RunSet
 
@@ -35,7 +33,7 @@ class Sample:
     """Some of a run's certified cells."""
 
     certified: pd.DataFrame
-    plan: Mapping[str, Cell] = field(default_factory=dict)
+    shares_draws: bool = False
 
 
 def drawn(runs: pd.DataFrame, size: int, generator: np.random.Generator) -> tuple[Sample, Sample]:

@@ -431,11 +431,6 @@ class Cell(Record):
         return next(link for link in self.links if link.bottleneck is not None)
 
     @property
-    def served_bytes(self) -> int:
-        """What a full packet takes of the first bottleneck's rate: a trace counts IP packets, tc frames."""
-        return self.mtu_bytes if self.bottleneck.trace is not None else self.frame_bytes
-
-    @property
     def frame_bytes(self) -> int:
         """A packet of full size with its Ethernet header."""
         return self.mtu_bytes + ETHERNET_HEADER_BYTES

@@ -9,26 +9,17 @@ tolerance is none, however sure it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from fabbbr.errors import AnalysisError
-from fabbbr.model import Cell
 from fabbbr_analysis import stats
-from fabbbr_analysis.stats import Difference
-from fabbbr_analysis.summary import RunSet, by_condition, values_of
-
-
-class PlannedRunSet(RunSet, Protocol):
-    """One that knows what was asked of its cells."""
-
-    @property
-    def plan(self) -> Mapping[str, Cell]: ...
-
+from fabbbr_analysis.stats import Array, Difference
+from fabbbr_analysis.summary import RunSet, by_condition, key_of_draws, pairs_of, values_of
 
 BUDGET = 0.001
 """Chance of any false alarm in a table: in a hundred reruns without a change the chance of one is a tenth."""
@@ -72,8 +63,8 @@ COLUMNS = (
 
 
 def find(
-    base: PlannedRunSet,
-    run: PlannedRunSet,
+    base: RunSet,
+    run: RunSet,
     *,
     watched: Sequence[Watched] = WATCHED,
     budget: float = BUDGET,
@@ -97,11 +88,13 @@ def find(
         Both sides have too few certified runs of the same conditions to judge anything.
     """
     before, after = by_condition(base.certified), by_condition(run.certified)
+    key = key_of_draws(base, run)
     judged = [name for name in before if min(len(before[name]), len(after.get(name, ()))) >= 2]
-    each = [row for name in judged for row in _of_condition(name, before[name], after[name], watched)]
+    sides = [(name, before[name], after[name]) for name in judged]
+    each = [row for side in sides for row in _of_condition(*side, watched, key=key)]
     alone = [row for row in each if min(row.n) >= FEWEST_ALONE]
     # What comes at random is the same in all conditions: what that does is no news in the next one.
-    independent = not any(cell.shares_draws for side in (base, run) for cell in side.plan.values())
+    independent = not (base.shares_draws or run.shares_draws)
     everywhere = [*_everywhere(each, independent=independent)]
     rows = [*_judged(everywhere, budget / 2, tolerance), *_judged(alone, budget / 2, tolerance)]
     if not rows:
@@ -144,25 +137,46 @@ class _Row:
 
 
 def _of_condition(
-    condition: str, before: pd.DataFrame, after: pd.DataFrame, watched: Sequence[Watched]
+    condition: str,
+    before: pd.DataFrame,
+    after: pd.DataFrame,
+    watched: Sequence[Watched],
+    *,
+    key: str | None,
 ) -> Iterator[_Row]:
-    """Compare what both sides have of a condition's metrics."""
+    """Compare what both sides have of a condition's metrics; runs with the same ``key`` drew the same."""
     for metric in watched:
         if metric.column not in before or metric.column not in after:
             continue
+        pairs = pairs_of(after, before, metric.column, key=key)
         base, run = (values_of(side, metric.column) for side in (before, after))
-        difference = stats.difference(run, base) if base.size and run.size else None
-        if difference is None:
+        if pairs:
+            run, base = np.asarray(pairs, dtype=np.float64).T
+        found = _changes(run, base, pairs) if base.size and run.size else None
+        if found is None:
             continue
-        means = float(base.mean()), float(run.mean())
         yield _Row(
             condition=condition,
             metric=metric,
             n=(base.size, run.size),
-            means=means,
-            difference=difference,
-            relative=difference.over(means[0]) if means[0] > 0 else None,
+            means=(float(base.mean()), float(run.mean())),
+            difference=found[0],
+            relative=found[1],
         )
+
+
+def _changes(
+    run: Array, base: Array, pairs: Sequence[tuple[float, float]]
+) -> tuple[Difference, Difference | None] | None:
+    """The difference, and relative to the base where that has something; None with a single run on a side."""
+    mean = float(base.mean())
+    if pairs and (base > 0).all():
+        relative = stats.paired_change(pairs)
+        return None if relative is None else (relative.over(1 / mean), relative)
+    difference = stats.paired_difference(pairs) if pairs else stats.difference(run, base)
+    if difference is None:
+        return None
+    return difference, difference.over(mean) if mean > 0 else None
 
 
 def _everywhere(each: Sequence[_Row], *, independent: bool) -> Iterator[_Row]:

@@ -51,6 +51,8 @@ class RunSet(Protocol):
 
     @property
     def certified(self) -> pd.DataFrame: ...
+    @property
+    def shares_draws(self) -> bool: ...
 
 
 def summarise(runs: pd.DataFrame, metrics: Sequence[str], *, seed: int = 1) -> pd.DataFrame:
@@ -164,15 +166,18 @@ def compare(a: RunSet, b: RunSet, *, metrics: Sequence[str] = COMPARED, seed: in
         5 % of 1, else ``changed`` when ``p_holm`` is below 0.05, else ``unclear``. Repetitions that are the
         same in all have no error; where both sides are such, ``exact`` is True, nothing is estimated or
         tested, and the verdict is by the ratio itself. So it is where ``same`` is True: each run of a has one
-        of its seed in b, with the same value to the last digit. A condition of one side has a row without
-        metric and ``only in a`` or ``only in b``.
+        of its seed in b, with the same value to the last digit. ``paired`` is True where both sides drew what
+        comes at random: then runs of equal seeds had the same, these alone are compared, and the intervals
+        are of their pairs (Student's t), and p of their ratio where there is one. A condition of one side has
+        a row without metric and ``only in a`` or ``only in b``.
     """
+    key = key_of_draws(a, b)
     first, second = by_condition(a.certified), by_condition(b.certified)
     rows = [
         row
         for condition in first
         if condition in second
-        for row in _comparisons(condition, first[condition], second[condition], metrics, seed)
+        for row in _comparisons(condition, first[condition], second[condition], metrics, seed, key=key)
     ]
     compared = _with_verdicts(rows, same="unchanged", different="changed")
     alone = pd.DataFrame(
@@ -204,6 +209,7 @@ def compare_along(
     DataFrame
         As of :func:`compare`, for pairs: ``a`` and ``b``, the values that differ, ``b`` being ``against``;
         ``condition``, what both share; ``verdict`` ``alike``, ``different`` or ``unclear`` by the same rules.
+        What comes at random is the same in equal repetitions.
 
     Raises
     ------
@@ -215,10 +221,11 @@ def compare_along(
     _require_axes(by, varied)
     held = [axis for axis in varied if axis not in by]
     base = tuple(against) if against is not None else _value(runs.iloc[0], by)
+    key = "repetition" if run_set.shares_draws else None
     rows = [
         {"a": _said(other), "b": _said(base)} | row
         for shared, other, first, second in _pairs(runs, by, held, base)
-        for row in _comparisons(shared, first, second, metrics, seed, other)
+        for row in _comparisons(shared, first, second, metrics, seed, other, key=key)
     ]
     if not rows:
         raise _nothing_to_pair(runs, by, held, base)
@@ -278,25 +285,30 @@ def _nothing_to_pair(
 _COMPARISON_COLUMNS = (
     "condition", "metric", "n_a", "n_b", "mean_a", "mean_b",
     "difference", "difference_low", "difference_high", "ratio", "ratio_low", "ratio_high",
-    "cliffs_delta", "p_holm", "exact", "same", "verdict",
+    "cliffs_delta", "p_holm", "exact", "same", "paired", "verdict",
 )  # fmt: skip
 
 
-def _comparisons(
+def _comparisons(  # noqa: PLR0913 - one per thing that a row hangs on
     condition: str,
     a: pd.DataFrame,
     b: pd.DataFrame,
     metrics: Sequence[str],
     seed: int,
     of: Sequence[str] = (),
+    *,
+    key: str | None,
 ) -> Iterator[dict[str, object]]:
-    """Compare the metrics that both sides have."""
+    """Compare the metrics that both sides have; pair by pair where runs with the same ``key`` drew alike."""
     exact = are_one(a) and are_one(b)
     for metric in metrics:
+        pairs = pairs_of(a, b, metric, key=key)
         values = values_of(a, metric), values_of(b, metric)
         if not all(side.size for side in values):
             continue
-        row = _comparison(condition, metric, *values, seed, of)
+        generator = np.random.default_rng([seed, _number(" ".join((condition, *of)), metric)])
+        row = _paired_comparison(pairs) if pairs else _comparison(*values, generator)
+        row |= {"condition": condition, "metric": metric, "paired": bool(pairs)}
         same = _same_in_every_run(a, b, metric)
         if same:
             row |= {"difference_low": 0.0, "difference_high": 0.0}
@@ -314,28 +326,64 @@ def _same_in_every_run(a: pd.DataFrame, b: pd.DataFrame, metric: str) -> bool:
     return len(first) == len(a) and len(second) == len(b) and first == second
 
 
-def _comparison(
-    condition: str, metric: str, a: Array, b: Array, seed: int, of: Sequence[str]
-) -> dict[str, object]:
+def key_of_draws(a: RunSet, b: RunSet) -> str | None:
+    """The column by which runs of two run sets drew the same; None where nothing comes at random."""
+    return "seed" if a.shares_draws and b.shares_draws else None
+
+
+def pairs_of(a: pd.DataFrame, b: pd.DataFrame, metric: str, *, key: str | None) -> list[tuple[float, float]]:
+    """What two sides have of a metric in runs with the same ``key``, which drew the same.
+
+    Nothing without a key, and of fewer than two such runs: they count as independent.
+    """
+    if key is None or key not in a.columns or key not in b.columns:
+        return []
+    first, second = (side.dropna(subset=[metric]).set_index(key)[metric].astype(float) for side in (a, b))
+    both = first.to_frame("a").join(second.to_frame("b"), how="inner")
+    return list(both.itertuples(index=False, name=None)) if len(both) > 1 and both.index.is_unique else []
+
+
+def _comparison(a: Array, b: Array, generator: np.random.Generator) -> dict[str, object]:
     difference = stats.difference_of_means(a, b)
-    row: dict[str, object] = {
-        "condition": condition,
-        "metric": metric,
+    row = _of_both_sides(a, b) | {
+        "difference": difference.value,
+        "difference_low": difference.low,
+        "difference_high": difference.high,
+        "p_holm": stats.welch_p(a, b),
+    }
+    if (b > 0).all():
+        ratio = stats.ratio_of_means_interval(a, b, generator=generator)
+        row |= {"ratio": ratio.value, "ratio_low": ratio.low, "ratio_high": ratio.high}
+    return row
+
+
+def _paired_comparison(pairs: Sequence[tuple[float, float]]) -> dict[str, object]:
+    a, b = np.asarray(pairs, dtype=np.float64).T
+    found = stats.paired_difference(pairs)
+    assert found is not None, "one pair is none"
+    low, high = found.limits()
+    row = _of_both_sides(a, b) | {
+        "difference": found.value,
+        "difference_low": low,
+        "difference_high": high,
+        "p_holm": found.p,
+    }
+    change = stats.paired_change(pairs) if (b > 0).all() else None
+    if change is not None:
+        least, most = change.limits()
+        row |= {"ratio": 1 + change.value, "ratio_low": max(1 + least, 0.0), "ratio_high": 1 + most}
+        row |= {"p_holm": change.p}
+    return row
+
+
+def _of_both_sides(a: Array, b: Array) -> dict[str, object]:
+    return {
         "n_a": a.size,
         "n_b": b.size,
         "mean_a": float(a.mean()),
         "mean_b": float(b.mean()),
-        "difference": difference.value,
-        "difference_low": difference.low,
-        "difference_high": difference.high,
         "cliffs_delta": stats.cliffs_delta(a, b),
-        "p_holm": stats.welch_p(a, b),
     }
-    if (b > 0).all():
-        generator = np.random.default_rng([seed, _number(" ".join((condition, *of)), metric)])
-        ratio = stats.ratio_of_means_interval(a, b, generator=generator)
-        row |= {"ratio": ratio.value, "ratio_low": ratio.low, "ratio_high": ratio.high}
-    return row
 
 
 def _with_verdicts(found: Sequence[dict[str, object]], *, same: str, different: str) -> pd.DataFrame:

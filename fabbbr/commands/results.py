@@ -241,7 +241,7 @@ def _compare(arguments: argparse.Namespace) -> int:
 
 def _print_comparison(first: RunSet, second: RunSet, frame: pd.DataFrame) -> None:
     """In sentences, condition by condition; before them what was different to begin with."""
-    from fabbbr_analysis.report import all_the_same, asked_differently, sentences
+    from fabbbr_analysis.report import all_the_same, asked_differently, paired, sentences
 
     console = Terminal()
     console.say(("A", "bold"), f" is {first.path}, ", ("B", "bold"), f" is {second.path}.")
@@ -255,6 +255,8 @@ def _print_comparison(first: RunSet, second: RunSet, frame: pd.DataFrame) -> Non
     if nothing := all_the_same(frame):
         console.say(f"{nothing}.")
         return
+    if together := paired(frame):
+        console.say(f"{together}.")
     for condition, rows in frame.groupby("condition", sort=False):
         console.say((str(condition), "bold"))
         for sentence in sentences(rows):

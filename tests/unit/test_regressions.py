@@ -1,7 +1,6 @@
 """``fabbbr gate``: what stops a change, and how often it does so for nothing."""
 
 import dataclasses
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,7 @@ CONDITIONS = 8
 @dataclasses.dataclass
 class Runs:
     certified: pd.DataFrame
-    plan: dict = dataclasses.field(default_factory=dict)
+    shares_draws: bool = False
 
 
 def runs(generator, *, repeat=5, factor=1.0, spread=0.01, only=None, column="goodput_bps", level=10e6):
@@ -56,7 +55,6 @@ def test_what_came_at_random_in_all_conditions_alike_is_one_piece_of_news():
     """The flows of a repetition are heavier in all conditions at once, and the base had others."""
     generator = np.random.default_rng(4)
     budget, tables = 0.1, 300
-    plan = {"c0,r1": SimpleNamespace(shares_draws=True)}
 
     def drawn():
         heavier = np.tile(1 + 0.05 * generator.standard_normal(5), CONDITIONS)
@@ -64,16 +62,39 @@ def test_what_came_at_random_in_all_conditions_alike_is_one_piece_of_news():
         found.certified["goodput_bps"] *= heavier
         return found
 
-    def alarms(plan):
+    def alarms(shares_draws):
         pairs = [(drawn(), drawn()) for _ in range(tables)]
         return sum(
-            stopped(*(dataclasses.replace(side, plan=plan) for side in pair), budget=budget, tolerance=1e-9)
+            stopped(
+                *(dataclasses.replace(side, shares_draws=shares_draws) for side in pair),
+                budget=budget,
+                tolerance=1e-9,
+            )
             for pair in pairs
         )
 
     most = tables * budget / 2 + 3 * np.sqrt(tables * budget / 2)
-    assert alarms(plan) <= most
-    assert alarms({}) > most, "so many come where conditions are taken to be independent"
+    assert alarms(shares_draws=True) <= most
+    assert alarms(shares_draws=False) > most, "so many come where conditions are taken to be independent"
+
+
+@pytest.mark.parametrize(("factor", "found"), [(0.97, True), (1.0, False)])
+def test_runs_of_equal_seeds_that_drew_the_same_are_compared_pair_by_pair(factor, found):
+    """What was drawn moves the runs of a condition ten times as far as the change does."""
+    generator = np.random.default_rng(5)
+    seeds = [100 * place + number for place in range(CONDITIONS) for number in range(5)]
+    heavier = np.tile(1 + 0.3 * generator.standard_normal(5), CONDITIONS)
+    sides = [runs(generator, spread=0.001), runs(generator, factor=factor, spread=0.001)]
+    for side in sides:
+        came = side.certified["goodput_bps"] * heavier
+        side.certified = side.certified.assign(seed=seeds, goodput_bps=came)
+    shared = [dataclasses.replace(side, shares_draws=True) for side in sides]
+    shuffled = dataclasses.replace(shared[1], certified=shared[1].certified.sample(frac=1, random_state=1))
+    assert stopped(*shared) == stopped(shared[0], shuffled) == found
+    assert not stopped(*sides)
+    other = [seed + 1000 for seed in seeds]
+    elsewhere = dataclasses.replace(shared[1], certified=shared[1].certified.assign(seed=other))
+    assert not stopped(shared[0], elsewhere)
 
 
 def test_three_percent_less_everywhere_is_found_although_no_condition_shows_it_by_itself():

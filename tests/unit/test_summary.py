@@ -13,6 +13,7 @@ from fabbbr_analysis import stats, summary
 @dataclasses.dataclass
 class Runs:
     certified: pd.DataFrame
+    shares_draws: bool = False
 
 
 def runs(values, *, condition="cca=bbr1", status="certified", **columns):
@@ -290,3 +291,44 @@ def test_runs_of_the_same_seeds_and_values_are_the_same_however_far_they_lie_apa
 def test_and_no_others_are(values, seeds):
     row = compared(runs([1.0, 50.0, 100.0], seed=[11, 12, 13]), runs(values, seed=seeds))
     assert (row["same"], row["verdict"]) == (False, "unclear")
+
+
+DRAWN = {"seed": [11, 12, 13, 14], "repetition": [1, 2, 3, 4]}
+
+
+@pytest.mark.parametrize("shares_draws", [True, False])
+def test_runs_of_equal_seeds_that_drew_the_same_are_compared_pair_by_pair(shares_draws):
+    heavy = np.array([1.0, 50.0, 100.0, 20.0])
+    a = Runs(runs(list(1.1 * heavy + [0.01, -0.01, 0.0, 0.02]), **DRAWN), shares_draws)
+    b = Runs(runs(list(heavy), **DRAWN).iloc[::-1], shares_draws)
+    row = summary.compare(a, b, metrics=["goodput_bps"]).iloc[0]
+    assert row["difference"] == pytest.approx(0.1 * heavy.mean() + 0.005)
+    assert row["ratio"] == pytest.approx((1.1 * heavy.mean() + 0.005) / heavy.mean())
+    assert (row["paired"], row["verdict"]) == (shares_draws, "changed" if shares_draws else "unclear")
+    assert (1.09 < row["ratio_low"] <= row["ratio_high"] < 1.11) == shares_draws
+
+
+def test_a_pair_has_both_its_runs():
+    a = Runs(runs([1.0, 50.0, None, 20.0], **DRAWN), shares_draws=True)
+    b = Runs(runs([1.0, 50.0, 100.0, 21.0], seed=[11, 12, 13, 99]), shares_draws=True)
+    row = summary.compare(a, b, metrics=["goodput_bps"]).iloc[0]
+    assert (row["n_a"], row["n_b"], row["mean_a"], row["mean_b"]) == (2, 2, 25.5, 25.5)
+
+
+def test_of_nothing_delivered_the_ratio_of_pairs_is_nothing():
+    a = Runs(runs([0.0] * 4, **DRAWN), shares_draws=True)
+    b = Runs(runs([1.0, 50.0, 100.0, 20.0], **DRAWN), shares_draws=True)
+    row = summary.compare(a, b, metrics=["goodput_bps"]).iloc[0]
+    assert (row["ratio"], row["ratio_low"], row["ratio_high"]) == (0, 0, 0)
+
+
+def test_conditions_of_one_run_are_paired_by_repetition_where_they_drew_the_same():
+    heavy = [1.0, 50.0, 100.0, 20.0]
+    ones, others = (dict(DRAWN, seed=seeds) for seeds in ([1, 2, 3, 4], [5, 6, 7, 8]))
+    more = runs([1.2 * each for each in heavy], condition="cca=cubic", **others)
+    frame = pd.concat([runs(heavy, **ones), more])
+    verdicts = [
+        summary.compare_along(Runs(frame, shares), ["cca"], metrics=["goodput_bps"]).iloc[0]["verdict"]
+        for shares in (True, False)
+    ]
+    assert verdicts == ["different", "unclear"]

@@ -47,6 +47,13 @@ def all_the_same(table: pd.DataFrame) -> str:
     return f"Run by run the two are the same at {conditions}, to the last digit"
 
 
+def paired(table: pd.DataFrame) -> str:
+    """Say that runs were compared pair by pair; empty where none were."""
+    if table.empty or not table["paired"].eq(other=True).any():
+        return ""
+    return "What comes at random is the same in runs of equal seeds, so these are compared pair by pair"
+
+
 def _measure(row: _Row) -> Measure | None:
     return BY_COLUMN.get(str(row["metric"]))
 

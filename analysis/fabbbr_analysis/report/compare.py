@@ -17,7 +17,7 @@ from fabbbr.manifest import RunManifest
 from fabbbr_analysis.figures import canvas
 from fabbbr_analysis.figures.measures import BY_COLUMN, Measure, in_a_sentence
 from fabbbr_analysis.report import provenance, render
-from fabbbr_analysis.report.changes import all_the_same
+from fabbbr_analysis.report.changes import all_the_same, paired
 from fabbbr_analysis.report.provenance import Fact
 from fabbbr_analysis.report.slots import Option, Slot, embed
 from fabbbr_analysis.report.write import as_csv, make
@@ -82,6 +82,8 @@ class ComparisonPage:
     """Condition and the side that has it."""
     nothing: str
     """That the two are the same in every run; empty where they are not."""
+    paired: str
+    """That runs were compared pair by pair; empty where they were not."""
 
     @property
     def result(self) -> str:
@@ -149,6 +151,7 @@ def _comparison(a: RunSet, b: RunSet, table: pd.DataFrame) -> ComparisonPage:
             for condition, verdict in zip(alone["condition"], alone["verdict"], strict=True)
         ),
         nothing=all_the_same(table),
+        paired=paired(table),
     )
 
 
