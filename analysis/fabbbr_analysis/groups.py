@@ -274,7 +274,6 @@ def _completion(measured: MeasuredCell, phase: Phase, flows: Sequence[Flow]) -> 
         and phase.start_s <= measured.transfers[flow.index][0] < phase.end_s
     ]
     times = np.array([completion_s for _, _, completion_s in rows], dtype=np.float64)
-    at_random = any(flow.at_random for flow, _, _ in rows)
     done = times.size > 0 and bool(np.isfinite(times).all())
     slow = [_slowdown(measured, *row) for row in rows] if done else []
     slowdown = np.array([each for each in slow if each is not None]) if None not in slow else np.empty(0)
@@ -284,15 +283,22 @@ def _completion(measured: MeasuredCell, phase: Phase, flows: Sequence[Flow]) -> 
         "completion_median_s": _quantile(times, 0.5) if done else None,
         "completion_p95_s": _quantile(times, 0.95) if done else None,
         "completion_p99_s": _quantile(times, 0.99) if done and times.size >= _FEWEST_OF_P99 else None,
-        "completion_all_s": _all_done_s([row[1:] for row in rows]) if done and not at_random else None,
+        "completion_all_s": _all_done_s(rows) if done else None,
         "slowdown_median": _quantile(slowdown, 0.5),
         "slowdown_p95": _quantile(slowdown, 0.95),
     }
 
 
-def _all_done_s(transfers: Sequence[tuple[float, float]]) -> float:
-    """From the start of the first until the last has completed [s]; ``transfers`` are starts and times."""
-    return max(start_s + took_s for start_s, took_s in transfers) - min(start_s for start_s, _ in transfers)
+def _all_done_s(transfers: Sequence[tuple[Flow, float, float]]) -> float | None:
+    """From the start of the first until the last has completed [s]; flows with their starts and times.
+
+    None where they do not start together, within a round trip: then it is when the last one started.
+    """
+    starts = [flow.start.ns for flow, _, _ in transfers]
+    if max(starts) - min(starts) > max(flow.rtt.ns for flow, _, _ in transfers):
+        return None
+    ends_s = (start_s + took_s for _, start_s, took_s in transfers)
+    return max(ends_s) - min(start_s for _, start_s, _ in transfers)
 
 
 def _slowdown(measured: MeasuredCell, flow: Flow, start_s: float, completion_s: float) -> float | None:

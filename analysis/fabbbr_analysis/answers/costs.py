@@ -1,4 +1,4 @@
-"""What a rate costs, of those that are compared: how much is sent again, and how long packets queue."""
+"""What a rate costs: how much is sent again, how long packets queue, how late the last transfer is done."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def told_of_costs(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Se
     compared = [[rows[index] for index in contest] for contest in contests_of(rows, leads)]
     # Those beside one another share a queue, and of a step it is said for each how long packets queue.
     apart = [rivals for rivals in compared if _has_queues_of_its_own(rivals)]
-    # Of several that start by themselves the last one may decide: the middle one says nothing of it.
+    # Of several that start together the last one may decide: the one in the middle says nothing of it.
     several = [rivals for rivals in compared if all(row.n_flows > 1 for row in rivals)]
     said = (
         _told(_STRAGGLING, several, rows, axes),
