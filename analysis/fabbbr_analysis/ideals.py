@@ -77,9 +77,13 @@ def _through_trace_s(
     before = rtt_s / 2 - behind
     syn_s = _leaves_s(there, start_s + before, 1)
     answered_s = _leaves_s(back, syn_s + 2 * behind - own, 1) + own + before
+    ready_s = answered_s + before
     packets = math.ceil(flow.size.bytes / (cell.mtu_bytes - TCP_IPV4_HEADER_BYTES))
-    last_s = _leaves_s(there, answered_s + before, flow.size.bytes + packets * TCP_IPV4_HEADER_BYTES)
-    return last_s + behind - start_s + _sent_s(measured, flow, start_s, end_s)
+    last_s = max(
+        _leaves_s(there, ready_s, flow.size.bytes + packets * TCP_IPV4_HEADER_BYTES),
+        ready_s + _sent_s(measured, flow, start_s, end_s),
+    )
+    return last_s + behind - start_s
 
 
 def _leaves_s(trace: LinkTrace | None, there_s: float, packets_bytes: int) -> float:

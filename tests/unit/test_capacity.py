@@ -61,3 +61,10 @@ def test_a_curve_has_all_that_is_carried_until_its_end(held, end_s):
         assert since_s[-1] == end_s
         assert drawn == pytest.approx(held.bits(0.0, end_s), abs=1e-6)
     assert len(since_s) == len(bps)
+
+
+@given(TRACES, st.integers(1, 200))
+def test_no_wait_for_some_opportunities_is_longer_than_the_longest(trace, count):
+    held = Opportunities.of(trace)
+    waits = [held.at(first + count) - held.at(first) for first in range(1, trace.opportunities + 1)]
+    assert held.longest_s(count) == pytest.approx(max(waits))

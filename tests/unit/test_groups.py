@@ -269,6 +269,23 @@ def test_the_ideal_through_a_trace_has_the_first_opportunities_that_are_left_to_
     assert slowdown(links=links) == pytest.approx(0.8 / least_s)
 
 
+def test_the_ideal_has_the_answer_to_the_syn_wait_for_an_opportunity_back():
+    """The SYN is there after 20 ms, and the answer leaves at the end of the second."""
+    access, trunk = cell(flow(0)).links
+    there = trunk.bottleneck
+    back = behind_a_trace(cell(flow(0)), [1000]).links[1].bottleneck
+    way = model.LinkWay(**{name: getattr(back, name) for name in model.LinkWay.model_fields})
+    links = (access, trunk.model_copy(update={"bottleneck": there.model_copy(update={"reverse": way})}))
+    assert slowdown(links=links) == pytest.approx(0.8 / (ideal_s(8e6) + 0.980))
+
+
+def test_the_ideal_through_a_trace_and_a_slower_link_is_that_of_the_slower():
+    access, trunk = behind_a_trace(cell(flow(0)), range(1, 1001)).links
+    slow = trunk.bottleneck.model_copy(update={"rate": Rate.parse("4 Mbit/s"), "trace": None})
+    links = (access.model_copy(update={"bottleneck": slow}), trunk)
+    assert slowdown(links=links) == pytest.approx(0.8 / ideal_s(4e6))
+
+
 def test_a_transfer_that_did_not_complete_leaves_the_times_of_its_group_unknown():
     of_cell = cell(flow(0, "short", size="600 kB"), flow(1, "short", size="600 kB"))
     tables = came(of_cell, [(steadily(6e6), 0.8)] * 2)
