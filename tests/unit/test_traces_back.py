@@ -153,6 +153,13 @@ def test_what_cannot_be_meant_is_refused_with_its_place(planned, path, said):
     assert said in str(caught.value)
 
 
+def test_a_path_without_a_rate_lacks_that_and_no_trace(planned):
+    with pytest.raises(FabbbrError) as caught:
+        planned("reverse: 5 Mbps")
+    found = [line.split(":4: ")[1].split(":")[0] for line in str(caught.value).splitlines()]
+    assert found == ["path", "path.reverse"]
+
+
 def test_no_qdisc_times_the_packets_of_a_way_back_by_a_trace(planned):
     with pytest.raises(FabbbrError, match="queue_delay: a queue of trunk delivers by a trace"):
         planned("rate: 20 Mbit/s, reverse: {trace: made.up}", more="queue_delay: packets")
