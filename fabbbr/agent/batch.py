@@ -8,6 +8,7 @@ with when it was over on the machine's clock, and whether its time was up.
 import argparse
 import heapq
 import json
+import os
 import resource
 import selectors
 import signal
@@ -67,6 +68,10 @@ class Batch:
         self._selector = selectors.DefaultSelector()
         self._alarm = Alarm()
         self._selector.register(self._alarm, selectors.EVENT_READ)
+        woken, self.wake = os.pipe()
+        """What a signal writes to, so that one which comes just before a wait ends it."""
+        os.set_blocking(self.wake, False)
+        self._selector.register(woken, selectors.EVENT_READ)
         self._events: List[Tuple[float, int, Callable[[], None]]] = []
         self._serial = 0
         self._waiting = False
@@ -105,8 +110,9 @@ class Batch:
 
     def _step(self) -> None:
         """Wait until something is to do, and do it."""
-        self._alarm.set(self._events[0][0] if self._events else None)
+        # From here on a signal interrupts, and is no event that the alarm would have to be set for.
         self._waiting = True
+        self._alarm.set(self._events[0][0] if self._events else None)
         ready = self._selector.select()
         self._waiting = False
         for key, _ in ready:
@@ -180,6 +186,7 @@ def _options(argv: List[str]) -> argparse.Namespace:
 def main(argv: List[str]) -> int:
     """Exit status 0 when this end has seen the end of every flow, however that was."""
     batch = Batch(_options(argv))
+    signal.set_wakeup_fd(batch.wake)
     signal.signal(signal.SIGTERM, batch.stop)
     stopped = None
     try:

@@ -8,9 +8,9 @@ import socket
 import time
 
 import pytest
-from agent_ends import await_listening, end, free_port, free_ports, told
+from agent_ends import LIMIT_S, await_listening, end, free_port, free_ports, told
 
-from fabbbr.agent import batched
+from fabbbr.agent import batch, batched
 from fabbbr_analysis.parse.transfer import parse_transfer
 
 CLOCK_STEP_S = 1e-6
@@ -115,6 +115,30 @@ def test_a_receiver_that_is_stopped_tells_what_it_has():
         await_listening(one["port"])
         told = stopped_while_it_waits(receiver)
     assert told[0]["streams"] == []
+
+
+def test_a_signal_that_comes_as_it_begins_to_wait_stops_it_too():
+    """Between the look at what comes next and the wait for it: there is nothing else that would end that."""
+    waits = batch.Batch(batch._options(["receive", "--flows", json.dumps([task(0, 5)])]))
+    asleep = waits._alarm.set
+
+    def stopped_first(instant):
+        signal.raise_signal(signal.SIGTERM)
+        asleep(instant)
+
+    waits._alarm.set = stopped_first
+    before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGALRM)}
+    signal.signal(signal.SIGTERM, waits.stop)
+    signal.signal(signal.SIGALRM, lambda *_: pytest.fail("it waits for ever"))
+    signal.alarm(LIMIT_S // 10)
+    try:
+        with pytest.raises(batch.StoppedError, match="signal 15"):
+            waits.run()
+    finally:
+        signal.alarm(0)
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    waits.end("over")
 
 
 def test_more_flows_than_a_process_may_have_files_open():

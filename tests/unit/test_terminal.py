@@ -160,7 +160,7 @@ def test_verdicts_and_comparisons_are_text(capsys, monkeypatch):
     frame = pd.DataFrame(
         [{"condition": "[/s]", "verdict": "changed", "metric": "[red]", "mean_a": 1.0, "mean_b": 2.0,
           "difference": 1.0, "difference_low": 0.5, "difference_high": 1.5, "ratio": 0.5,
-          "ratio_low": 0.4, "ratio_high": 0.6, "exact": False, "same": False}]
+          "ratio_low": 0.4, "ratio_high": 0.6, "exact": False, "same": False, "paired": False}]
     )  # fmt: skip
     monkeypatch.setattr(report, "asked_differently", lambda *_: ["[bold]seed"])
     runs = [types.SimpleNamespace(path=Path(name)) for name in ("[a]", "[b]")]
