@@ -8,7 +8,6 @@ with when it was over on the machine's clock, and whether its time was up.
 import argparse
 import heapq
 import json
-import os
 import resource
 import selectors
 import signal
@@ -17,7 +16,7 @@ import time
 from functools import partial
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from .instants import Alarm
+from .instants import Alarm, woken_by_signals
 from .transfer import SAMPLE_PERIOD_S, StoppedError, Transfer, interrupt
 
 _FORMAT = 1
@@ -68,10 +67,7 @@ class Batch:
         self._selector = selectors.DefaultSelector()
         self._alarm = Alarm()
         self._selector.register(self._alarm, selectors.EVENT_READ)
-        woken, self.wake = os.pipe()
-        """What a signal writes to, so that one which comes just before a wait ends it."""
-        os.set_blocking(self.wake, False)
-        self._selector.register(woken, selectors.EVENT_READ)
+        self._selector.register(woken_by_signals(), selectors.EVENT_READ)
         self._events: List[Tuple[float, int, Callable[[], None]]] = []
         self._serial = 0
         self._waiting = False
@@ -186,7 +182,6 @@ def _options(argv: List[str]) -> argparse.Namespace:
 def main(argv: List[str]) -> int:
     """Exit status 0 when this end has seen the end of every flow, however that was."""
     batch = Batch(_options(argv))
-    signal.set_wakeup_fd(batch.wake)
     signal.signal(signal.SIGTERM, batch.stop)
     stopped = None
     try:

@@ -3,6 +3,7 @@
 import ctypes
 import errno
 import os
+import signal
 import time
 from typing import Optional
 
@@ -38,6 +39,17 @@ class Alarm:
         due = Timespec(0, 0) if instant is None else _timespec(max(instant, 1e-9))
         setting = ctypes.byref(_TimerSetting(Timespec(0, 0), due))
         _done(_libc.timerfd_settime(self._descriptor, _TIMER_ABSTIME, setting, None))
+
+
+def woken_by_signals() -> int:
+    """A file that can be read once a signal has come, for whoever waits for files too.
+
+    What handles the signal may run just before the wait; without such a file that would then go on for ever.
+    """
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake)
+    return woken
 
 
 def sleep_until(instant: float) -> None:

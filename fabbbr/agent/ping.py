@@ -8,7 +8,6 @@ the flows' zero and seconds of round trip, null where no answer came.
 
 import argparse
 import json
-import os
 import select
 import signal
 import socket
@@ -17,6 +16,7 @@ import sys
 import time
 from typing import Any, Dict, List, Optional
 
+from .instants import woken_by_signals
 from .stamps import SO_TIMESTAMPNS, STAMP_BYTES, now_ns, stamp_ns
 
 _FORMAT = 1
@@ -37,9 +37,7 @@ class Pinger:
         self._socket = _echo_socket(options.address)
         self._samples: List[List[Optional[float]]] = []
         self._sent_ns: List[int] = []
-        self._stopped, self._wake = os.pipe()
-        os.set_blocking(self._wake, False)
-        signal.set_wakeup_fd(self._wake)
+        self._stopped = woken_by_signals()
         signal.signal(signal.SIGTERM, lambda *_: None)
 
     def run(self) -> None:

@@ -298,13 +298,12 @@ def _check_one_queue(ground: Ground, name: str, loc: Loc) -> None:
 
 def _trace_begins(ground: Ground, link: str) -> dict[str, Any]:
     """Of a link that follows a trace, one way or the other: where in it a run begins."""
-    back = reverse_of(ground, link)
-    names = [ground.setup.path.trace] if follows_there(ground, link) else []
-    names += [back[0].trace] if back is not None else []
-    for name in filter(None, names):
-        start = ground.traces[name].start
-        return {"trace_start": start, "trace_start_drawn": ground.setup.path.trace_start == "random"}
-    return {}
+    path, back = ground.setup.path, reverse_of(ground, link)
+    name = path.trace if follows_there(ground, link) else None if back is None else back[0].trace
+    if name is None:
+        return {}
+    # All traces of a setup begin at one instant.
+    return {"trace_start": ground.traces[name].start, "trace_start_drawn": path.trace_start == "random"}
 
 
 def _followed(ground: Ground, link: str) -> LinkTrace | None:

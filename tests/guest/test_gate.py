@@ -94,6 +94,11 @@ def uneven():
     return times, sends
 
 
+def written(path, times):
+    path.write_text("".join(f"{at}\n" for at in times), encoding="ascii")
+    return times
+
+
 @pytest.mark.parametrize("limit_bytes", [10_000_000, 30_000])
 def test_each_packet_leaves_at_its_opportunity_and_at_no_other_time(tmp_path, limit_bytes):
     times, sends = uneven()
@@ -164,6 +169,17 @@ def test_a_flow_through_a_trace_is_given_its_opportunities_and_no_byte_more(tmp_
     assert runs["rate_changes"].item()
 
 
+def in_their_ideal_time(tmp_path, text):
+    """The groups of six cells of one transfer each, which are to 50 us as fast as they can be."""
+    ran = run(tmp_path, text)
+    assert ran.wrong() == {}
+    groups = ran.set.groups[ran.set.groups["phase"] == 0]
+    late_s = groups["completion_median_s"] * (1 - 1 / groups["slowdown_median"])
+    assert len(late_s) == 6
+    assert late_s.between(0, 50e-6).all()
+    return groups
+
+
 def test_a_transfer_in_one_window_takes_what_the_trace_alone_allows(tmp_path):
     """SYN, answer, at most ten packets and the way of the last: to 50 us the first opportunities for each.
 
@@ -177,18 +193,8 @@ def test_a_transfer_in_one_window_takes_what_the_trace_alone_allows(tmp_path):
         flows="{cca: cubic, size: $size}",
         more="vary: {size: [1 kB, 14 kB], start: [0 s, 0.7 s, 2.5 s]}",
     )
-    ran = run(tmp_path, text)
-    assert ran.wrong() == {}
-    groups = ran.set.groups[ran.set.groups["phase"] == 0]
-    late_s = groups["completion_median_s"] * (1 - 1 / groups["slowdown_median"])
-    assert len(late_s) == 6
-    assert late_s.between(0, 50e-6).all()
+    groups = in_their_ideal_time(tmp_path, text)
     assert groups["completion_median_s"].nunique() > 3
-
-
-def written(path, times):
-    path.write_text("".join(f"{at}\n" for at in times), encoding="ascii")
-    return times
 
 
 def test_a_small_transfer_waits_for_its_acknowledgements_too_where_they_come_by_a_trace(tmp_path):
@@ -202,12 +208,7 @@ def test_a_small_transfer_waits_for_its_acknowledgements_too_where_they_come_by_
         flows="{cca: cubic, size: 14 kB, direction: $way}",
         more="vary: {way: [forward, reverse], start: [0 s, 0.7 s, 2.5 s]}",
     )
-    ran = run(tmp_path, text)
-    assert ran.wrong() == {}
-    groups = ran.set.groups[ran.set.groups["phase"] == 0]
-    late_s = groups["completion_median_s"] * (1 - 1 / groups["slowdown_median"])
-    assert len(late_s) == 6
-    assert late_s.between(0, 50e-6).all()
+    groups = in_their_ideal_time(tmp_path, text)
     # Of 14 kB, ten packets: they take ten opportunities of the way that they go.
     slow = groups["cell_id"].str.contains("way=reverse")
     assert groups.loc[slow, "completion_median_s"].min() > 9 * 0.050

@@ -136,6 +136,7 @@ def test_a_signal_that_comes_as_it_begins_to_wait_stops_it_too():
             waits.run()
     finally:
         signal.alarm(0)
+        signal.set_wakeup_fd(-1)
         for each, handler in before.items():
             signal.signal(each, handler)
     waits.end("over")

@@ -43,7 +43,6 @@ _QUEUEING = _Cost(
     said="with {name} packets wait {value}",
 )
 
-
 _STRAGGLING = _Cost(
     column=ALL_DONE,
     worth_saying=0.0,

@@ -120,11 +120,9 @@ def _traces(cells: Sequence[Cell]) -> str:
     """Which trace is followed how, there and back; nothing without any."""
     queues = [cell.bottleneck for cell in cells]
     backs = list(filter(None, (queue.own_way_back for queue in queues)))
-    told = list(filter(None, (_followed(queues, len(cells)), _followed(backs, len(cells)))))
-    if not _followed(queues, len(cells)):
-        told = [f"back {each}" for each in told]
-    begins = distinct(filter(None, map(_trace_begins, queues)))
-    return "; ".join([*(["; back ".join(told)] if told else []), *begins])
+    there, back = (_followed(ways, len(cells)) for ways in (queues, backs))
+    told = (there, back and f"back {back}", *distinct(map(_trace_begins, queues)))
+    return "; ".join(filter(None, told))
 
 
 def _followed(queues: Sequence[Bottleneck], cells: int) -> str:
