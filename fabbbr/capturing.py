@@ -7,11 +7,11 @@ over. How many there will be is a bound and no forecast: what does not fit is lo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, prod
 
 from fabbbr.capacity import capacity_of
 from fabbbr.model import Cell, LinkCapture
-from fabbbr.physics import end_of, stationary_loss
+from fabbbr.physics import end_of, losses_of, stationary_loss
 from fabbbr.units import ETHERNET_HEADER_BYTES, NANOSECONDS_PER_SECOND, Duration
 
 HEADERS_BYTES = ETHERNET_HEADER_BYTES + 20 + 60
@@ -124,10 +124,10 @@ def _besides(cell: Cell) -> int:
 
 def _offered(cell: Cell) -> float:
     """Packets sent to packets that arrive: injected loss comes on top."""
-    passes = 1.0
-    for link in cell.links:
-        passes *= 1 - stationary_loss(link.loss) if link.loss is not None else 1.0
-    return _OVERRUN / max(passes, 0.1)
+    worst: dict[str, float] = {}
+    for name, loss in losses_of(cell):
+        worst[name] = max(worst.get(name, 0.0), stationary_loss(loss))
+    return _OVERRUN / max(prod(1 - loss for loss in worst.values()), 0.1)
 
 
 def _kept_bytes(cell: Cell, capture: LinkCapture) -> int:

@@ -32,6 +32,7 @@ from fabbbr.job.build import prepare
 from fabbbr.job.expected import Prepared
 from fabbbr.manifest import CellManifest, CellStatus, Certificate, Provenance
 from fabbbr.model import Cell
+from fabbbr.physics import losses_of, stationary_loss
 from fabbbr.plan.estimate import estimate
 from fabbbr.store import RunFolder, hashes_of_raw_files
 from fabbbr.units import NANOSECONDS_PER_SECOND
@@ -96,13 +97,17 @@ def execute(
     missing = [cell for cell in cells if not folder.has(cell.id)]
     if not missing:
         return summary
-    lossy = sum(link.loss is not None for cell in folder.manifest.cells for link in cell.links)
-    run = _Run(folder, backend, lossy, listen)
+    run = _Run(folder, backend, sum(map(_lossy, folder.manifest.cells)), listen)
     try:
         run.all(missing, jobs, summary)
     finally:
         shutil.rmtree(folder.partial, ignore_errors=True)
     return summary
+
+
+def _lossy(cell: Cell) -> int:
+    """So many times chance decides how much of a link's data is lost."""
+    return sum(0 < stationary_loss(loss) < 1 for _, loss in losses_of(cell))
 
 
 class _Run:

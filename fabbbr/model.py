@@ -317,6 +317,8 @@ class Step(Record):
     rate: BitRate | None = None
     rtt: Span | None = None
     buffer_bytes: int | None = None
+    loss: Loss | None = None
+    """From then on, of data; a ``rate`` of zero: none."""
 
 
 class LinkCapture(FileRecord):
@@ -424,6 +426,12 @@ class Cell(Record):
     def shares_draws(self) -> bool:
         """Whether what comes at random is the same in equal repetitions of other conditions."""
         return bool(self.arrivals) or any(queue.trace_start_drawn for queue in self.bottlenecks.values())
+
+    @property
+    def asked_steps(self) -> tuple[Step, ...]:
+        """Those that the experiment file has, and not those that a trace became."""
+        traced = self.bottleneck.binned_trace is not None
+        return tuple(step for step in self.steps if not (traced and step.rate is not None))
 
     @property
     def trunk(self) -> CellLink:

@@ -88,6 +88,13 @@ def stationary_loss(loss: Loss) -> float:
     return bad * in_bad + (1 - bad) * in_good
 
 
+def losses_of(cell: Cell) -> Iterator[tuple[str, Loss]]:
+    """Link and what of its data is lost, at first and by steps; each loss of a link once."""
+    at_first = [(link.name, link.loss) for link in cell.links]
+    later = [(step.link, step.loss) for step in cell.steps]
+    yield from dict.fromkeys((name, loss) for name, loss in at_first + later if loss is not None)
+
+
 def mean_burst(loss: Loss) -> float | None:
     """For how many packets a bad link stays bad on average; None where it is never bad, or for ever."""
     chain = chain_of(loss)

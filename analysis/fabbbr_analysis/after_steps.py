@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,9 +41,20 @@ def recovery(measured: MeasuredCell, phase: Phase) -> dict[str, float | None]:
     }
 
 
+def on_average(after: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:
+    """Of all steps of a run; None where there are none, or it does not happen after one of them."""
+    return {name: _mean([each[name] for each in after]) for name in ("recovery_s", "queue_settled_s")}
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    there = [value for value in values if value is not None]
+    return fmean(there) if there and len(there) == len(values) else None
+
+
 def _changed_link(cell: Cell, phase: Phase) -> CellLink:
     """The first bottleneck that the step at the phase's start changes, or of all where it changes none."""
-    changed = {step.link for step in cell.steps if step.at.seconds == phase.start_s} & cell.bottlenecks.keys()
+    begun = [step for step in cell.steps if phase.start_s <= step.at.seconds <= phase.steady_from_s]
+    changed = {step.link for step in begun} & cell.bottlenecks.keys()
     return next((link for link in cell.links if link.name in changed), cell.trunk)
 
 
@@ -60,7 +72,7 @@ def _filled_after_s(measured: MeasuredCell, phase: Phase, link: CellLink, starts
     if own is None:
         return None
     shares = [payload_share(flow, measured.cell.mtu_bytes) for flow in through]
-    rate_bps = min(measured.rate_of[name, True].at(phase.start_s) for name in crossed)
+    rate_bps = min(measured.rate_of[name, True].at(phase.steady_from_s) for name in crossed)
     ceiling_bps = rate_bps * min(shares)
     begins = starts + behind_s
     came = np.array([sum(each.between(begin, begin + WINDOW_S) for each in own) for begin in begins])

@@ -16,13 +16,13 @@ from fabbbr.model import Cell, Flow
 from fabbbr.physics import payload_share
 from fabbbr.units import TCP_IPV4_HEADER_BYTES
 from fabbbr.ways import limits_itself
-from fabbbr_analysis.after_steps import recovery
+from fabbbr_analysis.after_steps import on_average, recovery
 from fabbbr_analysis.arrivals import Array, known, union_s, within
 from fabbbr_analysis.ceilings import most_bps
 from fabbbr_analysis.fairness import WINDOW_S, first_lasting
 from fabbbr_analysis.ideals import least_s
-from fabbbr_analysis.measured_cell import MeasuredCell, rtt_at_first_s
-from fabbbr_analysis.metrics import CellTables, retransmit_ratio
+from fabbbr_analysis.measured_cell import MeasuredCell
+from fabbbr_analysis.metrics import CellTables, queue_delay_s, retransmit_ratio
 from fabbbr_analysis.phases import WHOLE_RUN, Phase, phases_of
 
 Row: TypeAlias = dict[str, Any]
@@ -40,12 +40,14 @@ def of_groups(tables: CellTables, cell: Cell) -> list[Row]:
     ends = [each.span[1] for each in measured.arrived.values() if each is not None]
     if not ends:
         return []
-    return [row for phase in phases_of(cell, max(ends)) for row in _of_phase(measured, phase)]
+    phases = phases_of(cell, max(ends))
+    after = {phase.number: recovery(measured, phase) for phase in phases}
+    after[WHOLE_RUN] = on_average([after[phase.number] for phase in phases if phase.begins_with == "step"])
+    return [row for phase in phases for row in _of_phase(measured, phase, after[phase.number])]
 
 
-def _of_phase(measured: MeasuredCell, phase: Phase) -> list[Row]:
+def _of_phase(measured: MeasuredCell, phase: Phase, together: Row) -> list[Row]:
     groups = dict.fromkeys(flow.group for flow in measured.cell.flows)
-    together = recovery(measured, phase)
     rows = [_of_group(measured, phase, group) | together for group in groups]
     for contest in dict.fromkeys(measured.contests.values()):
         _share_out([row for row in rows if row["competes_in"] == contest])
@@ -137,7 +139,8 @@ def _carried_bps(
     else:
         through = [flow for flow in flows if (link, forward) in measured.bottlenecks_of(flow)]
         spans = measured.left(through, link)
-    return most_bps(measured.cell, link, spans, reverse=not forward)
+    hz = measured.timer_hz
+    return most_bps(measured.cell, link, spans, timer_hz=hz, reverse=not forward)
 
 
 # Round trips
@@ -147,32 +150,10 @@ def _round_trip(measured: MeasuredCell, phase: Phase, flows: Sequence[Flow]) -> 
     sockets = _senders(measured, flows)
     seen = sockets[sockets["rtt_s"].notna() & sockets["t_s"].between(phase.start_s, phase.end_s)]
     rtt = seen["rtt_s"].to_numpy(dtype=np.float64)
-    propagation = _propagation_s(measured, phase, flows)
-    delay: Array | None = None
-    if propagation is not None:
-        delay = rtt - seen["flow"].map(propagation).to_numpy(dtype=np.float64)
     return {
         "rtt_median_s": _quantile(rtt, 0.5),
         "rtt_p95_s": _quantile(rtt, 0.95),
-        "queue_delay_median_s": None if delay is None else _quantile(delay, 0.5),
-    }
-
-
-def _propagation_s(measured: MeasuredCell, phase: Phase, flows: Sequence[Flow]) -> dict[int, float] | None:
-    """Flow → propagation RTT; None in a whole run that changes it."""
-    cell = measured.cell
-    changes = {
-        step.link: step.rtt.seconds
-        for step in sorted(cell.steps, key=lambda step: step.at)
-        if step.rtt is not None and step.at.seconds <= phase.start_s
-    }
-    if phase.number == WHOLE_RUN and any(step.rtt is not None for step in cell.steps):
-        return None
-    before = {link.name: rtt_at_first_s(link) for link in cell.links}
-    return {
-        flow.index: flow.rtt.seconds
-        + sum(changes[name] - before[name] for name in measured.ways[flow.index] if name in changes)
-        for flow in flows
+        "queue_delay_median_s": _quantile(queue_delay_s(seen, measured.cell), 0.5),
     }
 
 

@@ -10,15 +10,22 @@ from typing import NamedTuple
 import pandas as pd
 
 from fabbbr.capacity import RateOverTime, way_of
-from fabbbr.model import Bottleneck, Cell, CellLink, Flow, LinkWay
+from fabbbr.model import Bottleneck, Cell, Flow, LinkWay
 from fabbbr.physics import bucket_bytes
 from fabbbr.units import Rate
 from fabbbr.ways import Ways
 from fabbbr_analysis.arrivals import Arrival, arrivals, deliveries, within
 from fabbbr_analysis.ceilings import behind_s
 from fabbbr_analysis.contests import contests
-from fabbbr_analysis.metrics import CellTables, answer_delays_s, queue_back_of, queue_of
+from fabbbr_analysis.metrics import (
+    CellTables,
+    answer_delays_s,
+    queue_back_of,
+    queue_of,
+    timer_hz_of,
+)
 from fabbbr_analysis.phases import WHOLE_RUN, Phase
+from fabbbr_analysis.propagation import rtt_at_first_s, rtts_s
 
 
 class Served(NamedTuple):
@@ -66,6 +73,11 @@ class MeasuredCell:
             contests=contests(cell),
         )
 
+    @property
+    def timer_hz(self) -> int:
+        """Ticks a second of the kernels, or of that with the fewest."""
+        return timer_hz_of(self.tables)
+
     @cached_property
     def bottlenecks(self) -> Mapping[str, Bottleneck]:
         """Link → its bottleneck, of those that are one."""
@@ -106,8 +118,8 @@ class MeasuredCell:
         With offloads it stays while the rate falls (``fabbbr.job.qdiscs.tbf_line``).
         """
         most = Rate(served.rate.most(0.0 if self.cell.offloads else start_s, end_s))
-        hz = int(self.tables.cells["timer_hz"].iloc[0])
-        return bucket_bytes(served.way, most, timer_hz=hz, frame_bytes=self.cell.frame_bytes)
+        frame_bytes = self.cell.frame_bytes
+        return bucket_bytes(served.way, most, timer_hz=self.timer_hz, frame_bytes=frame_bytes)
 
     def least_rtt_s(self, flow: Flow, start_s: float, end_s: float) -> float:
         """Of propagation between two instants, were each link all the time at its least."""
@@ -159,18 +171,3 @@ class MeasuredCell:
             return queue_of(self.tables.queues, there)
         back = next((link for link in links if any(link.name in way for way in ways)), None)
         return None if back is None else queue_back_of(self.tables.queues, back)
-
-
-def rtt_at_first_s(link: CellLink) -> float:
-    """What it adds to a round trip before any step."""
-    return 2 * link.delay.seconds if link.delay is not None else 0.0
-
-
-def rtts_s(cell: Cell, link: CellLink, start_s: float, end_s: float) -> list[float]:
-    """What it adds at ``start_s``, and after each step from then until ``end_s``."""
-    found = [rtt_at_first_s(link)]
-    for step in sorted(cell.steps, key=lambda step: step.at):
-        if step.link == link.name and step.rtt is not None and step.at.seconds < end_s:
-            kept = found if step.at.seconds > start_s else []
-            found = [*kept, step.rtt.seconds]
-    return found

@@ -24,6 +24,7 @@ from fabbbr_analysis.arrivals import Arrival, arrivals, deliveries, union_s, zer
 from fabbbr_analysis.ceilings import behind_s, most_bps
 from fabbbr_analysis.contests import one_contest
 from fabbbr_analysis.fairness import convergence_s, jain_of_flows, jain_of_groups
+from fabbbr_analysis.propagation import added_s
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -61,7 +62,7 @@ def of_cell(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
         "goodput_steady_bps": steady_goodput_bps(steady, warm_up_s=cell.warm_up.seconds),
         "throughput_bps": together_bps(flows, "sent_bytes", "sender_s"),
         "link_rate_bps": link_rate_bps(bottleneck),
-        "utilisation": utilisation(flows, cell),
+        "utilisation": utilisation(tables, cell),
         **_retransmission(flows, tables.sockets, cell),
         **_round_trip(tables.sockets, cell),
         **_sojourn(tables.packets, cell),
@@ -104,7 +105,12 @@ def _spans(flows: pd.DataFrame, lasted: str) -> list[tuple[float, float]] | None
     return list(zip(zeros_s(flows), latest + ends, strict=True))
 
 
-def utilisation(flows: pd.DataFrame, cell: Cell) -> float | None:
+def timer_hz_of(tables: CellTables) -> int:
+    """Ticks a second of the cell's kernels, or of that with the fewest."""
+    return int(tables.cells["timer_hz"].iloc[0])
+
+
+def utilisation(tables: CellTables, cell: Cell) -> float | None:
     """Goodput through the bottleneck over what TCP payload can fill of it: rate × (MTU - 52) / (MTU + 14).
 
     Where steps change the rate it is the mean of those that held while flows ran, and with a trace what its
@@ -116,23 +122,24 @@ def utilisation(flows: pd.DataFrame, cell: Cell) -> float | None:
     if cell.bottleneck.both_directions:
         return None
     some = [flow for flow in cell.flows if _crosses(cell, flow, cell.trunk) is True]
-    return _share_of_capacity(flows, cell, some, reverse=False)
+    return _share_of_capacity(tables, cell, some, reverse=False)
 
 
 def _share_of_capacity(
-    flows: pd.DataFrame, cell: Cell, some: Sequence[Flow], *, reverse: bool
+    tables: CellTables, cell: Cell, some: Sequence[Flow], *, reverse: bool
 ) -> float | None:
     """Goodput of some flows over what TCP payload can fill of the first bottleneck one way."""
     queue = cell.bottleneck.way_back if reverse else cell.bottleneck
     if queue is None or any(flow.udp is not None for flow in some):
         return None
-    there = flows[flows["flow"].isin([flow.index for flow in some])]
+    there = tables.flows[tables.flows["flow"].isin([flow.index for flow in some])]
     goodput_bps, spans = together_bps(there, "received_bytes", "receiver_s"), _spans(there, "receiver_s")
     if goodput_bps is None or spans is None:
         return None
     if capacity_of(cell, cell.trunk.name, reverse=reverse).changes:
         spans = _when_they_left(cell, some, there, spans)
-    served_bps = most_bps(cell, cell.trunk.name, spans, reverse=reverse)
+    hz = timer_hz_of(tables)
+    served_bps = most_bps(cell, cell.trunk.name, spans, timer_hz=hz, reverse=reverse)
     return None if not served_bps else goodput_bps / (served_bps * goodput_ceiling(cell.mtu_bytes))
 
 
@@ -170,7 +177,7 @@ def _by_direction(tables: CellTables, cell: Cell) -> dict[str, float | int | Non
         found[f"goodput_{name}_bps"] = together
         load = [flow for flow in sent if _crosses(cell, flow, cell.trunk) is not None]
         found[f"utilisation_{name}"] = (
-            _share_of_capacity(flows, cell, load, reverse=reverse) if both else None
+            _share_of_capacity(tables, cell, load, reverse=reverse) if both else None
         )
     queue = _queues_back_of(tables.queues, cell.trunk)
     backlog = _numbers(
@@ -292,14 +299,14 @@ def _round_trip(sockets: pd.DataFrame, cell: Cell) -> dict[str, float | int | No
     It is the kernel's smoothed RTT (``tcpi_rtt``, weight 1/8 per sample), so short
     peaks are lower than on the wire.
     """
-    samples = sockets.loc[(sockets["side"] == "sender") & sockets["rtt_s"].notna(), ["flow", "rtt_s"]]
+    sending = (sockets["side"] == "sender") & sockets["rtt_s"].notna()
+    samples = sockets.loc[sending, ["flow", "t_s", "rtt_s"]]
     rtt = samples["rtt_s"].to_numpy(dtype=np.float64)
-    delay = queue_delay_s(samples, cell)
     return {
         "rtt_median_s": _quantile(rtt, 0.5),
         "rtt_p95_s": _quantile(rtt, 0.95),
         "rtt_max_s": _quantile(rtt, 1.0),
-        "queue_delay_median_s": None if delay is None else _quantile(delay, 0.5),
+        "queue_delay_median_s": _quantile(queue_delay_s(samples, cell), 0.5),
     }
 
 
@@ -355,14 +362,19 @@ def of_datagrams(calls: pd.DataFrame) -> dict[str, float | None]:
     }
 
 
-def queue_delay_s(samples: pd.DataFrame, cell: Cell) -> Array | None:
-    """RTT minus the propagation RTT of the flow's path [s], a sample; None when the cell changes its RTT."""
+def queue_delay_s(samples: pd.DataFrame, cell: Cell) -> Array:
+    """RTT minus the propagation RTT of the flow's path [s], a sample.
+
+    Where steps change that, it is of the path as it was when what was answered left: a round trip before.
+    """
+    rtt, times = (samples[name].to_numpy(dtype=np.float64) for name in ("rtt_s", "t_s"))
+    of_flow = samples["flow"]
+    propagation = of_flow.map({flow.index: flow.rtt.seconds for flow in cell.flows})
+    delay = rtt - propagation.to_numpy(dtype=np.float64, na_value=np.nan)
     if any(step.rtt is not None for step in cell.steps):
-        return None
-    propagation = samples["flow"].map({flow.index: flow.rtt.seconds for flow in cell.flows})
-    delay = samples["rtt_s"].to_numpy(dtype=np.float64) - propagation.to_numpy(
-        dtype=np.float64, na_value=np.nan
-    )
+        for flow in cell.flows:
+            own = (of_flow == flow.index).to_numpy(dtype=np.bool_, na_value=False)
+            delay[own] -= added_s(cell, flow, (times - rtt)[own])
     return np.asarray(delay[~np.isnan(delay)], dtype=np.float64)
 
 

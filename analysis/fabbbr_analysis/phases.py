@@ -5,12 +5,13 @@ Everything comes from the plan but the end, which is measured. Seconds count fro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
 from fabbbr.model import Cell, CellLink
+from fabbbr.physics import loss_in_words
 from fabbbr.units import Duration
 
 Cause = Literal["start", "warm-up", "step", "flows"]
@@ -18,8 +19,11 @@ WHOLE_RUN = 0
 """The number of the phase that is the whole run."""
 _LEAST_S = 1.0
 """Starts and ends of groups that are closer than this to another edge make none of their own."""
+_LONG = 10
+"""So many times as long as a lot of steps what it leads to is at least."""
+_LOSSLESS = "no loss"
 _MOST_STEPS = 50
-"""More instants of steps than these are a trace, whose every rate is no phase."""
+"""More than these are a recording, whose every row is no phase."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +36,8 @@ class Phase:
     start_s: float
     end_s: float
     begins_with: Cause
+    steady_from_s: float
+    """From when on nothing changes: steps that come one upon another begin one phase."""
 
 
 def phases_of(cell: Cell, end_s: float) -> tuple[Phase, ...]:
@@ -41,35 +47,64 @@ def phases_of(cell: Cell, end_s: float) -> tuple[Phase, ...]:
     step where that comes within the warm-up. Without a step, and with groups that run side by side, all that
     follows is the steady state. The last one ends when it was to, which is before the last byte came.
     """
-    whole = Phase(number=WHOLE_RUN, name="whole run", start_s=0.0, end_s=end_s, begins_with="start")
+    whole = Phase(
+        number=WHOLE_RUN,
+        name="whole run",
+        start_s=0.0,
+        end_s=end_s,
+        begins_with="start",
+        steady_from_s=0.0,
+    )
     planned_s = planned_end_s(cell)
     # What arrives after the time that was asked for is the tail of some flows, and no phase.
     end_s = end_s if planned_s is None else min(end_s, planned_s)
-    edges = _edges(cell, end_s)
+    lots = _lots(cell, end_s)
+    edges = _edges(cell, end_s, [*lots])
     instants = [*edges, end_s]
-    named = [_name(cell, start, None if end == end_s else end, edges) for start, end in pairwise(instants)]
-    return (
-        whole,
-        *(
-            Phase(number=number, name=name, start_s=start, end_s=end, begins_with=edges[start])
-            for number, (name, (start, end)) in enumerate(
-                zip(named, pairwise(instants), strict=True), start=1
-            )
-        ),
-    )
+    phases = [
+        Phase(
+            number=number,
+            name="",
+            start_s=start,
+            end_s=end,
+            begins_with=edges[start],
+            steady_from_s=lots.get(start, start),
+        )
+        for number, (start, end) in enumerate(pairwise(instants), start=1)
+    ]
+    return whole, *(replace(phase, name=_name(cell, phase, phases)) for phase in phases)
 
 
-def _edges(cell: Cell, end_s: float) -> dict[float, Cause]:
+def _lots(cell: Cell, end_s: float) -> dict[float, float]:
+    """When each lot of steps begins that come one upon another, and when its last one comes.
+
+    What a long lot leads to is not what it was until then, so it begins no phase.
+    """
+    instants = sorted({step.at.seconds for step in cell.asked_steps if 0 < step.at.seconds < end_s})
+    lots: list[list[float]] = []
+    for at_s in instants:
+        if lots and at_s - lots[-1][-1] <= _LEAST_S:
+            lots[-1].append(at_s)
+        else:
+            lots.append([at_s])
+    begins = [*(lot[0] for lot in lots), end_s]
+    found = {
+        start: lot[-1]
+        for lot, (start, end) in zip(lots, pairwise(begins), strict=True)
+        if _LONG * (lot[-1] - start) <= end - lot[-1]
+    }
+    return found if len(found) <= _MOST_STEPS else {}
+
+
+def _edges(cell: Cell, end_s: float, steps: Sequence[float]) -> dict[float, Cause]:
     """When each phase begins, and with what."""
-    steps = {step.at.seconds for step in cell.steps}
-    within = sorted(at_s for at_s in steps if 0 < at_s < end_s) if len(steps) <= _MOST_STEPS else []
     warm_up_s = cell.warm_up.seconds
-    if within and within[0] <= warm_up_s:
-        warm_up_s = within[0] / 2
+    if steps and steps[0] <= warm_up_s:
+        warm_up_s = steps[0] / 2
     edges: dict[float, Cause] = {0.0: "start"}
     if 0 < warm_up_s < end_s:
         edges[warm_up_s] = "warm-up"
-    edges |= dict.fromkeys(within, "step")
+    edges |= dict.fromkeys(steps, "step")
     for at_s in _comings_and_goings(cell):
         if warm_up_s < at_s < end_s and min(abs(at_s - edge) for edge in (*edges, end_s)) >= _LEAST_S:
             edges[at_s] = "flows"
@@ -91,22 +126,29 @@ def _comings_and_goings(cell: Cell) -> Iterator[float]:
             yield max(flow.start.seconds + flow.duration.seconds for flow in own if flow.duration is not None)
 
 
-def _name(cell: Cell, start_s: float, end_s: float | None, edges: Mapping[float, Cause]) -> str:
+def _name(cell: Cell, phase: Phase, phases: Sequence[Phase]) -> str:
     """Equal phases of all runs have one name.
 
-    So the end of the run is not said, which is measured (``end_s`` is None), nor that of the start-up, which
-    is longer where round trips are.
+    So the end of the run is not said, which is measured, nor that of the start-up, which is longer where
+    round trips are.
     """
-    if start_s == 0:
+    if phase.start_s == 0:
         return "start-up"
-    if set(edges.values()) <= {"start", "warm-up"}:
+    if {each.begins_with for each in phases} <= {"start", "warm-up"}:
         return "steady state"
-    said = ", ".join(_state(cell, start_s))
-    if edges[start_s] == "warm-up":
-        when = f"after start-up, until {end_s:g} s"
+    said = _state(cell, phase.steady_from_s)
+    passing = [words for words in _state(cell, phase.start_s) if words not in said]
+    # Where nothing is lost, and there is more to say, that is not said.
+    said = [words for words in said if words != _LOSSLESS] or said
+    if passing:
+        said.append(f"{' and '.join(passing)} until {phase.steady_from_s:g} s")
+    if phase.begins_with == "warm-up":
+        when = f"after start-up, until {phase.end_s:g} s"
+    elif phase is phases[-1]:
+        when = f"from {phase.start_s:g} s"
     else:
-        when = f"from {start_s:g} s" if end_s is None else f"{start_s:g} to {end_s:g} s"
-    return f"{when}: {said}" if said else when
+        when = f"{phase.start_s:g} to {phase.end_s:g} s"
+    return f"{when}: {', '.join(said)}" if said else when
 
 
 def _round_trip(link: CellLink) -> Duration:
@@ -114,8 +156,12 @@ def _round_trip(link: CellLink) -> Duration:
     return Duration(0 if link.delay is None else 2 * link.delay.ns)
 
 
-def _state(cell: Cell, at_s: float) -> Iterator[str]:
+def _state(cell: Cell, at_s: float) -> list[str]:
     """What of the links a step changes, as it is then."""
+    return list(_in_words(cell, at_s))
+
+
+def _in_words(cell: Cell, at_s: float) -> Iterator[str]:
     buffers = {link.name: queue.buffer_bytes for link in cell.links if (queue := link.bottleneck) is not None}
     for link in cell.links:
         own = [step for step in cell.steps if step.link == link.name]
@@ -128,3 +174,6 @@ def _state(cell: Cell, at_s: float) -> Iterator[str]:
         if any(step.buffer_bytes is not None for step in own):
             size = next((step.buffer_bytes for step in reversed(past) if step.buffer_bytes), None)
             yield f"buffer {size if size is not None else buffers.get(link.name)} B"
+        lost = next((step.loss for step in reversed(past) if step.loss is not None), link.loss)
+        if any(step.loss is not None for step in own) and lost is not None:
+            yield f"loss {loss_in_words(lost)}" if lost.rate.base else _LOSSLESS

@@ -104,7 +104,7 @@ def _measure(
     raw = os.path.join(results, "raw")
     stage[0] = "probe"
     barrier.wait("pings")
-    probes: Dict[str, Any] = {"pings": _captures(namespaces, job["pings"])}
+    probes: Dict[str, Any] = {"pings": namespaces.answers(job["pings"])}
     for burst, drain in (("burst", "drain"), ("burst_back", "drain_back"), ("train", "drain_train")):
         if job.get(burst) is not None:
             probes[burst] = probe.burst(namespaces, job[burst], barrier, (burst, drain))
@@ -112,7 +112,7 @@ def _measure(
     stage[0] = "configure"
     _set(namespaces, job.get("aqms", []))
     stage[0] = "read back"
-    _write(os.path.join(raw, "readback.json"), _captures(namespaces, job["readback"]))
+    _write(os.path.join(raw, "readback.json"), namespaces.answers(job["readback"]))
     time.sleep(job["settle_ns"] * 1e-9)
     stage[0] = "flows"
 
@@ -192,17 +192,6 @@ def _all_up(namespaces: Namespaces, node: str) -> bool:
     answer = namespaces.run({"node": node, "argv": ["ip", "-j", "link", "show"]})
     links = json.loads(answer["stdout"] or "[]")
     return all(link["operstate"] == "UP" for link in links if link["link_type"] != "loopback")
-
-
-def _captures(namespaces: Namespaces, captures: List[Dict[str, Any]]) -> Dict[str, Any]:
-    return {
-        capture["name"]: dict(
-            namespaces.run(capture["command"]),
-            argv=capture["command"]["argv"],
-            node=capture["command"]["node"],
-        )
-        for capture in captures
-    }
 
 
 def _complaint(command: Dict[str, Any], answer: Dict[str, Any]) -> str:

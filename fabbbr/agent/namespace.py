@@ -98,6 +98,17 @@ class Namespaces:
             return {"exit": 124, "stdout": out, "stderr": err}
         return {"exit": process.returncode, "stdout": out, "stderr": err}
 
+    def answers(self, captures: Iterable[Dict[str, Any]]) -> Dict[str, Any]:
+        """Carry out the command of each capture record; return by their names what was run and what came of it."""
+        return {
+            capture["name"]: dict(
+                self.run(capture["command"]),
+                argv=capture["command"]["argv"],
+                node=capture["command"]["node"],
+            )
+            for capture in captures
+        }
+
 
 def _enter(descriptor: int) -> None:
     if _libc.setns(descriptor, _CLONE_NEWNET) != 0:

@@ -296,11 +296,15 @@ class Timeline:
         return ended_s
 
     def _carry_out(self, step: Dict[str, Any]) -> None:
+        before = self._namespaces.answers(step["counted"])
         for command in step["commands"]:
             answer = self._namespaces.run(command)
             if answer["exit"] != 0:
                 raise OSError("step at %.3f s: %s" % (step["at_ns"] * 1e-9, answer["stderr"].strip()))
-        self._steps.append({"at_s": step["at_ns"] * 1e-9, "done_s": time.monotonic() - self._epoch})
+        record = {"at_s": step["at_ns"] * 1e-9, "done_s": time.monotonic() - self._epoch}
+        if before:
+            record.update(before=before, after=self._namespaces.answers(step["counted"]))
+        self._steps.append(record)
 
 
 def _ports(task: Dict[str, Any]) -> List[int]:

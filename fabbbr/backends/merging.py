@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -121,10 +121,18 @@ def _steps(job: Job, parts: Mapping[str, Job], told: _Told) -> list[dict[str, An
         for number, record in zip(numbers, told.steps(machine), strict=False):
             done.setdefault(number, []).append(record)
     return [
-        {"at_s": done[number][0]["at_s"], "done_s": max(record["done_s"] for record in done[number])}
+        _step(done[number])
         for number in sorted(done, key=lambda number: (job.steps[number].at_ns, number))
         if len(done[number]) == wanted[number]
     ]
+
+
+def _step(told: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    merged = {"at_s": told[0]["at_s"], "done_s": max(record["done_s"] for record in told)}
+    for when in ("before", "after"):
+        counted = {name: answer for record in told for name, answer in record.get(when, {}).items()}
+        merged |= {when: counted} if counted else {}
+    return merged
 
 
 def _in_turn(job: Job, here: set[str]) -> list[int]:

@@ -81,6 +81,10 @@ class StepRecord(Told):
 
     at_s: float
     done_s: float
+    before: dict[str, Answer] = Field(default_factory=dict)
+    """What counters said when it was begun, by the name of the capture."""
+    after: dict[str, Answer] = Field(default_factory=dict)
+    """And when it was done."""
 
 
 class TapTold(Told):
@@ -246,6 +250,13 @@ class Evidence:
     looks: Mapping[str, Looks] = field(default_factory=dict)
     """Node → how its queues were looked at while flows ran."""
 
+    def counted_at_steps(self, name: str) -> Iterator[tuple[Counters, Counters]]:
+        """What ``name`` told before and after each step that asked it, in the order of time."""
+        for number, step in enumerate(self.steps):
+            if name in step.before:
+                early, late = (_qdiscs_told(name, number, told) for told in (step.before, step.after))
+                yield early, late
+
     @classmethod
     def read(cls, raw: Path) -> Evidence:
         """Load from a cell's ``raw/``; raise BackendError when a tool did not leave what it should."""
@@ -308,6 +319,19 @@ def parsed(answer: Answer, kind: TypeAdapter[_T], what: str) -> _T:
     except ValidationError as error:
         file, said = "readback.json", f"{what}: {_first_words(error)}"
         raise lacking(file, answer.argv[0], said) from None
+
+
+def _qdiscs_told(name: str, number: int, told: Mapping[str, Answer]) -> Counters:
+    """The queueing disciplines of one node, and nothing else; the raw file is that of the steps."""
+    file, where = "steps.json", f"{name} of step {number}"
+    answer = told.get(name)
+    if answer is None or answer.exit != 0 or answer.node is None:
+        raise lacking(file, TOOLS["qdiscs"], f"{where} is missing")
+    try:
+        qdiscs = TypeAdapter(tuple[QdiscCounters, ...]).validate_json(answer.stdout)
+    except ValidationError as error:
+        raise lacking(file, TOOLS["qdiscs"], f"{where}: {_first_words(error)}") from None
+    return Counters(file, {answer.node: NodeCounters(links=(), qdiscs=qdiscs, netstat="")})
 
 
 def _bytes(raw: Path, name: str) -> bytes:

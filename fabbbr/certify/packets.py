@@ -6,17 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from fabbbr.certify import gates
+from fabbbr.certify import gates, losses
 from fabbbr.certify.counters import Counters
 from fabbbr.certify.evidence import Evidence
 from fabbbr.job.expected import Prepared, Queue
 from fabbbr.job.records import Cable, Interface, Job
 from fabbbr.manifest import Check
-from fabbbr.model import Loss
-from fabbbr.physics import correlated_spread, stationary_loss
 from fabbbr.testbed import Tolerances
-
-LOSS_CONFIDENCE = 0.99
 
 
 def checks(prepared: Prepared, evidence: Evidence, *, lossy_links: int) -> Iterator[Check]:
@@ -121,47 +117,11 @@ def _loss(prepared: Prepared, evidence: Evidence, lossy_links: int) -> Iterator[
                 measured=f"{_congestion_drops(queue, evidence)} packets",
             )
     for wire in prepared.expected.wires:
-        if wire.loss is None:
-            continue
-        node, device = wire.interface.node, wire.interface.name
-        early, late = (counters.qdisc(node, device, "10:") for counters in (evidence.before, evidence.after))
-        dropped = late.drops - early.drops
-        offered = dropped + late.packets - early.packets + late.qlen - early.qlen
-        yield loss_check(wire.loss, wire.link, dropped, offered, lossy_links)
+        if wire.loss is not None:
+            yield from losses.injected(wire, wire.loss, evidence, lossy_links)
 
 
 def _congestion_drops(queue: Queue, evidence: Evidence) -> int:
     if queue.gate_node is None:
         return grown(evidence, queue.interface).dropped
     return gates.dropped(queue.gate_node, queue.interface.name, evidence)
-
-
-def loss_check(
-    loss: Loss, link: str, dropped: int, offered: int, lossy_links: int, *, unit: str = "packets"
-) -> Check:
-    """Compare what netem dropped of what it was offered with the binomial interval."""
-    asked = stationary_loss(loss)
-    offered = max(offered, 0)
-    low, high = binomial_interval(loss, offered, asked, lossy_links)
-    return Check(
-        name=f"injected loss on {link}",
-        passed=offered > 0 and low <= dropped <= high,
-        asked=f"{asked:.6%} of {offered} {unit}: {low} to {high}",
-        measured=f"{dropped} ({dropped / offered:.6%})" if offered else f"no {unit}",
-        detail=f"binomial interval, {LOSS_CONFIDENCE:.0%} over the {lossy_links} lossy links of the run",
-    )
-
-
-def binomial_interval(loss: Loss, trials: int, probability: float, lossy_links: int) -> tuple[int, int]:
-    """The fewest and the most successes, where ``loss`` decides which packets are tried together."""
-    from scipy.stats import binom
-
-    confidence = 1 - (1 - LOSS_CONFIDENCE) / max(lossy_links, 1)
-    low, high = (int(bound) for bound in binom.interval(confidence, trials, probability))
-    spread = correlated_spread(loss)
-    if spread > 1:
-        # Bursts are correlated: the count spreads as if there were fewer independent packets.
-        middle = trials * probability
-        low = max(int(middle - (middle - low) * spread), 0)
-        high = int(middle + (high - middle) * spread) + 1
-    return low, high

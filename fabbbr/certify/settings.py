@@ -278,8 +278,8 @@ def _same_chance(told: float, asked: float) -> bool:
 
 
 def _chances(loss: Loss | None) -> tuple[float, ...]:
-    """As netem tells them."""
-    if loss is None:
+    """As netem tells them: no loss at all it does not."""
+    if loss is None or not loss.rate.base:
         return ()
     return chain_of(loss) or (loss.rate.value,)
 

@@ -13,7 +13,8 @@ from functools import cached_property
 
 from fabbbr.certify.counters import Counted, Counters, QdiscCounters
 from fabbbr.certify.evidence import Evidence
-from fabbbr.certify.packets import Grown, binomial_interval, grown, interfaces_of, loss_check
+from fabbbr.certify.losses import binomial_interval, loss_check
+from fabbbr.certify.packets import Grown, grown, interfaces_of
 from fabbbr.job.expected import Prepared, Queue, SizeClass, Sizes, SuperPackets, Wire
 from fabbbr.job.records import Cable, Interface
 from fabbbr.manifest import Check

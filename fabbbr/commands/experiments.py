@@ -35,7 +35,7 @@ def main(arguments: argparse.Namespace) -> int:
         return 0
     target = arguments.to or Path(source.name)
     # The experiment last: with it, all that it needs is there.
-    copies = {target.with_name(trace): source.with_name(trace) for trace in _traces(arguments.name)}
+    copies = {target.with_name(name): source.with_name(name) for name in _recorded(arguments.name)}
     copies[target] = source
     for wanted in copies:
         if os.path.lexists(wanted):  # unlike Path.exists, False for a name that is too long
@@ -81,12 +81,13 @@ def _list(*, as_json: bool) -> int:
     return 0
 
 
-def _traces(name: str) -> list[str]:
-    """The link traces beside a bundled experiment."""
+def _recorded(name: str) -> list[str]:
+    """The traces and tables of steps beside a bundled experiment."""
     from fabbbr.plan.opening import open_plan
 
-    conditions = open_plan(name, seed=1).experiment.conditions
-    return list(dict.fromkeys(each.setup.path.trace for each in conditions if each.setup.path.trace))
+    setups = [each.setup for each in open_plan(name, seed=1).experiment.conditions]
+    named = (name for setup in setups for name in (*setup.traces.values(), setup.steps_file) if name)
+    return list(dict.fromkeys(named))
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -106,7 +106,8 @@ def _room(cells: Sequence[Cell]) -> Room:
 
 
 _HEADS = (
-    "cell", "bottleneck", "RTT", "buffer", "burst", "loss", "late", "flows", "load", "duration", "sysctl",
+    "cell", "bottleneck", "RTT", "buffer", "burst", "loss", "late", "flows", "load", "duration", "steps",
+    "sysctl",
 )  # fmt: skip
 
 
@@ -133,15 +134,17 @@ def row_of(cell: Cell) -> dict[str, str]:
         "RTT": ", ".join(dict.fromkeys(str(flow.rtt) for flow in cell.flows)),
         "buffer": ", back ".join(map(_buffer_in_words, queue.distinct)),
         "burst": ", back ".join(_burst_in_words(way) for way in queue.distinct),
-        "loss": loss_in_words(loss) if loss else "none",
+        "loss": loss_in_words(loss) if loss is not None and loss.rate.base else "none",
         "late": f"{late.rate} by {late.late}" if late else "",
         "flows": _flows_in_words(cell),
         "load": ", ".join(f"{group} {load:.1%}" for group, load in loads.items()),
         "duration": f"{end_of(cell.flows, cell.links).seconds:g} s",
+        "steps": str(len(cell.asked_steps)),
         "sysctl": cell.tuning,
     }
     asked = any(way.burst_bytes for way in queue.distinct)
-    optional = (("burst", asked), ("load", loads), ("late", late), ("sysctl", cell.tuning))
+    steps, sysctl = cell.asked_steps, cell.tuning
+    optional = (("burst", asked), ("load", loads), ("late", late), ("steps", steps), ("sysctl", sysctl))
     absent = {name for name, there in optional if not there}
     return {name: text for name, text in texts.items() if name not in absent}
 

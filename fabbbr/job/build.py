@@ -19,7 +19,7 @@ from fabbbr.job.configure import (
     interface_roles,
     readback_captures,
     seeding_commands,
-    step_commands,
+    step_tasks,
 )
 from fabbbr.job.congestion import controls, module_commands, module_digests, requirements
 from fabbbr.job.expected import Expected, Prepared
@@ -29,7 +29,7 @@ from fabbbr.job.headroom import held_ns, window_bytes
 from fabbbr.job.pinging import ping_tasks
 from fabbbr.job.probes import burst, burst_back, burst_back_probe, burst_probe, pings, round_trips
 from fabbbr.job.qdiscs import delay_tables
-from fabbbr.job.records import Cable, Job, StepTask, placed
+from fabbbr.job.records import Cable, Job, placed
 from fabbbr.job.superpackets import counting_captures, counting_commands, super_packets
 from fabbbr.job.train import train, train_probe
 from fabbbr.job.zero import flows_at_ns
@@ -56,7 +56,6 @@ def _job(cell: Cell, testbed: Testbed, cabling: Cabling, expected: Expected) -> 
     flows = tuple(flow_task(cell, testbed, cabling, flow) for flow in cell.flows if not flow.at_random)
     batches = batch_tasks(cell, cabling)
     hosts = dict.fromkeys(name for flow in cell.flows for name in (flow.sender, flow.receiver))
-    steps = step_commands(cell, testbed, cabling)
     probes, settle_ns = pings(cell, cabling), _settle_ns(cell)
     there, back = burst(cell, testbed, cabling), burst_back(cell, testbed, cabling)
     late = train(cell, testbed, cabling)
@@ -90,10 +89,7 @@ def _job(cell: Cell, testbed: Testbed, cabling: Cabling, expected: Expected) -> 
         flows=flows,
         batches=batches,
         pinging=ping_tasks(cell, cabling),
-        steps=tuple(
-            StepTask(at_ns=step.at.ns, commands=commands)
-            for step, commands in zip(cell.steps, steps, strict=True)
-        ),
+        steps=tuple(step_tasks(cell, testbed, cabling)),
         gates=tuple(gate_tasks(cabling)),
         captures=capture_tasks(cell, cabling, expected.queues),
         counted=tuple(counting_captures(expected.super_packets)),

@@ -26,7 +26,7 @@ Rules, each with its reason:
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from fabbbr.capacity import opportunity_s
@@ -35,8 +35,8 @@ from fabbbr.job.cabling import Cabling, LinkEnds
 from fabbbr.job.expected import HostPacing, HostSettings, InitialWindow, Offloads, Queue, Wire, slots_s
 from fabbbr.job.headroom import Extremes, window_bytes
 from fabbbr.job.qdiscs import aqm_lines, netem_lines, netem_seed, tbf_burst_bytes, tbf_line
-from fabbbr.job.records import Cable, Capture, Command, GateTask, Interface, Node
-from fabbbr.model import Bottleneck, Cell, CellLink, LinkTrace, Step
+from fabbbr.job.records import Cable, Capture, Command, GateTask, Interface, Node, StepTask
+from fabbbr.model import Bottleneck, Cell, CellLink, LinkTrace, Loss, Step
 from fabbbr.testbed import Testbed
 from fabbbr.units import NANOSECONDS_PER_SECOND, Duration, Rate
 
@@ -95,7 +95,7 @@ def anew_commands(cell: Cell, cabling: Cabling) -> Iterator[Command]:
             yield _tc(interface.node, gone, *aqm_lines("add", cell, interface, queue))
 
 
-def step_commands(cell: Cell, testbed: Testbed, cabling: Cabling) -> Iterator[tuple[Command, ...]]:
+def step_tasks(cell: Cell, testbed: Testbed, cabling: Cabling) -> Iterator[StepTask]:
     """The changes of each step, in the order of the cell's; settings that a step does not name stay."""
     ends_of = {ends.link.name: ends for ends in cabling.ends}
     most = Extremes.of(cell)
@@ -111,9 +111,19 @@ def step_commands(cell: Cell, testbed: Testbed, cabling: Cabling) -> Iterator[tu
                 if step.buffer_bytes is not None:
                     lines += aqm_lines("change", cell, at, queue)
                 commands.append(_tc(at.node, *lines))
-        if step.rtt is not None:
+        if step.rtt is not None or step.loss is not None:
             commands.append(_tc(_wire_of(ends).node, *netem_lines("change", most, ends, link)))
-        yield tuple(commands)
+        counted = () if step.loss is None else (_losses_counted(_wire_of(ends)),)
+        yield StepTask(at_ns=step.at.ns, commands=tuple(commands), counted=counted)
+
+
+def _losses_counted(wire: Interface) -> Capture:
+    """What is lost until a step is not of the loss that it sets."""
+    return _capture(_losses_of(wire), wire.node, "tc", "-s", "-j", "qdisc", "show")
+
+
+def _losses_of(wire: Interface) -> str:
+    return f"losses.{wire.name}"
 
 
 def gate_tasks(cabling: Cabling) -> Iterator[GateTask]:
@@ -258,7 +268,7 @@ def _only_interface(cabling: Cabling, host: str) -> Interface:
 
 def expected_wires(cell: Cell, cabling: Cabling) -> Iterator[Wire]:
     """Both directions of every wire, in the order of the links."""
-    most = Extremes.of(cell)
+    most, later = Extremes.of(cell), _later_losses(cell)
     for ends in cabling.ends:
         for interface in (ends.wire_forward, ends.wire_backward):
             if interface is None:
@@ -271,9 +281,20 @@ def expected_wires(cell: Cell, cabling: Cabling) -> Iterator[Wire]:
                 delay_s=ends.link.delay.seconds if ends.link.delay is not None else 0.0,
                 limit_packets=most.netem_limit(ends.link),
                 loss=ends.link.loss if forward else None,
+                later_losses=tuple(later[ends.link.name]) if forward else (),
+                counted=_losses_of(interface),
                 late_s=late.late.seconds if forward and late is not None else 0.0,
                 slots_s=slots_s(None if forward else ends.link.ack_aggregation),
             )
+
+
+def _later_losses(cell: Cell) -> Mapping[str, Sequence[Loss]]:
+    """Link → what each step of its loss leaves, in the order of time."""
+    later: dict[str, list[Loss]] = defaultdict(list)
+    for step, after in sorted(zip(cell.steps, _links_after(cell), strict=True), key=lambda each: each[0].at):
+        if step.loss is not None and after.loss is not None:
+            later[step.link].append(after.loss)
+    return later
 
 
 def interface_roles(cabling: Cabling) -> dict[str, dict[str, str]]:
@@ -435,6 +456,8 @@ def _changed(link: CellLink, step: Step) -> CellLink:
         changes["bottleneck"] = link.bottleneck.model_copy(update=update)
     if step.rtt is not None:
         changes["delay"] = Duration(step.rtt.ns // 2)
+    if step.loss is not None:
+        changes["loss"] = step.loss
     return link.model_copy(update=changes)
 
 

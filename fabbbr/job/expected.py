@@ -96,6 +96,11 @@ class Wire:
     delay_s: float
     limit_packets: int
     loss: Loss | None
+    """Until a step changes it."""
+    later_losses: tuple[Loss, ...]
+    """From each step of the loss on, in the order of time."""
+    counted: str
+    """Under which name steps keep what was lost until then, and from then on."""
     late_s: float
     """How much later some of the data comes; zero without reordering."""
     slots_s: Slots

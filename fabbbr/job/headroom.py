@@ -7,7 +7,7 @@ from math import ceil, log
 
 from fabbbr.capacity import OPPORTUNITY_BYTES, Opportunities
 from fabbbr.model import Bottleneck, Cell, CellLink, LinkWay
-from fabbbr.physics import stationary_loss
+from fabbbr.physics import losses_of, stationary_loss
 from fabbbr.units import NANOSECONDS_PER_SECOND, Duration, Rate, bdp_bytes
 
 _SMALLEST_FRAME_BYTES = 60
@@ -110,7 +110,7 @@ def _in_flight_and_waiting_bytes(cell: Cell, queue: Bottleneck, most: Extremes) 
 
 def _rounds_to_repair(cell: Cell, packets: float) -> int:
     """How often the unluckiest of ``packets`` is lost: packets × p^rounds falls to one."""
-    lossy = [stationary_loss(link.loss) for link in cell.links if link.loss is not None]
+    lossy = [stationary_loss(loss) for _, loss in losses_of(cell)]
     worst = max((loss for loss in lossy if 0 < loss < 1), default=0.0)
     return ceil(log(packets) / -log(worst)) if worst and packets > 1 else 0
 

@@ -77,7 +77,7 @@ def _steps(steps: Iterable[StepTask], here: AbstractSet[str]) -> Iterable[StepTa
     for step in steps:
         commands = _commands(step.commands, here)
         if commands:
-            yield step.model_copy(update={"commands": commands})
+            yield step.model_copy(update={"commands": commands, "counted": _captures(step.counted, here)})
 
 
 def _require_nodes(job: Job) -> None:

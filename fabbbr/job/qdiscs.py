@@ -101,7 +101,7 @@ def netem_lines(verb: str, most: Extremes, ends: LinkEnds, link: CellLink) -> li
         of_data = [
             f"netem limit {limit}",
             delay if link.reordering is None else _late_words(link.delay, link.reordering),
-            *([] if link.loss is None else [_loss_words(link.loss)]),
+            *([] if link.loss is None or not link.loss.rate.base else [_loss_words(link.loss)]),
         ]
         lines.append(f"qdisc {verb} dev {forward} parent 1:1 handle 10: {' '.join(of_data)}")
         lines.append(f"qdisc {verb} dev {forward} parent 1:2 handle 20: netem limit {limit} {delay}")

@@ -143,6 +143,8 @@ class StepTask(Record):
 
     at_ns: int
     commands: tuple[Command, ...]
+    counted: tuple[Capture, ...] = ()
+    """What prints counters as JSON: asked right before the commands and right after them."""
 
 
 class GateTask(Record):

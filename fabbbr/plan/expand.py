@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TypeVar
 
@@ -19,10 +19,12 @@ from fabbbr.errors import PlanError, SpecError, UntrustedError
 from fabbbr.model import Arrivals, Cell, CellLink, Flow
 from fabbbr.physics import end_of
 from fabbbr.plan.arrivals import arrivals
+from fabbbr.plan.beside import NOTHING, Beside
 from fabbbr.plan.definitions import ParametersError
 from fabbbr.plan.link_traces import Trace
 from fabbbr.plan.misfits import MisfitError
 from fabbbr.plan.resolve import Processes, Wiring, wire
+from fabbbr.plan.step_files import StepFile
 from fabbbr.ports import MOST_FLOWS, ports_per_flow
 from fabbbr.sources import Sources
 from fabbbr.spec.document import Loc
@@ -61,25 +63,22 @@ def cells(
     topology_of: Callable[[SliceChoice], Topology],
     *,
     seed: int,
-    traces: Mapping[str, Trace] | None = None,
-    sizes: Mapping[str, Sequence[int]] | None = None,
-    modules: Mapping[str, Sources] | None = None,
+    beside: Beside = NOTHING,
 ) -> tuple[Cell, ...]:
     """All cells, in the order of execution.
 
     Blocks are repetitions, so that a run that is cut short holds whole blocks; inside a block the conditions
-    are shuffled by ``seed``, so that drift does not fall on one of them. ``traces`` holds the files that
-    ``trace`` names, ``sizes`` those of flows that come at random, ``modules`` the sources that ``cca``
+    are shuffled by ``seed``, so that drift does not fall on one of them. ``beside`` holds what the experiment
     names. Raises PlanError naming the condition
     that does not fit its topology, and when all cells together have more parts than anybody could run.
     """
-    begun = cache(partial(_begun, traces or {}))
+    begun = cache(partial(_begun, beside.traces))
 
     def wired(condition: Condition, repetition: int) -> tuple[Cell, Processes]:
         setup = condition.setup
         named = tuple(setup.traces.values())
         followed = begun(named, setup.path.trace_start, f"{seed} {repetition} trace")
-        return _in_condition(experiment, condition, topology_of, followed, modules or {})
+        return _in_condition(experiment, condition, topology_of, replace(beside, traces=followed))
 
     conditions: list[tuple[Cell, Processes]] = []
     parts = 0
@@ -102,7 +101,7 @@ def cells(
             for condition, found in zip(experiment.conditions, conditions, strict=True)
         ]
         block = [
-            _with_arrivals(_repeated(cell, repetition, seed), processes, sizes or {}, seed)
+            _with_arrivals(_repeated(cell, repetition, seed), processes, beside.sizes, seed)
             for cell, processes in there
         ]
         shuffler.shuffle(block)
@@ -125,6 +124,7 @@ def misfits(
     setup: Setup,
     topology_of: Callable[[SliceChoice], Topology],
     trace_of: Callable[[str], Trace],
+    step_file_of: Callable[[str], StepFile],
     module_of: Callable[[str], Sources],
 ) -> Iterator[Misfit]:
     """All that is wrong with what a setup names, or that does not fit; nothing where it can run.
@@ -139,14 +139,21 @@ def misfits(
         except SpecError as error:
             yield Misfit(loc=("flows", index, "cca"), message=str(error), of_the_file=True)
             setup = _with_another_cca(setup, index)
-    yield from _misfits(setup, topology_of, trace_of, modules)
+    step_files: dict[str, StepFile] = {}
+    if setup.steps_file is not None:
+        try:
+            step_files = {setup.steps_file: step_file_of(setup.steps_file)}
+        except SpecError as error:
+            yield Misfit(loc=("steps",), message=str(error), of_the_file=True)
+            setup = setup.model_copy(update={"steps": ()})
+    yield from _misfits(setup, topology_of, trace_of, Beside(step_files=step_files, modules=modules))
 
 
 def _misfits(
     setup: Setup,
     topology_of: Callable[[SliceChoice], Topology],
     trace_of: Callable[[str], Trace],
-    modules: Mapping[str, Sources],
+    beside: Beside,
 ) -> Iterator[Misfit]:
     found = {name: _read(trace_of, loc, name) for loc, name in setup.traces.items()}
     unread = [each for each in found.values() if isinstance(each, Misfit)]
@@ -154,7 +161,7 @@ def _misfits(
     yield from unread
     setup = _without_traces(setup) if unread else setup
     try:
-        wire(setup, topology_of(setup.slice), traces=traces, modules=modules)
+        wire(setup, topology_of(setup.slice), replace(beside, traces=traces))
     except UntrustedError:
         return
     except ParametersError as error:
@@ -201,14 +208,13 @@ def _in_condition(
     experiment: Experiment,
     condition: Condition,
     topology_of: Callable[[SliceChoice], Topology],
-    traces: Mapping[str, Trace],
-    modules: Mapping[str, Sources],
+    beside: Beside,
 ) -> tuple[Cell, Processes]:
     """The cell of a condition, its repetition and seed still to come, and what will then come at random."""
     setup = condition.setup
     try:
         topology = topology_of(setup.slice)
-        wiring = wire(setup, topology, traces=traces, modules=modules)
+        wiring = wire(setup, topology, beside)
         cell = _resolved(experiment.id, condition, topology, wiring)
         _require_room(cell)
     except (PlanError, SpecError) as error:

@@ -11,6 +11,7 @@ from fabbbr.model import Aqm
 from fabbbr.plan.assign import Assigned
 from fabbbr.plan.link_traces import Trace
 from fabbbr.plan.misfits import MisfitError
+from fabbbr.plan.step_files import AskedStep
 from fabbbr.sources import Sources
 from fabbbr.spec.document import Loc
 from fabbbr.spec.experiment import ReverseSetup, Setup
@@ -33,6 +34,7 @@ class Ground:
     modules: Mapping[str, Sources]
     traces: Mapping[str, Trace]
     """By the names that the setup gives them, from where a run begins."""
+    steps: tuple[AskedStep, ...]
 
     @property
     def trace(self) -> Trace | None:
@@ -80,6 +82,15 @@ class Ground:
     def _of_flows(self) -> dict[tuple[str, str], None]:
         """Pairs of hosts between which some flow goes, in order: a ping decides neither shaping nor BDP."""
         return _between(self.assigned)
+
+    @cached_property
+    def losses_stepped(self) -> dict[str, Loc]:
+        """Links whose loss some step changes, and where the first of these is asked for."""
+        stepped = ((each.step.link or self.topology.trunk, each) for each in self.steps if each.step.loss)
+        found: dict[str, Loc] = {}
+        for link, each in stepped:
+            found.setdefault(link, each.mistake(("loss",), "")[0])
+        return found
 
     @cached_property
     def bottlenecks(self) -> dict[str, Link]:
@@ -144,7 +155,8 @@ def aqm_of(ground: Ground, link: str) -> Aqm:
 def delivers(ground: Ground, link: str) -> bool:
     """Whether a trace of the way there is followed by single opportunities: no queue of tc is asked for."""
     trunk = ground.topology.trunk
-    resized = any(step.buffer is not None and (step.link or trunk) == link for step in ground.setup.steps)
+    steps = (asked.step for asked in ground.steps)
+    resized = any(step.buffer is not None and (step.link or trunk) == link for step in steps)
     both_ways_alike = link in ground.backwards and reverse_of(ground, link) is None
     taildrop = aqm_of(ground, link) == "taildrop"
     return follows_there(ground, link) and taildrop and not resized and not both_ways_alike

@@ -26,7 +26,7 @@ from fabbbr.spec.contradictions import NO_RATE_BACK
 from fabbbr.spec.document import Loc
 from fabbbr.spec.experiment import ReverseSetup
 from fabbbr.topology import Link
-from fabbbr.units import Duration, QueueSize, Rate, bdp_bytes
+from fabbbr.units import Duration, QueueSize, Rate, Ratio, bdp_bytes
 
 LARGEST_QUEUE_BYTES = 2**32 - 1
 """The limit of a queue is a 32-bit number in the kernel's interface (struct tc_tbf_qopt)."""
@@ -43,7 +43,8 @@ def _losses(ground: Ground) -> dict[str, Loss]:
             for flow in ground.assigned
         }
     losses |= {name: link.loss for name, link in ground.setup.links.items() if link.loss is not None}
-    return {name: loss for name, loss in losses.items() if stationary_loss(loss) > 0}
+    lossless = dict.fromkeys(ground.losses_stepped, Loss(rate=Ratio(0)))
+    return lossless | {name: loss for name, loss in losses.items() if stationary_loss(loss) > 0}
 
 
 def _reordering(ground: Ground, link: str) -> Reordering | None:
@@ -151,6 +152,8 @@ def _check_backwards(
         if asked is not None:
             own = ground.setup.links.get(link.name)
             loc: Loc = ("links", link.name, key) if own is not None and getattr(own, key) else ("path", key)
+            if key == "loss" and link.name in ground.losses_stepped:
+                loc = ground.losses_stepped[link.name]
             message = (
                 f"{key} on link {link.name} would fall on the acknowledgements of the flows that "
                 f"send from {link.b} to {link.a}; {key} needs all data to go from {link.a} to {link.b}"

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Generic, Protocol, TypeVar
 
 from fabbbr import bundled, files, limits, sources
 from fabbbr.errors import PlanError, SpecError
 from fabbbr.model import Cell
-from fabbbr.plan import arrivals, definitions, expand, link_traces
+from fabbbr.plan import arrivals, definitions, expand, link_traces, step_files
+from fabbbr.plan.beside import Beside
 from fabbbr.plan.link_traces import Trace
+from fabbbr.plan.step_files import StepFile
 from fabbbr.sources import Sources
 from fabbbr.spec import read
 from fabbbr.spec.document import Problem, told
 from fabbbr.spec.experiment import Experiment, Profile, Setup, SliceChoice, spell_axes
 from fabbbr.topology import Topology
 from fabbbr.trust import Trust
+
+_T = TypeVar("_T")
+_T_co = TypeVar("_T_co", covariant=True)
+
+
+class _Parse(Protocol[_T_co]):
+    def __call__(self, text: str, *, source: str) -> _T_co: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,10 +63,11 @@ def open_plan(  # noqa: PLR0913 - one keyword per thing that a request says of t
     """
     path = bundled.find("experiments", name)
     text = read_text(path)
-    slices, traces, modules = (
-        _Slices(path.parent, trust or Trust()),
-        _Traces(path.parent),
-        _Modules(path.parent),
+    readers = _Readers(
+        slices=_Slices(path.parent, trust or Trust()),
+        traces=_Recorded(path.parent, link_traces.parse),
+        step_files=_Recorded(path.parent, step_files.parse),
+        modules=_Modules(path.parent),
     )
     reading = _Reading(
         source=str(path),
@@ -67,26 +78,29 @@ def open_plan(  # noqa: PLR0913 - one keyword per thing that a request says of t
     )
     try:
         experiment = read.parse(text, **vars(reading))
-        named = (name for condition in experiment.conditions for name in condition.setup.traces.values())
+        setups = [condition.setup for condition in experiment.conditions]
         cells = expand.cells(
             experiment,
-            slices,
+            readers.slices,
             seed=seed,
-            traces={name: traces(name) for name in dict.fromkeys(named)},
-            sizes=_sizes(experiment, path.parent),
-            modules={place: modules(place) for place in _modules_of(experiment)},
+            beside=Beside(
+                traces=readers.traces.all(name for setup in setups for name in setup.traces.values()),
+                step_files=readers.step_files.all(setup.steps_file for setup in setups if setup.steps_file),
+                sizes=_sizes(experiment, path.parent),
+                modules={place: readers.modules(place) for place in _modules_of(experiment)},
+            ),
         )
     except expand.TooManyPartsError:
         raise  # to look further would be as much work
     except (SpecError, PlanError) as error:
-        raise _all_that_is_wrong(text, reading, (slices, traces, modules), error) from error
+        raise _all_that_is_wrong(text, reading, readers, error) from error
     run = {flow.module.sha256 for cell in cells for flow in cell.flows if flow.module is not None}
     return Planned(
         source_name=name,
         text=text,
         experiment=experiment,
         cells=cells,
-        modules={one.sha256: one for one in modules.read.values() if one.sha256 in run},
+        modules={one.sha256: one for one in readers.modules.read.values() if one.sha256 in run},
     )
 
 
@@ -104,7 +118,7 @@ class _Reading:
 def _all_that_is_wrong(
     text: str,
     reading: _Reading,
-    beside: tuple[_Slices, _Traces, _Modules],
+    readers: _Readers,
     first: SpecError | PlanError,
 ) -> SpecError | PlanError:
     """Every mistake of the file, each with its line, beside that which was met first.
@@ -118,11 +132,10 @@ def _all_that_is_wrong(
         return first
     kind = SpecError if problems else PlanError
     where: dict[Problem, list[str]] = defaultdict(list)
-    slices, traces, modules = beside
-    slices.without_asking()
+    readers.slices.without_asking()
 
     def wrong(setup: Setup) -> Iterator[expand.Misfit]:
-        return expand.misfits(setup, slices, traces, modules)
+        return expand.misfits(setup, readers.slices, readers.traces, readers.step_files, readers.modules)
 
     for condition in looked:
         for misfit in condition.setup.common(wrong, loc_of=lambda misfit: misfit.loc):
@@ -164,21 +177,26 @@ class _Slices:
         return self._built[key]
 
 
-class _Traces:
-    """Reads every trace once, and no more of them than an experiment may have."""
+class _Recorded(Generic[_T]):
+    """Reads every file of one kind once, and no more of them than an experiment may have."""
 
-    def __init__(self, beside: Path) -> None:
+    def __init__(self, beside: Path, parse: _Parse[_T]) -> None:
         self._beside = beside
-        self._read: dict[str, Trace] = {}
+        self._parse = parse
+        self._read: dict[str, _T] = {}
         self._left = limits.TRACE_BYTES
 
-    def __call__(self, name: str) -> Trace:
+    def __call__(self, name: str) -> _T:
         if name not in self._read:
             said = f"what is left of {limits.TRACE_BYTES} for all traces of an experiment"
             text = read_text(self._beside / name, most=self._left, said=said)
             self._left -= len(text)
-            self._read[name] = link_traces.parse(text, source=str(self._beside / name))
+            self._read[name] = self._parse(text, source=str(self._beside / name))
         return self._read[name]
+
+    def all(self, names: Iterable[str]) -> dict[str, _T]:
+        """Those of these names."""
+        return {name: self(name) for name in dict.fromkeys(names)}
 
 
 class _Modules:
@@ -192,6 +210,16 @@ class _Modules:
         if place not in self.read:
             self.read[place] = sources.read(self._beside / place)
         return self.read[place]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Readers:
+    """Readers of all that stands beside an experiment file."""
+
+    slices: _Slices
+    traces: _Recorded[Trace]
+    step_files: _Recorded[StepFile]
+    modules: _Modules
 
 
 def _modules_of(experiment: Experiment) -> dict[str, None]:

@@ -15,12 +15,12 @@ from typing import TypeAlias
 from fabbbr.foreign import listed, shown
 from fabbbr.model import CellLink, Datagrams, Flow, Module, Ping, Step
 from fabbbr.plan.assign import Assigned, assign
+from fabbbr.plan.beside import NOTHING, Beside
 from fabbbr.plan.ground import Ground, delivers, follows_there, half, reverse_of, round_trip
-from fabbbr.plan.link_traces import Trace
 from fabbbr.plan.links import links_of, mean_rate
 from fabbbr.plan.misfits import Complaints, MisfitError
+from fabbbr.plan.step_files import AskedStep, asked_steps
 from fabbbr.plan.steps import steps_of
-from fabbbr.sources import Sources
 from fabbbr.spec.contradictions import NO_BUCKET, NO_RATE
 from fabbbr.spec.document import Loc, Mistake
 from fabbbr.spec.experiment import ArrivalProcess, Setup
@@ -57,17 +57,17 @@ class Wiring:
 def wire(
     setup: Setup,
     topology: Topology,
-    *,
-    traces: Mapping[str, Trace] | None = None,
-    modules: Mapping[str, Sources] | None = None,
+    beside: Beside = NOTHING,
 ) -> Wiring:
     """Resolve ``setup`` on ``topology``; raise MisfitError with all that does not fit.
 
-    ``traces`` holds those that ``trace`` names, from where a run begins; ``modules`` the sources that ``cca``
-    names, by their places as written.
+    ``beside`` holds what the setup names, traces from where a run begins.
     """
     complaints = Complaints()
-    _check_link_names(setup, topology, complaints)
+    steps: tuple[AskedStep, ...] = ()
+    with complaints.noted():
+        steps = asked_steps(setup, beside.step_files)
+    _check_link_names(setup, steps, topology, complaints)
     assigned = tuple(assign(setup, topology, complaints))
     if isinstance(setup.path.rtt, dict) or not assigned:
         complaints.refuse()  # whose round trips are missing shows when all senders are known
@@ -77,8 +77,9 @@ def wire(
         assigned=tuple(one for one in assigned if one.group.kind != "ping" and not one.absent),
         pings=tuple(one for one in assigned if one.group.kind == "ping"),
         absent=tuple(one for one in assigned if one.absent),
-        modules=modules or {},
-        traces=traces or {},
+        modules=beside.modules,
+        traces=beside.traces,
+        steps=steps,
     )
     try:
         delays, rates = _delays(ground), _rates(ground)
@@ -118,15 +119,20 @@ def _wired(
     return Wiring(links=links, flows=tuple(flows), pings=pings, steps=steps, arrivals=arrivals)
 
 
-def _check_link_names(setup: Setup, topology: Topology, complaints: Complaints) -> None:
+def _check_link_names(
+    setup: Setup, steps: Sequence[AskedStep], topology: Topology, complaints: Complaints
+) -> None:
     known = dict.fromkeys(link.name for link in topology.links)
-    named: list[tuple[Loc, str]] = [(("links", name), name) for name in setup.links]
-    named += [(("steps", i, "link"), step.link) for i, step in enumerate(setup.steps) if step.link]
-    named += [(("capture", i), capture.link) for i, capture in enumerate(setup.capture)]
-    for loc, name in named:
-        if name not in known:
-            message = f"the slice has no link {name!r}{did_you_mean(name, known)} (links: {listed(known)})"
-            complaints.found.append((loc, message))
+    links: list[tuple[Loc, str]] = [(("links", name), name) for name in setup.links]
+    captured: list[tuple[Loc, str]] = [(("capture", i), one.link) for i, one in enumerate(setup.capture)]
+
+    def unknown(name: str) -> str:
+        return f"the slice has no link {name!r}{did_you_mean(name, known)} (links: {listed(known)})"
+
+    stepped = [each for each in steps if each.step.link and each.step.link not in known]
+    complaints.found += [(loc, unknown(name)) for loc, name in links if name not in known]
+    complaints.found += [each.mistake(("link",), unknown(each.step.link or "")) for each in stepped]
+    complaints.found += [(loc, unknown(name)) for loc, name in captured if name not in known]
 
 
 def _check_crossings(ground: Ground, rates: dict[str, Rate]) -> Iterator[Mistake]:

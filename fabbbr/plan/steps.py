@@ -10,8 +10,7 @@ from fabbbr.model import Step
 from fabbbr.plan.ground import Ground, delivers, half
 from fabbbr.plan.links import buffer_bytes
 from fabbbr.plan.misfits import Complaints, MisfitError
-from fabbbr.spec.document import Loc
-from fabbbr.spec.experiment import StepSetup
+from fabbbr.plan.step_files import AskedStep
 from fabbbr.units import Duration, Rate
 
 
@@ -24,25 +23,24 @@ def steps_of(
     """The changes in the order of time; ``delays`` and ``rates`` are carried along."""
     known = {link.name for link in ground.topology.links}
     steps: list[Step] = []
-    for index, step in sorted(enumerate(ground.setup.steps), key=lambda step: step[1].at):
-        if step.link is None or step.link in known:  # another was complained of
+    for asked in sorted(ground.steps, key=lambda asked: asked.step.at):
+        if asked.step.link is None or asked.step.link in known:  # another was complained of
             with complaints.noted():
-                steps.append(_step(ground, ("steps", index), step, delays, rates))
+                steps.append(_step(ground, asked, delays, rates))
     with complaints.noted():
         steps = [*_trace_steps(ground), *steps]
     yield from sorted(steps, key=lambda step: step.at)
 
 
-def _step(
-    ground: Ground, loc: Loc, step: StepSetup, delays: dict[str, Duration], rates: dict[str, Rate]
-) -> Step:
+def _step(ground: Ground, asked: AskedStep, delays: dict[str, Duration], rates: dict[str, Rate]) -> Step:
+    step = asked.step
     link = step.link or ground.topology.trunk
     if link not in rates and (step.rate is not None or step.buffer is not None):
         message = f"link {link} has no queue; name a bottleneck ({listed(rates)})"
-        raise MisfitError.of((loc, message))
+        raise asked.misfit(message)
     if link not in delays and step.rtt is not None:
         message = f"link {link} has no delay of its own; name one that has ({listed(delays)})"
-        raise MisfitError.of(((*loc, "rtt"), message))
+        raise asked.misfit(message, "rtt")
     if step.rtt is not None:
         delays[link] = half(step.rtt)
     if step.rate is not None:
@@ -50,8 +48,9 @@ def _step(
     size = None
     if step.buffer is not None:
         rtt = ground.longest_rtt(link, delays)
-        size = buffer_bytes(ground, (*loc, "buffer"), step.buffer, rates[link], rtt)
-    return Step(at=step.at, link=link, rate=step.rate, rtt=step.rtt, buffer_bytes=size)
+        loc, of = asked.mistake(("buffer",), "")
+        size = buffer_bytes(ground, loc, step.buffer, rates[link], rtt, of=of)
+    return Step(at=step.at, link=link, rate=step.rate, rtt=step.rtt, buffer_bytes=size, loss=step.loss)
 
 
 def _trace_steps(ground: Ground) -> list[Step]:

@@ -184,25 +184,42 @@ def _aggregation(loc: Loc, aggregation: AckAggregation | None) -> Iterator[Mista
 
 def _steps(setup: Setup) -> Iterator[Mistake]:
     end = setup.end
-    for index, step in enumerate(setup.steps):
+    for index, step in enumerate(setup.own_steps):
         loc: Loc = ("steps", index)
         if end is not None and step.at >= end:
             yield (
                 (*loc, "at"),
                 f"{step.at} is not before the end of the flows at {end}; move it or lengthen them",
             )
-        yield from _step(loc, step, setup)
+        yield from (((*loc, *key), message) for key, message in step_mistakes(step, setup))
 
 
-def _step(loc: Loc, step: StepSetup, setup: Setup) -> Iterator[Mistake]:
-    if step.rate is None and step.rtt is None and step.buffer is None:
-        yield loc, "changes nothing; give rate, rtt or buffer"
+def step_mistakes(step: StepSetup, setup: Setup) -> Iterator[Mistake]:
+    """All of one step, each with the place in it."""
+    if step.rate is None and step.rtt is None and step.buffer is None and step.loss is None:
+        yield (), "changes nothing; give rate, rtt, buffer or loss"
     if step.rate is not None and step.link is None and setup.path.trace is not None:
-        yield (*loc, "rate"), "path.trace already sets the rate of the bottleneck; use one of the two"
-    yield from within((*loc, "at"), step.at, Duration(0), LONGEST_RUN)
-    yield from rate_within((*loc, "rate"), step.rate)
-    yield from rtt_within((*loc, "rtt"), step.rtt)
-    yield from _holds_a_packet((*loc, "buffer"), step.buffer, setup.path.mtu)
+        yield ("rate",), "path.trace already sets the rate of the bottleneck; use one of the two"
+    yield from within(("at",), step.at, Duration(0), LONGEST_RUN)
+    yield from rate_within(("rate",), step.rate)
+    yield from rtt_within(("rtt",), step.rtt)
+    yield from _holds_a_packet(("buffer",), step.buffer, setup.path.mtu)
+    yield from _step_of_loss(step, setup)
+
+
+def _step_of_loss(step: StepSetup, setup: Setup) -> Iterator[Mistake]:
+    if step.loss is None:
+        return
+    yield from _loss(("loss",), step.loss)
+    if step.loss.position != "after_bottleneck":
+        said = "a step's loss is of its link, behind the queue; remove it, or name another link"
+        yield ("loss", "position"), said
+    if setup.path.offloads:
+        said = (
+            "with offloads nobody can tell how many of a super-packet's segments met which loss; "
+            "leave offloads off"
+        )
+        yield ("loss",), said
 
 
 def _times(setup: Setup) -> Iterator[Mistake]:

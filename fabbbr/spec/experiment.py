@@ -415,6 +415,14 @@ class StepSetup(FileRecord):
     """Propagation round trip from then on, in s, ms or µs. Default: unchanged."""
     buffer: Buffer | None = None
     """From then on, in bytes, packets, BDP or time (of the rate and RTT from then on). Default: unchanged."""
+    loss: InjectedLoss | None = Field(None, examples=["2 %"])
+    """From then on behind the link's queue, of data alone: a probability or a mapping. Default: unchanged."""
+
+
+StepsAsked = Annotated[
+    Annotated[tuple[StepSetup, ...], Tag("list")] | Annotated[str, Tag("file")],
+    Discriminator(lambda value: "file" if isinstance(value, str) else "list"),
+]
 
 
 class Setup(FileRecord):
@@ -433,8 +441,8 @@ class Setup(FileRecord):
         examples=["[{cca: cubic, duration: 60 s}]"]
     )
     """Groups of flows, one at least."""
-    steps: tuple[StepSetup, ...] = ()
-    """Changes of links while flows run."""
+    steps: StepsAsked = ()
+    """Changes of links while flows run: a list, or a file of comma-separated values beside this file."""
     sysctl: Sysctls | None = Field(None, examples=["{tcp_rmem: 6 MB}"])
     """How TCP of all hosts is tuned. Default: as the kernel has it, with buffers that limit no flow."""
     warm_up: Span | None = None
@@ -455,6 +463,16 @@ class Setup(FileRecord):
         return (
             group.control if isinstance(group.control, ModuleChoice) else self.ccas.get(group.control or "")
         )
+
+    @property
+    def own_steps(self) -> tuple[StepSetup, ...]:
+        """The list of steps; none where a file has them."""
+        return () if isinstance(self.steps, str) else self.steps
+
+    @property
+    def steps_file(self) -> str | None:
+        """Name of the file that has the steps."""
+        return self.steps if isinstance(self.steps, str) else None
 
     @property
     def traces(self) -> dict[Loc, str]:

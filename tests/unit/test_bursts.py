@@ -297,7 +297,7 @@ def test_the_estimate_counts_what_passes_at_once(planned):
 def test_utilisation_counts_a_bucket_as_often_as_it_can_be_full(planned):
     def stored_bytes(cell, *spans):
         covered = sum(end - start for start, end in spans)
-        return (most_bps(cell, cell.trunk.name, spans) - 10e6) * covered / 8
+        return (most_bps(cell, cell.trunk.name, spans, timer_hz=1000) - 10e6) * covered / 8
 
     assert stored_bytes(planned(), (0.0, 9.0)) == pytest.approx(250_000)
     # A pause of 0.1 s at 10 Mbit/s brings 125 kB, one of 1 s fills it.
@@ -315,7 +315,9 @@ def test_a_way_back_of_its_own_has_its_own_bucket_and_no_steps(planned):
         f"{THERE}, {BACK}",
         more="steps: [{at: 2 s, rate: 4 Mbit/s}]",
     )
-    there, back = (most_bps(cell, cell.trunk.name, [(0.0, 4.0)], reverse=way) for way in (False, True))
+    there, back = (
+        most_bps(cell, cell.trunk.name, [(0.0, 4.0)], timer_hz=1000, reverse=way) for way in (False, True)
+    )
     assert there == pytest.approx((10e6 + 4e6) / 2 + 2 * 250_000 * 8 / 4)
     assert back == pytest.approx(2e6 + 100_000 * 8 / 4)
 

@@ -15,7 +15,8 @@ from fabbbr.certify.certificate import _burst, _clocks, _departure_rate_bps
 from fabbbr.certify.counters import Counters, GateCounters, NodeCounters, QdiscCounters
 from fabbbr.certify.evidence import BurstTold, Preflight
 from fabbbr.certify.hosts import _Seen, kept_by_receivers
-from fabbbr.certify.packets import carried_by_network, loss_check
+from fabbbr.certify.losses import loss_check
+from fabbbr.certify.packets import carried_by_network
 from fabbbr.job.build import prepare
 from fabbbr.job.records import Cable, Interface
 from fabbbr.model import Loss

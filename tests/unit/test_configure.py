@@ -17,7 +17,7 @@ from fabbbr.job.configure import (
     configure_commands,
     interface_roles,
     readback_captures,
-    step_commands,
+    step_tasks,
 )
 from fabbbr.job.headroom import Extremes, window_bytes
 from fabbbr.job.qdiscs import _red_packet_bytes, aqm_lines
@@ -325,7 +325,9 @@ def test_only_what_goes_back_is_aggregated_and_still_is_after_a_step(planned):
     cabling = lay_cables(cell, GUEST)
     (ends,) = (ends for ends in cabling.ends if ends.link.name == "trunk")
     changed = [
-        line for command in next(step_commands(cell, GUEST, cabling)) for line in command.stdin.splitlines()
+        line
+        for command in next(step_tasks(cell, GUEST, cabling)).commands
+        for line in command.stdin.splitlines()
     ]
     for told in ([line for _, line in lines(cell, "tc")], changed):
         (slotted,) = (line for line in told if " slot " in line)

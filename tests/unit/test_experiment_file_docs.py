@@ -11,7 +11,8 @@ from pydantic_core import PydanticUndefined
 
 from fabbbr import bundled
 from fabbbr.model import AckAggregation, Loss, Video
-from fabbbr.plan import definitions, expand, link_traces
+from fabbbr.plan import definitions, expand, link_traces, step_files
+from fabbbr.plan.beside import Beside
 from fabbbr.spec import read
 from fabbbr.spec.experiment import (
     CCAS,
@@ -31,12 +32,14 @@ FOLLOWED = link_traces.parse(TRACE.read_text(encoding="ascii"), source=TRACE.nam
 PAGE = (Path(bundled.__file__).resolve().parent.parent / "docs" / "experiment-file.md").read_text()
 EXAMPLES = re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL)
 
+(TABLE,) = re.findall(r"```csv\n(.*?)```", PAGE, flags=re.DOTALL)
+FLIGHT = step_files.parse(TABLE, source="flight.csv")
+
 
 @pytest.mark.parametrize("text", EXAMPLES)
 def test_every_example_plans(text):
-    assert expand.cells(
-        read.parse(text, source="docs"), definitions.load, seed=1, traces={TRACE.name: FOLLOWED}
-    )
+    beside = Beside(traces={TRACE.name: FOLLOWED}, step_files={"flight.csv": FLIGHT})
+    assert expand.cells(read.parse(text, source="docs"), definitions.load, seed=1, beside=beside)
 
 
 def test_the_first_example_counts_as_the_text_says():

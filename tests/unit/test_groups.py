@@ -11,7 +11,9 @@ from measured import EMPTY, NAN, behind_a_trace, carrying
 
 from fabbbr import model
 from fabbbr.capacity import RateOverTime
-from fabbbr.units import Duration, Rate, Size
+from fabbbr.physics import burst_bytes
+from fabbbr.units import Duration, Rate, Ratio, Size
+from fabbbr_analysis.after_steps import on_average
 from fabbbr_analysis.arrivals import amounts_between, union_s
 from fabbbr_analysis.groups import of_groups
 from fabbbr_analysis.phases import phases_of
@@ -27,8 +29,11 @@ def flow(index, group="a", start="0 s", duration="20 s", size=None, sender="h1")
     )  # fmt: skip
 
 
-def step(at, rate):
-    return model.Step(at=Duration.parse(at), link="trunk", rate=Rate.parse(rate))
+def step(at, rate=None, rtt=None, loss=None):
+    return model.Step(
+        at=Duration.parse(at), link="trunk", rate=rate and Rate.parse(rate), rtt=rtt and Duration.parse(rtt),
+        loss=loss and model.Loss(rate=Ratio.parse(loss)),
+    )  # fmt: skip
 
 
 def cell(*flows, warm_up="4 s", **more):
@@ -153,13 +158,54 @@ def test_what_was_to_come_after_the_end_of_a_run_is_no_phase():
         assert all(each.start_s < each.end_s for each in found)
 
 
-def test_a_trace_of_rates_is_no_list_of_phases():
-    many = [step(f"{n} s", f"{1 + n % 2} Mbit/s") for n in range(1, 100)]
+@pytest.mark.parametrize(("apart_s", "until_s"), [(1, 100), (1, 61), (2, 200), (0.1, 30)])
+def test_a_recording_of_rates_is_no_list_of_phases(apart_s, until_s):
+    instants = np.arange(apart_s, until_s, apart_s)
+    many = [step(f"{at:g} s", f"{1 + n % 2} Mbit/s") for n, at in enumerate(instants)]
     assert names(cell(flow(0, duration="200 s"), steps=many), 200.0) == [
         "whole run",
         "start-up",
         "steady state",
     ]
+
+
+def test_steps_that_come_one_upon_another_begin_one_phase_named_by_what_they_leave():
+    """Two handovers: for a moment nothing gets through, and then the path is another one."""
+    handovers = [
+        step("8 s", rtt="60 ms", loss="100 %"),
+        step("8.1 s", loss="0 %"),
+        step("14 s", "2 Mbit/s", loss="100 %"),
+        step("14.2 s", loss="0 %"),
+        step("14.4 s", "4 Mbit/s"),
+    ]
+    of_cell = cell(flow(0), steps=handovers)
+    lossless = of_cell.links[0].model_copy(update={"loss": model.Loss(rate=Ratio(0))})
+    of_cell = of_cell.model_copy(update={"links": (lossless, *of_cell.links[1:])})
+    *_, before, first, second = phases_of(of_cell, 20.2)
+    assert [(each.start_s, each.steady_from_s, each.end_s) for each in (before, first, second)] == [
+        (4, 4, 8), (8, 8.1, 14), (14, 14.4, 20),
+    ]  # fmt: skip
+    assert [each.name for each in (before, first, second)] == [
+        "after start-up, until 8 s: 8 Mbit/s, RTT of trunk 40 ms",
+        "8 to 14 s: 8 Mbit/s, RTT of trunk 60 ms, loss 100 % until 8.1 s",
+        "from 14 s: 4 Mbit/s, RTT of trunk 60 ms, 2 Mbit/s and loss 100 % until 14.4 s",
+    ]
+
+
+def test_a_delay_is_told_from_propagation_as_steps_have_it_over_the_whole_run_too():
+    """10 ms of queue throughout; what comes soon after the step is still of the path before."""
+    of_cell = cell(flow(0), steps=[step("10 s", rtt="140 ms")])
+    tables = came(of_cell, [steadily(4e6)])
+    times = tables.sockets["t_s"]
+    tables.sockets["rtt_s"] = 0.05 + 0.1 * (times >= 10.15)
+    found = pd.DataFrame(of_groups(tables, of_cell)).set_index("phase_name")["queue_delay_median_s"]
+    assert found.to_numpy() == pytest.approx(np.full(len(found), 0.01))
+
+
+def test_what_steps_cost_on_average_is_of_all_steps_or_nothing():
+    after = [{"recovery_s": 0.5, "queue_settled_s": 1.0}, {"recovery_s": 1.5, "queue_settled_s": None}]
+    assert on_average(after) == {"recovery_s": 1.0, "queue_settled_s": None}
+    assert on_average([]) == {"recovery_s": None, "queue_settled_s": None}
 
 
 # Shares and goodput
@@ -344,7 +390,9 @@ def test_each_plateau_has_its_own_ceiling_goodput_and_queue():
     assert (first["queue_median_bytes"], second["queue_median_bytes"]) == (1000, 50_000)
     assert (first["queue_drops"], second["queue_drops"]) == (0, 1)
     # What came until 20 s had left the bottleneck until then less 20 ms of propagation.
-    assert found.loc["whole run", "ceiling_bps"] == pytest.approx((5e6 + 6e6 * 0.02 / 20) * CEILING)
+    bucket_bits = 8 * burst_bytes(Rate.parse("2 Mbit/s"), timer_hz=1000, frame_bytes=1514)
+    most_bps = 5e6 + (6e6 * 0.02 + bucket_bits) / 20
+    assert found.loc["whole run", "ceiling_bps"] == pytest.approx(most_bps * CEILING)
     assert found["queue_marks"].isna().all()
 
 
@@ -364,7 +412,8 @@ def test_recovery_lasts_until_the_new_ceiling_is_filled_and_the_queue_is_what_it
     # Windows begin every 0.1 s; to fill 90 % of one, 0.8 s of the full rate are needed.
     assert after["recovery_s"] == pytest.approx(2.9)
     assert 1.5 <= after["queue_settled_s"] <= 2.0
-    assert found.drop(index="from 10 s: 16 Mbit/s")["recovery_s"].isna().all()
+    assert found.loc["whole run", "recovery_s"] == after["recovery_s"]
+    assert found.drop(index=["whole run", "from 10 s: 16 Mbit/s"])["recovery_s"].isna().all()
 
 
 def test_what_a_group_sent_again_is_a_share_of_its_bytes_however_small_its_segments_are():

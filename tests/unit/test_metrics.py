@@ -20,6 +20,7 @@ from measured import (
 )
 
 from fabbbr import model
+from fabbbr.physics import burst_bytes
 from fabbbr.units import Duration, Rate
 
 METRICS_OF_RUNS = {
@@ -95,15 +96,16 @@ def test_a_flow_without_a_receiver_makes_the_sum_unknown_and_not_smaller():
 def test_where_the_rate_changes_utilisation_is_of_what_held_while_flows_ran():
     """8 Mbit/s, and 4 from 5 s on: over 10 s it is 6, and of a flow of 2 s at 4 s 6 too.
 
-    The trunk is 20 ms long: so much later it comes to the receiver.
+    The trunk is 20 ms long: so much later it comes to the receiver. And the step fills the token bucket.
     """
+    bucket_bits = 8 * burst_bytes(Rate.parse("4 Mbit/s"), timer_hz=1000, frame_bytes=1514)
     step = model.Step(at=Duration.parse("5 s"), link="trunk", rate=Rate.parse("4 Mbit/s"))
     for goodput_bps, begins_s, lasts_s, used in (
-        (3e6, 0.02, 10.0, 3 / 6),
-        (3e6, 4.02, 2.0, 3 / 6),
+        (3e6, 0.02, 10.0, 3e6 / (6e6 + bucket_bits / 10)),
+        (3e6, 4.02, 2.0, 3e6 / (6e6 + bucket_bits / 2)),
         (4e6, 6.02, 2.0, 1.0),
         (8e6, 4.0, 1.02, 1.0),
-        (4.04e6, 5.0, 2.0, 1.0),
+        (4.04e6, 5.0, 2.0, 4.04e6 / (4.04e6 + bucket_bits / 2)),
     ):
         flows = flow_rows(goodput_bps * 1448 / 1514, receiver_zero_s=[begins_s], seconds=lasts_s)
         assert of(flows, of_cell=cell(steps=(step,)))["utilisation"] == pytest.approx(used)

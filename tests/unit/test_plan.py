@@ -13,6 +13,7 @@ from fabbbr.errors import PlanError, SpecError
 from fabbbr.model import LinkTrace
 from fabbbr.physics import burst_bytes, end_of
 from fabbbr.plan import definitions, expand, link_traces
+from fabbbr.plan.beside import Beside
 from fabbbr.plan.estimate import estimate, packets_per_s
 from fabbbr.spec import read
 from fabbbr.units import Duration, Rate
@@ -390,7 +391,7 @@ def traced(path="", flows="{cca: cubic, duration: 1 s}", more=""):
     trace = link_traces.parse("".join(f"{k}\n" for k in range(1, 101)) + "200\n", source="t")
     text = BASE.format(slice="two_site", rtt="40 ms", path=path, flows=flows, more=more)
     experiment = read.parse(text.replace("rate: 10 Mbit/s", "trace: t"), source="f.yaml")
-    return expand.cells(experiment, definitions.load, seed=1, traces={"t": trace})[0]
+    return expand.cells(experiment, definitions.load, seed=1, beside=Beside(traces={"t": trace}))[0]
 
 
 def test_a_trace_gives_the_mean_rate_and_its_opportunities():
@@ -458,7 +459,10 @@ def test_a_trace_needs_one_bottleneck_of_its_own_and_in_bins_an_end(slice_, more
     experiment = read.parse(text.replace("rate: 10 Mbit/s", "trace: t"), source="f.yaml")
     with pytest.raises(PlanError, match=re.escape(said)):
         expand.cells(
-            experiment, definitions.load, seed=1, traces={"t": link_traces.parse("1\n9\n", source="t")}
+            experiment,
+            definitions.load,
+            seed=1,
+            beside=Beside(traces={"t": link_traces.parse("1\n9\n", source="t")}),
         )
 
 
@@ -517,7 +521,7 @@ def test_a_packet_costs_more_where_the_agent_has_it_in_its_hands():
     traced = read.parse(text.replace("rate: 10 Mbit/s", "trace: t"), source="f.yaml")
     each_ms = "".join(f"{number}\n" for number in range(1, 1001))
     traces = {"t": link_traces.parse(each_ms, source="t")}
-    (gated, *_) = expand.cells(traced, definitions.load, seed=1, traces=traces)
+    (gated, *_) = expand.cells(traced, definitions.load, seed=1, beside=Beside(traces=traces))
     sized = cell(flows="{cca: cubic, size: 100 MB}")
     for handled, per_s in ((gated, GUEST.pace.handled_per_s), (sized, GUEST.pace.sized_per_s)):
         costs = estimate([handled], GUEST)

@@ -13,7 +13,7 @@ from fabbbr.commands.plan import row_of
 from fabbbr.errors import FabbbrError
 from fabbbr.job.build import prepare
 from fabbbr.job.cabling import lay_cables
-from fabbbr.job.configure import step_commands
+from fabbbr.job.configure import step_tasks
 from fabbbr.job.headroom import longest_answer_ns, window_bytes
 from fabbbr.job.qdiscs import delay_tables
 from fabbbr.plan.opening import open_plan
@@ -123,7 +123,7 @@ def test_only_data_that_goes_there_comes_late_and_still_does_after_a_step(planne
     cabling = lay_cables(cell, GUEST)
     (ends,) = (ends for ends in cabling.ends if ends.link.name == "trunk")
     job = prepare(cell, GUEST).job
-    after = next(step_commands(cell, GUEST, cabling))
+    after = next(step_tasks(cell, GUEST, cabling)).commands
     for commands, delay_us in ((job.configure, 10_000), (after, 15_000)):
         (data, *_) = late = [line for line in netems(commands) if "distribution" in line]
         assert all(f"dev {ends.wire_forward.name} parent 1:1 handle 10:" in line for line in late)

@@ -433,7 +433,7 @@ def test_mistakes_come_in_the_order_of_the_file_and_once_each():
         ("repeat: 3", "links: {trunk: {}}", 13, "links.trunk: changes nothing"),
         ("repeat: 3", "steps: [{at: 60 s, rate: 1 Mbit/s}]", 13,
          "60 s is not before the end of the flows at 60 s"),
-        ("repeat: 3", "steps: [{at: 6 s}]", 13, "steps[0]: changes nothing; give rate, rtt or buffer"),
+        ("repeat: 3", "steps: [{at: 6 s}]", 13, "steps[0]: changes nothing; give rate, rtt, buffer or loss"),
         ("repeat: 3", "warm_up: 60 s", 13, "warm_up: 60 s leaves nothing of a run of 60 s"),
         ("repeat: 3", "sample_period: 10 us", 13, "sample_period: 10 us is out of range; give 1 ms to 60 s"),
         ("repeat: 3", "repeat:", 13, "repeat: has no value"),

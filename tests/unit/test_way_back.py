@@ -9,7 +9,7 @@ from fabbbr.commands.plan import row_of
 from fabbbr.errors import FabbbrError
 from fabbbr.job.build import prepare
 from fabbbr.job.cabling import lay_cables
-from fabbbr.job.configure import configure_commands, step_commands
+from fabbbr.job.configure import configure_commands, step_tasks
 from fabbbr.job.flows import block_bytes
 from fabbbr.job.headroom import longest_answer_ns, window_bytes
 from fabbbr.physics import end_of
@@ -158,8 +158,8 @@ STEPS = "steps: [{at: 4 s, rate: 20 Mbit/s, buffer: 60 kB}]"
 @pytest.mark.parametrize(("path", "ways"), [("reverse: 5 Mbit/s", 1), ("buffer: 1 BDP", 2)])
 def test_steps_change_a_way_back_only_where_it_is_as_the_way_there(planned, path, ways):
     cell = planned(path, f"{THERE}, {BACK}", more=STEPS)
-    (commands,) = step_commands(cell, GUEST, lay_cables(cell, GUEST))
-    assert len(shapers(commands)) == ways
+    (step,) = step_tasks(cell, GUEST, lay_cables(cell, GUEST))
+    assert len(shapers(step.commands)) == ways
     back = RateOverTime.of(cell, "trunk", reverse=True)
     assert back.at(5.0) == (20_000_000 if ways == 2 else 5_000_000)
     assert RateOverTime.of(cell, "trunk").at(5.0) == 20_000_000

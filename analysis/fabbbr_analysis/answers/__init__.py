@@ -21,7 +21,7 @@ from fabbbr_analysis.answers.leads import leads_of
 from fabbbr_analysis.answers.places import told_of_places
 from fabbbr_analysis.answers.records import Answer, AnswerRow, Lead
 from fabbbr_analysis.answers.rows import MEASURES, OF_SEVERAL, in_order, rows_of, whole_runs_of
-from fabbbr_analysis.answers.sentences import headline, told_of_whole_runs
+from fabbbr_analysis.answers.sentences import headline, steps_in, told_of_whole_runs
 from fabbbr_analysis.answers.videos import told_of_videos
 from fabbbr_analysis.answers.warned import warnings_of
 from fabbbr_analysis.figures.conditions import varied
@@ -44,7 +44,7 @@ def answer(run_set: RunSet) -> Answer:
     shown = in_order((*whole, *rows), axes)
     return Answer(
         headline=(
-            *told_of_whole_runs(whole, leads_of(whole), axes),
+            *told_of_whole_runs(whole, leads_of(whole), axes, steps=steps_in(rows)),
             *told_of_choices(rows, axes),
             *headline(rows, leads, axes),
             *told_of_crossings(rows, leads, axes),

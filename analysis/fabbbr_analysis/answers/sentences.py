@@ -35,11 +35,31 @@ def headline(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequenc
 
 
 def told_of_whole_runs(
-    rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[Axis]
+    rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[Axis], *, steps: int
 ) -> list[str]:
-    """Say who is best where over all that steps did; ``rows`` are of whole runs."""
+    """Say who is best where over all that steps did, and how long they cost; ``rows`` are of whole runs."""
     told = [*_contests(rows, leads, axes, phased=True), *_sweep(rows, leads, axes, phased=True)]
+    if steps > TOLD_ONE_BY_ONE:
+        told += _on_average(rows, axes, steps)
     return [tie(sentence) for sentence in told]
+
+
+def _on_average(rows: Sequence[AnswerRow], axes: Sequence[Axis], steps: int) -> Iterator[str]:
+    """How soon the link is full again after a step, at the place where rivals differ most."""
+    known = [row for row in rows if "recovery_s" in row.values and not row.self_limited]
+    places = [[row for row in known if row.place == place] for place in distinct(row.place for row in known)]
+    if not places:
+        return
+    most = max(places, key=lambda there: _spread([row.values["recovery_s"].value for row in there]))
+    each = sorted(most, key=lambda row: row.values["recovery_s"].value)[:_LISTED]
+    took = listing([f"{row.rival} {value(row.values['recovery_s'], 'recovery_s')}" for row in each])
+    at = where(most[0], axes)
+    begin = f"{at}on average" if at else "On average"
+    yield f"{begin} of {steps} steps, the link is filled again after: {took}."
+
+
+def _spread(values: Sequence[float]) -> float:
+    return max(values) - min(values)
 
 
 def _begun(sentence: str) -> str:
@@ -153,8 +173,7 @@ def _plateaus(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
     # What limits itself is told of where nothing else runs.
     stepped = [row for row in stepped if not row.self_limited] or stepped
     groups = Counter((row.condition, row.phase) for row in stepped)
-    # The same step may come at other instants in other conditions.
-    numbers = distinct(row.number for row in stepped)
+    numbers = _numbers(stepped)
     for nth in numbers[:TOLD_ONE_BY_ONE]:
         here = [row for row in stepped if row.number == nth]
         places = [
@@ -168,6 +187,16 @@ def _plateaus(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
         yield f"{where(most[0], axes, phased=True)}{'; '.join(told)}.{more}"
     if len(numbers) > TOLD_ONE_BY_ONE:
         yield f"The table has {counted(len(numbers) - TOLD_ONE_BY_ONE, 'more step')}."
+
+
+def steps_in(rows: Sequence[AnswerRow]) -> int:
+    """How many begin a phase."""
+    return len(_numbers([row for row in rows if row.begins_with == "step"]))
+
+
+def _numbers(stepped: Sequence[AnswerRow]) -> list[int]:
+    """The same step may come at other instants in other conditions."""
+    return distinct(row.number for row in stepped)
 
 
 def _apart(rows: Sequence[AnswerRow]) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from fabbbr.model import Cell, Step
+from fabbbr.physics import loss_in_words
 
 MOST_MARKS = 12
 """More instants than these are not marked one by one: the steps of a trace, or the starts of many flows."""
@@ -45,6 +46,8 @@ def step_in_words(cell: Cell, step: Step) -> str:
         parts.append(f"RTT {step.rtt}")
     if step.buffer_bytes is not None:
         parts.append(f"buffer {step.buffer_bytes / 1000:g} kB")
+    if step.loss is not None:
+        parts.append(f"loss {loss_in_words(step.loss)}")
     alone = list(cell.bottlenecks) == [step.link]
     return ", ".join(parts) if alone else f"{step.link}: {', '.join(parts)}"
 

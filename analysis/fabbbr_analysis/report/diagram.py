@@ -179,7 +179,7 @@ def _labels(name: str, cells: Sequence[Cell]) -> list[str]:
 
 def losses_in_words(losses: Iterable[Loss | None]) -> list[str]:
     """The distinct losses, the least first, and of one share the shortest bursts first."""
-    found = {loss for loss in losses if loss is not None}
+    found = {loss for loss in losses if loss is not None and loss.rate.base}
     return distinct(
         loss_in_words(loss)
         for loss in sorted(found, key=lambda loss: (stationary_loss(loss), mean_burst(loss) or 0.0))

@@ -204,9 +204,10 @@ def _ways_back(cells: Sequence[Cell]) -> Iterator[Fact]:
 
 
 def _losses(cells: Sequence[Cell]) -> str:
-    losses = {link.loss for cell in cells for link in cell.links if link.loss is not None}
+    losses = {link.loss for cell in cells for link in cell.links if link.loss and link.loss.rate.base}
     if not losses:
-        return "none"
+        later = any(step.loss is not None for cell in cells for step in cell.steps)
+        return "none at first" if later else "none"
     kinds = sorted({f"{loss.model.replace('_', '-')}, {loss.position.replace('_', ' ')}" for loss in losses})
     return f"{spread(losses_in_words(losses))}; {spread(kinds)}"
 
@@ -332,6 +333,7 @@ def _changes(cell: Cell) -> list[tuple[int, ...]]:
             0 if step.rate is None else step.rate.base,
             0 if step.rtt is None else step.rtt.base,
             step.buffer_bytes or 0,
+            0 if step.loss is None else step.loss.rate.base,
         )
         for step in cell.steps
     )
@@ -339,8 +341,7 @@ def _changes(cell: Cell) -> list[tuple[int, ...]]:
 
 def _steps(cell: Cell) -> str:
     """Each step as it was asked, without those that a trace became; very many are only counted."""
-    traced = cell.bottleneck.binned_trace is not None
-    steps = [step for step in cell.steps if not (traced and step.rate is not None)]
+    steps = cell.asked_steps
     if len(steps) > MOST_MARKS:
         return counted(len(steps), "step")
     return "; ".join(

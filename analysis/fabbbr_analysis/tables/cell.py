@@ -85,7 +85,8 @@ def flow_rows_after(
 def _cell_row(stored: StoredCell) -> Row:
     manifest, cell = stored.manifest, stored.manifest.cell
     place = manifest.provenance.testbed
-    loss = next((link.loss for link in cell.links if link.loss is not None), None)
+    changes = any(step.loss is not None for step in cell.steps)
+    loss = None if changes else next((link.loss for link in cell.links if link.loss is not None), None)
     late = next((link.reordering for link in cell.links if link.reordering is not None), None)
     durations = [flow.duration.seconds for flow in cell.flows if flow.duration is not None]
     return {

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from fabbbr_analysis.parse import iperf3
 
-TABLES_VERSION = 26
+TABLES_VERSION = 27
 """Raised when the same raw files give other tables: a parser was mended, a column changed, or they lie
 elsewhere: from 5 on a cell has its own files of samples, from 6 on completion is of the flows with a size,
 from 7 on a table says whether offloads were on, from 8 on there are packets, pings, groups and phases,
@@ -23,7 +23,8 @@ marks of ``ce_threshold`` count, and what follows a step is of the link that it 
 ideal of a transfer is the least that it can take, from 19 on groups have a 99th percentile of it, and from
 22 on there is a share of what a link carried whose rate changes, by steps or a trace, from 23 on an ideal
 of transfers through a trace, from 24 on the queue of a way back has its samples where it is unlike that of
-the way there, and from 26 on groups say when the last of their transfers is done."""
+the way there, from 26 on groups say when the last of their transfers is done, and from 27 on a queue's delay
+follows steps of the RTT, and steps that come one upon another begin one phase."""
 
 CELLS = pa.schema(
     [
