@@ -5,7 +5,7 @@ Everything comes from the plan but the end, which is measured. Seconds count fro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
@@ -17,7 +17,7 @@ from fabbbr.units import Duration
 Cause = Literal["start", "warm-up", "step", "flows"]
 WHOLE_RUN = 0
 """The number of the phase that is the whole run."""
-_LEAST_S = 1.0
+LEAST_S = 1.0
 """Starts and ends of groups that are closer than this to another edge make none of their own."""
 _LONG = 10
 """So many times as long as a lot of steps what it leads to is at least."""
@@ -80,13 +80,7 @@ def _lots(cell: Cell, end_s: float) -> dict[float, float]:
 
     What a long lot leads to is not what it was until then, so it begins no phase.
     """
-    instants = sorted({step.at.seconds for step in cell.asked_steps if 0 < step.at.seconds < end_s})
-    lots: list[list[float]] = []
-    for at_s in instants:
-        if lots and at_s - lots[-1][-1] <= _LEAST_S:
-            lots[-1].append(at_s)
-        else:
-            lots.append([at_s])
+    lots = in_lots(step.at.seconds for step in cell.asked_steps if 0 < step.at.seconds < end_s)
     begins = [*(lot[0] for lot in lots), end_s]
     found = {
         start: lot[-1]
@@ -94,6 +88,17 @@ def _lots(cell: Cell, end_s: float) -> dict[float, float]:
         if _LONG * (lot[-1] - start) <= end - lot[-1]
     }
     return found if len(found) <= _MOST_STEPS else {}
+
+
+def in_lots(instants: Iterable[float]) -> list[list[float]]:
+    """Each instant once, in the order of time, those together that come one upon another [s]."""
+    lots: list[list[float]] = []
+    for at_s in sorted(set(instants)):
+        if lots and at_s - lots[-1][-1] <= LEAST_S:
+            lots[-1].append(at_s)
+        else:
+            lots.append([at_s])
+    return lots
 
 
 def _edges(cell: Cell, end_s: float, steps: Sequence[float]) -> dict[float, Cause]:
@@ -106,7 +111,7 @@ def _edges(cell: Cell, end_s: float, steps: Sequence[float]) -> dict[float, Caus
         edges[warm_up_s] = "warm-up"
     edges |= dict.fromkeys(steps, "step")
     for at_s in _comings_and_goings(cell):
-        if warm_up_s < at_s < end_s and min(abs(at_s - edge) for edge in (*edges, end_s)) >= _LEAST_S:
+        if warm_up_s < at_s < end_s and min(abs(at_s - edge) for edge in (*edges, end_s)) >= LEAST_S:
             edges[at_s] = "flows"
     return dict(sorted(edges.items()))
 
@@ -137,11 +142,9 @@ def _name(cell: Cell, phase: Phase, phases: Sequence[Phase]) -> str:
     if {each.begins_with for each in phases} <= {"start", "warm-up"}:
         return "steady state"
     said = _state(cell, phase.steady_from_s)
-    passing = [words for words in _state(cell, phase.start_s) if words not in said]
+    passing = list(_passing(cell, phase, said))
     # Where nothing is lost, and there is more to say, that is not said.
-    said = [words for words in said if words != _LOSSLESS] or said
-    if passing:
-        said.append(f"{' and '.join(passing)} until {phase.steady_from_s:g} s")
+    said = ([words for words in said if words != _LOSSLESS] or said) + passing
     if phase.begins_with == "warm-up":
         when = f"after start-up, until {phase.end_s:g} s"
     elif phase is phases[-1]:
@@ -154,6 +157,16 @@ def _name(cell: Cell, phase: Phase, phases: Sequence[Phase]) -> str:
 def _round_trip(link: CellLink) -> Duration:
     """Before any step."""
     return Duration(0 if link.delay is None else 2 * link.delay.ns)
+
+
+def _passing(cell: Cell, phase: Phase, left: Sequence[str]) -> Iterator[str]:
+    """What held for a moment between the steps that begin a phase, beside what they have ``left``."""
+    begin_s, end_s = phase.start_s, phase.steady_from_s
+    instants = sorted({step.at.seconds for step in cell.steps if begin_s <= step.at.seconds <= end_s})
+    for at_s, then_s in pairwise(instants):
+        after = _state(cell, then_s)
+        gone = (words for words in _state(cell, at_s) if words not in left and words not in after)
+        yield from (f"{words} until {then_s:g} s" for words in gone)
 
 
 def _state(cell: Cell, at_s: float) -> list[str]:

@@ -26,6 +26,17 @@ def rtts_s(cell: Cell, link: CellLink, start_s: float, end_s: float) -> list[flo
     return found
 
 
+def round_trips(cell: Cell, flow: Flow, end_s: float) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+    """Instants until ``end_s``, and the round trip of a flow's path from each on [s]; None without steps."""
+    crossed = Ways(cell.links).between(flow.sender, flow.receiver)
+    changes = {at_s for link in cell.links if link.name in crossed for at_s, _ in _steps(cell, link)}
+    since_s = sorted({0.0, *(at_s for at_s in changes if at_s < end_s)})
+    if not changes:
+        return None
+    rtts_s = flow.rtt.seconds + added_s(cell, flow, np.array([*since_s, since_s[-1]]))
+    return (*since_s, end_s), tuple(rtts_s.tolist())
+
+
 def added_s(cell: Cell, flow: Flow, times: Array) -> Array:
     """What steps have added to the round trip of a flow at these instants [s from the first flow's start]."""
     crossed = Ways(cell.links).between(flow.sender, flow.receiver)

@@ -188,7 +188,7 @@ def test_steps_that_come_one_upon_another_begin_one_phase_named_by_what_they_lea
     assert [each.name for each in (before, first, second)] == [
         "after start-up, until 8 s: 8 Mbit/s, RTT of trunk 40 ms",
         "8 to 14 s: 8 Mbit/s, RTT of trunk 60 ms, loss 100 % until 8.1 s",
-        "from 14 s: 4 Mbit/s, RTT of trunk 60 ms, 2 Mbit/s and loss 100 % until 14.4 s",
+        "from 14 s: 4 Mbit/s, RTT of trunk 60 ms, loss 100 % until 14.2 s, 2 Mbit/s until 14.4 s",
     ]
 
 

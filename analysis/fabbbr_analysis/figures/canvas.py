@@ -12,6 +12,7 @@ from fabbbr.capacity import Capacity
 from fabbbr_analysis.figures.conditions import Axis
 from fabbbr_analysis.figures.events import Event
 from fabbbr_analysis.figures.measures import Measure
+from fabbbr_analysis.figures.words import levels
 
 _LEGEND = {
     "orientation": "h",
@@ -31,6 +32,7 @@ _SHARE_OF_A_LETTER = 0.0085
 _NAMES_IN_A_LINE, _LEGEND_LINE = 4, 20
 RATE = "rate of the bottleneck"
 RATE_BACK = "rate of the way back"
+PROPAGATION = "RTT without a queue"
 REFERENCE_LINE = {"color": "#8A8F98", "width": 1.5, "dash": "dot"}
 _GRID = {"gridcolor": "#EBF0F8", "linecolor": "#EBF0F8", "zerolinecolor": "#EBF0F8", "zerolinewidth": 2}
 _TEMPLATE = {
@@ -106,31 +108,37 @@ def rate_line(capacity: Capacity, end_s: float, *, name: str = RATE) -> go.Scatt
     )
 
 
+def propagation_line(since_s: Sequence[float], rtts_s: Sequence[float]) -> go.Scatter:
+    """The round trip of a path without its queues (ms), as steps have it from when on."""
+    return go.Scatter(
+        x=list(since_s),
+        y=[rtt_s * 1e3 for rtt_s in rtts_s],
+        mode="lines",
+        name=PROPAGATION,
+        legendgroup=PROPAGATION,
+        line={**REFERENCE_LINE, "shape": "hv"},
+        hovertemplate=f"{PROPAGATION} from %{{x:.6g}} s: %{{y:.6g}} ms<extra></extra>",
+    )
+
+
 def mark(figure: go.Figure, happened: Sequence[Event], *, span_s: float) -> None:
     """Draw a dotted line at each event through all rows, with its words above the uppermost."""
-    levels: list[float] = []
+    texts = [(event.at_s, event.text) for event in happened if event.text]
+    places = levels(texts, letter=_SHARE_OF_A_LETTER * span_s, begin=0.0, end=span_s * 1.02)
     for event in happened:
         figure.add_shape(
             type="line", x0=event.at_s, x1=event.at_s, y0=0, y1=1, xref="x", yref="paper",
             line={"color": "#8A8F98", "width": 1, "dash": "dot"}, layer="above",
         )  # fmt: skip
-        if event.text:
-            _label(figure, event, levels, span_s)
-    figure.update_layout(legend_y=1.02 + len(levels) * _LABEL_HEIGHT / figure.layout.height)
-    figure.update_layout(margin_t=_MARGIN["t"] + len(levels) * _LABEL_HEIGHT)
-
-
-def _label(figure: go.Figure, event: Event, levels: list[float], span_s: float) -> None:
-    """Put words at the lowest level that is free from there on; ``levels`` holds where each ends, in s."""
-    ends_at_s = event.at_s + (len(event.text) + 2) * _SHARE_OF_A_LETTER * span_s
-    level = next((place for place, taken in enumerate(levels) if taken <= event.at_s), len(levels))
-    levels[level : level + 1] = [ends_at_s]
-    near_the_end = ends_at_s > span_s * 1.02
-    figure.add_annotation(
-        x=event.at_s, y=1, xref="x", yref="paper", text=event.text, showarrow=False,
-        xanchor="right" if near_the_end else "left", yanchor="bottom",
-        yshift=level * _LABEL_HEIGHT, font={"size": 12},
-    )  # fmt: skip
+    for (at_s, text), place in zip(texts, places, strict=True):
+        figure.add_annotation(
+            x=at_s, y=1, xref="x", yref="paper", text=text, showarrow=False,
+            xanchor="right" if place.ends else "left", yanchor="bottom",
+            yshift=place.level * _LABEL_HEIGHT, font={"size": 12},
+        )  # fmt: skip
+    high = 1 + max((place.level for place in places), default=-1)
+    figure.update_layout(legend_y=1.02 + high * _LABEL_HEIGHT / figure.layout.height)
+    figure.update_layout(margin_t=_MARGIN["t"] + high * _LABEL_HEIGHT)
 
 
 def make_room_for_legend(figure: go.Figure, names: int) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fabbbr.model import Cell, Step
 from fabbbr.physics import loss_in_words
+from fabbbr_analysis.phases import LEAST_S, in_lots
 
 MOST_MARKS = 12
-"""More instants than these are not marked one by one: the steps of a trace, or the starts of many flows."""
+"""More instants than these are not marked one by one: rows of a recording, or the starts of many flows."""
+
+
+_CHANGES = ("rate", "rtt", "buffer_bytes", "loss")
+"""What a step may set."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +58,33 @@ def step_in_words(cell: Cell, step: Step) -> str:
 
 
 def _of_steps(cell: Cell) -> Iterator[tuple[float, str]]:
-    if len({step.at for step in cell.steps}) <= MOST_MARKS:
-        yield from ((step.at.seconds, step_in_words(cell, step)) for step in cell.steps)
+    """One of those that come one upon another within a second: what they leave, and what passes."""
+    lots = in_lots(step.at.seconds for step in cell.asked_steps)
+    apart = [[at_s] for lot in lots if lot[-1] - lot[0] > LEAST_S for at_s in lot]
+    marked = sorted([lot for lot in lots if lot[-1] - lot[0] <= LEAST_S] + apart)
+    for lot in marked if len(marked) <= MOST_MARKS else ():
+        own = sorted((step for step in cell.asked_steps if step.at.seconds in lot), key=lambda step: step.at)
+        for link in dict.fromkeys(step.link for step in own):
+            of_link = [step for step in own if step.link == link]
+            yield from ((lot[0], text) for text in _of_lot(cell, of_link))
+
+
+def _of_lot(cell: Cell, steps: Sequence[Step]) -> Iterator[str]:
+    """Say what steps of one link leave, and what held in between; that nothing is lost any more is clear."""
+    left, passing = steps[0].model_copy(), []
+    for step in steps[1:]:
+        changed = {key: value for key, value in step if value is not None and key in _CHANGES}
+        gone = {key: getattr(left, key) if key in changed else None for key in _CHANGES}
+        passing.append(left.model_copy(update=gone | {"at": step.at}))
+        left = left.model_copy(update=changed)
+    ended = [step.loss for step in passing if step.loss is not None]
+    if ended and left.loss is not None and not left.loss.rate.base:
+        left = left.model_copy(update={"loss": None})
+    if any(getattr(left, key) is not None for key in _CHANGES):
+        yield step_in_words(cell, left)
+    for each in passing:
+        if any(getattr(each, key) is not None for key in _CHANGES):
+            yield f"{step_in_words(cell, each)} until {each.at.seconds:g} s"
 
 
 def _of_starts(cell: Cell) -> Iterator[tuple[float, str]]:

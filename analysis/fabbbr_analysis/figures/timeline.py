@@ -20,6 +20,7 @@ from fabbbr_analysis.figures.curves import Curve
 from fabbbr_analysis.figures.events import events
 from fabbbr_analysis.figures.sampling import POINTS_PER_TRACE, FloatArray, compact, keep_extremes
 from fabbbr_analysis.figures.style import Palette
+from fabbbr_analysis.propagation import round_trips
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
@@ -80,7 +81,8 @@ def over_time(
     (Mbit/s, iperf3 intervals at the receiver), RTT of each flow (ms, smoothed, at the sender), backlog of the
     bottleneck (kB). Flows of a group that came at random are one curve: what all of them got in each second,
     and the mean of their RTT. A row without samples stays empty. Dotted lines mark steps and starts; where
-    the rate of the bottleneck changes, it is drawn with the goodput; of a trace, by seconds.
+    the rate of the bottleneck changes, it is drawn with the goodput; of a trace, by seconds. Where the RTT of
+    a path changes, it is drawn with the measured ones.
     """
     figure = make_subplots(
         rows=3, cols=1, shared_xaxes=True, vertical_spacing=0.04, figure=canvas.empty(height=640)
@@ -109,7 +111,7 @@ def over_time(
 
 
 def _mark_changes(figure: go.Figure, cells: Sequence[Cell]) -> None:
-    """Draw the rate where it changes, and mark what happens when."""
+    """Draw the rate and the round trip of the path where they change, and mark what happens when."""
     ends_s = [float(trace.x[-1]) for trace in figure.data]
     end_s = max(ends_s, default=0.0)
     for reverse, name in ((False, canvas.RATE), (True, canvas.RATE_BACK)):
@@ -117,6 +119,10 @@ def _mark_changes(figure: go.Figure, cells: Sequence[Cell]) -> None:
         for held in dict.fromkeys(capacity_of(cell, cell.trunk.name, reverse=reverse) for cell in met):
             if held.changes:
                 figure.add_trace(canvas.rate_line(held, end_s, name=name), row=_GOODPUT.row, col=1)
+    paths = (curve for cell in cells for flow in cell.flows if (curve := round_trips(cell, flow, end_s)))
+    for number, (since_s, rtts_s) in enumerate(dict.fromkeys(paths)):
+        line = canvas.propagation_line(since_s, rtts_s)
+        figure.add_trace(line.update(showlegend=number == 0), row=_RTT.row, col=1)
     canvas.mark(figure, [event for event in events(cells) if event.at_s < end_s], span_s=end_s)
 
 

@@ -89,13 +89,10 @@ class Map:
 
 @dataclass(frozen=True, kw_only=True)
 class Note:
-    """Words above a panel, which begin or end at ``x`` of its horizontal axis."""
+    """Words above a panel, at ``x`` of its horizontal axis."""
 
     x: float
     text: str
-    up: float
-    """How far above the panel, in pixels of the report: notes that are near one another stand in steps."""
-    ends: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -299,7 +296,7 @@ def _marked(figure: go.Figure, pair: tuple[str, str]) -> tuple[tuple[float, str]
 def _notes(figure: go.Figure, pair: tuple[str, str]) -> tuple[Note, ...]:
     """Annotations that stand at a place of the horizontal axis, above all panels of its column."""
     return tuple(
-        Note(x=float(each.x), text=str(each.text), up=float(each.yshift or 0), ends=each.xanchor == "right")
+        Note(x=float(each.x), text=str(each.text))
         for each in figure.layout.annotations
         if each.xref != "paper" and _start(figure, each.xref) == _start(figure, pair[0])
     )

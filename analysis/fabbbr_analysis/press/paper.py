@@ -5,14 +5,16 @@ from __future__ import annotations
 import io
 import textwrap
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from fabbbr.errors import AnalysisError
+from fabbbr_analysis.figures.words import levels
 from fabbbr_analysis.press import ink
-from fabbbr_analysis.press.chart import Chart, Map, Numbers, Plot, Scale, Trace
+from fabbbr_analysis.press.chart import Chart, Map, Note, Numbers, Plot, Scale, Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,6 +36,10 @@ _NO_DATE: dict[str, dict[str, Any]] = {
 }
 _LETTER_IN, _LABEL_SHARE = 0.052, 0.72
 """Width of a letter of a label, roughly; share of a row's height that its panel has."""
+_NOTE_PT, _NOTE_LINE = 6, 1.25
+"""Size of a note above a panel, and its lines over it."""
+_NOTE_LETTER_IN, _AXES_SHARE = 0.035, 0.8
+"""Width of a letter of a note, roughly; share of a column's width that the axes have."""
 _CHARACTER_IN = 0.055
 """Width of a digit of a label, roughly, and a gap of one more."""
 
@@ -135,12 +141,6 @@ def _draw_panel(axes: Axes, panel: Plot, dashes: dict[str, str], width_in: float
     ]
     for place, dash in panel.marked:
         axes.axvline(place, color=ink.printed("#8A8F98"), linewidth=0.6, dashes=ink.DASHES[dash] or (1, 0))
-    for note in panel.notes:
-        axes.annotate(
-            _plain(note.text), (note.x, 1), xycoords=("data", "axes fraction"), fontsize=6,
-            xytext=(0, 1 + note.up * ink.POINT_PER_PIXEL), textcoords="offset points",
-            ha="right" if note.ends else "left",
-        )  # fmt: skip
     if panel.map is not None:
         _draw_map(axes, panel.map)
     else:
@@ -148,7 +148,21 @@ def _draw_panel(axes: Axes, panel: Plot, dashes: dict[str, str], width_in: float
         axes.set_axisbelow(True)
     _set_scale(axes, "x", panel.across, width_in)
     _set_scale(axes, "y", panel.up, width_in)
+    _write_notes(axes, panel.notes, width_in)
     return lines
+
+
+def _write_notes(axes: Axes, notes: Sequence[Note], width_in: float) -> None:
+    """Letters take more of a narrow figure than of a page, so places are looked for anew."""
+    begin, end = axes.get_xlim()
+    letter = _NOTE_LETTER_IN / (width_in * _AXES_SHARE) * (end - begin)
+    texts = [(note.x, note.text) for note in notes]
+    for note, place in zip(notes, levels(texts, letter=letter, begin=begin, end=end), strict=True):
+        axes.annotate(
+            _plain(note.text), (note.x, 1), xycoords=("data", "axes fraction"), fontsize=_NOTE_PT,
+            xytext=(0, 1 + place.level * _NOTE_LINE * _NOTE_PT), textcoords="offset points",
+            ha="right" if place.ends else "left",
+        )  # fmt: skip
 
 
 def _draw_trace(axes: Axes, trace: Trace, dash: str, *, clipped: bool) -> Line2D:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,10 +12,10 @@ from drawn import draw, traces
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabbbr.model import LinkWay, Step
-from fabbbr.units import Duration, Rate
+from fabbbr.model import LinkWay, Loss, Step
+from fabbbr.units import Duration, Rate, Ratio
 from fabbbr_analysis import figures
-from fabbbr_analysis.figures import catalogue, events, timeline
+from fabbbr_analysis.figures import canvas, catalogue, events, timeline, words
 from fabbbr_analysis.report import within
 
 
@@ -134,6 +136,28 @@ def test_steps_are_marked_over_all_rows_and_the_rate_that_held_is_drawn_with_the
     assert rate.yaxis == traces(figure, "bbr1")[0].yaxis
 
 
+def test_steps_that_come_one_upon_another_are_one_event_of_what_they_leave_and_what_passes(f10):
+    lost, none = (Loss(rate=Ratio.parse(share)) for share in ("100 %", "0 %"))
+    handover = (
+        step("10 s", loss=lost, rtt=Duration.parse("60 ms")),
+        step("10.1 s", loss=none),
+        step("30 s", rate=SLOW),
+        step("30.2 s", loss=lost),
+        step("30.5 s", rate=FAST, loss=none),
+    )
+    cell = asked(f10, steps=handover).manifest.cells[0]
+    assert [(event.at_s, event.text) for event in events.events([cell])] == [
+        (10.0, "RTT 60 ms, loss 100 % until 10.1 s"),
+        (30.0, "rate 100 Mbit/s, rate 10 Mbit/s, loss 100 % until 30.5 s"),
+    ]
+    # Those of another link stand beside them, and what lasts longer has events of its own.
+    both = (*handover[:2], step("10 s", rate=SLOW).model_copy(update={"link": "other"}))
+    (event,) = events.events([cell.model_copy(update={"steps": both})])
+    assert event.text == "RTT 60 ms, loss 100 % until 10.1 s, other: rate 10 Mbit/s"
+    slow = tuple(step(f"{at} s", rate=SLOW) for at in (5, 5.8, 6.6))
+    assert [event.at_s for event in events.events([cell.model_copy(update={"steps": slow})])] == [5, 5.8, 6.6]
+
+
 def test_without_steps_and_later_starts_nothing_is_marked(f10):
     figure = figures.figure(f10, "over_time[loss=15%]")
     assert not figure.layout.shapes
@@ -172,7 +196,7 @@ def test_events_come_in_the_order_of_time_and_each_instant_once(starts):
 
 
 def test_words_at_marks_that_are_near_one_another_stand_at_different_heights(f10):
-    near = (step("20 s", rate=SLOW), step("21 s", rate=FAST), step("50 s", rate=SLOW))
+    near = (step("20 s", rate=SLOW), step("22 s", rate=FAST), step("50 s", rate=SLOW))
     figure = figures.figure(asked(f10, steps=near), "over_time[loss=15%]")
     heights = [note.yshift for note in figure.layout.annotations]
     assert heights[0] != heights[1]
@@ -339,3 +363,32 @@ def test_what_a_sender_believes_of_a_way_back_is_drawn_against_the_rate_of_that(
     turned = synthetic.changed(f10, manifest=f10.manifest.model_copy(update={"cells": cells}))
     (reference,) = traces(figures.figure(turned, "bandwidth_estimate[loss=0.1%]"), "rate of the bottleneck")
     assert list(reference.x) == [10.0, 10.0]
+
+
+def test_the_round_trip_of_the_path_is_drawn_where_steps_change_it(f10):
+    handovers = (step("20 s", rtt=Duration.parse("60 ms")), step("40 s", rtt=Duration.parse("30 ms")))
+    cell = f10.manifest.cells[0]
+    figure = figures.figure(asked(f10, steps=handovers), "over_time[loss=15%]")
+    (line,) = traces(figure, canvas.PROPAGATION)
+    before_ms = cell.flows[0].rtt.seconds * 1e3
+    assert list(line.x[:-1]) == [0, 20, 40]
+    assert list(line.y) == pytest.approx([before_ms, 60, 30, 30])
+    assert line.yaxis == traces(figure, "bbr1")[1].yaxis
+    assert not traces(figures.figure(f10, "over_time[loss=15%]"), canvas.PROPAGATION)
+
+
+MARKS = st.lists(st.tuples(st.floats(0, 60), st.text(min_size=1, max_size=60)), max_size=12)
+
+
+@given(marks=MARKS, letter=st.floats(0.1, 2))
+def test_words_at_marks_never_stand_on_one_another(marks, letter):
+    marks = sorted(marks)
+    places = words.levels(marks, letter=letter, begin=0, end=60)
+    spans = {}
+    for (at, text), place in zip(marks, places, strict=True):
+        width = len(text) * letter
+        spans.setdefault(place.level, []).append((at - width, at) if place.ends else (at, at + width))
+    for level in spans.values():
+        level.sort()
+        assert all(before[1] <= after[0] for before, after in itertools.pairwise(level))
+    assert sorted(spans) == list(range(len(spans)))
