@@ -332,22 +332,54 @@ def test_over_all_steps_it_is_the_whole_run_that_says_who_is_best():
     ]
 
 
-def test_of_many_places_with_steps_whole_runs_are_counted():
+def at_places(*each):
+    """Conditions at as many places, of an axis n from 0 on."""
     told = Told()
-    for number in range(4):
-        one = through_a_step({"bbr1": (8, 2, 5 + number), "cubic": (4, 9, 6)})
-        for row in one.runs:
-            row |= {
-                "axis_n": str(number),
-                "cell_id": f"{row['cell_id']}{number}",
-                "condition": f"{row['condition']}{number}",
-            }
-        for row in one.groups:
-            row |= {"cell_id": f"{row['cell_id']}{number}"}
-        told.runs += one.runs
-        told.groups += one.groups
-    text = said(told.answer().headline[0])
+    for number, one in enumerate(each):
+        told.runs += [
+            row
+            | {"axis_n": str(number)}
+            | {name: f"{row[name]}{number}" for name in ("cell_id", "condition")}
+            for row in one.runs
+        ]
+        told.groups += [row | {"cell_id": f"{row['cell_id']}{number}"} for row in one.groups]
+    return told
+
+
+def test_of_many_places_with_steps_whole_runs_are_counted():
+    places = (through_a_step({"bbr1": (8, 2, 5 + number), "cubic": (4, 9, 6)}) for number in range(4))
+    text = said(at_places(*places).answer().headline[0])
     assert text.startswith("Over the whole run, of 4 comparisons, ")
+
+
+def through_steps(number, *, bbr1_s):
+    """So many steps, after which BBR needs ``bbr1_s`` on average, and CUBIC three times as long."""
+    told = through_a_step({"bbr1": (8, 2, 5), "cubic": (4, 9, 7)})
+    step = [row for row in told.groups if row["begins_with"] == "step"]
+    for phase in range(4, 3 + number):
+        told.groups += [row | {"phase": phase, "phase_name": f"from {phase}0 s"} for row in step]
+    for row in told.groups:
+        if row["phase"] == 0:
+            row["recovery_s"] = bbr1_s * (1 if row["cell_id"].startswith("bbr1") else 3)
+    return told
+
+
+@pytest.mark.parametrize(
+    ("told", "text"),
+    [
+        (through_steps(3, bbr1_s=0.5), []),
+        (through_steps(4, bbr1_s=0.5), ["On average of 4 steps, {}: bbr1 0.500 s and cubic 1.50 s."]),
+        (
+            at_places(through_steps(5, bbr1_s=0.5), through_steps(5, bbr1_s=2)),
+            ["At an N of 1, on average of 5 steps, {}: bbr1 2.00 s and cubic 6.00 s."],
+        ),
+    ],
+)
+def test_of_more_steps_than_are_told_one_by_one_the_average_is_told(told, text):
+    """At the place where rivals differ most, the soonest first."""
+    filled = "the link is filled again after"
+    found = [said(each) for each in told.answer().headline if f"{filled}:" in said(each)]
+    assert found == [each.format(filled) for each in text]
 
 
 @pytest.mark.parametrize("comes", ["flows", "warm-up"])
