@@ -48,7 +48,11 @@ TUNED = [
     {"tcp_recovery": 0, "tcp_early_retrans": 0},
     {"tcp_window_scaling": False, "tcp_comp_sack_nr": 0},
 ]
-STEPS = [{"rate": "5 Mbit/s"}, {"rate": "50 Mbit/s"}, {"buffer": "50 packets"}, {"rtt": "30 ms"}]
+STEPS = [
+    [{"at": "1 s", "rate": "5 Mbit/s"}], [{"at": "1 s", "rate": "50 Mbit/s"}],
+    [{"at": "1 s", "buffer": "50 packets"}], [{"at": "1 s", "rtt": "30 ms"}],
+    [{"at": "1 s", "rtt": "15 ms", "loss": "100 %"}, {"at": "1.1 s", "loss": "0 %"}],
+]  # fmt: skip
 
 ALL_OF_THE_FIRST_LOST = """
 id: lost
@@ -150,8 +154,7 @@ def experiments(draw):
     }  # fmt: skip
     links = {f"hop{number}": draw(sometimes(hops)) for number in range(1, several + 1)}
     asked["links"] = {link: changes for link, changes in links.items() if changes}
-    step = draw(sometimes(st.sampled_from(STEPS)))
-    asked["steps"] = [{"at": "1 s", **step}] if step else []
+    asked["steps"] = draw(sometimes(st.sampled_from(STEPS))) or []
     asked |= {"sysctl": tuned} if (tuned := draw(sometimes(st.sampled_from(TUNED)))) else {}
     return yaml.safe_dump(asked, sort_keys=False)
 

@@ -37,7 +37,7 @@ TEXT = experiment(
     slice_="dumbbell",
     path="rate: 20 Mbit/s, rtt: 20 ms, buffer: 50 packets",
     flows="{cca: cubic, duration: 4 s}, {cca: bbr1, duration: 3 s, start: 1 s}, {cca: cubic, size: 300 kB}",
-    more="steps: [{at: 2 s, rate: 10 Mbit/s}]",
+    more="steps: [{at: 2 s, rate: 10 Mbit/s}, {at: 2.5 s, loss: 100 %}, {at: 2.6 s, loss: 0 %}]",
 )
 WITH_OFFLOADS = experiment(
     "parts",
