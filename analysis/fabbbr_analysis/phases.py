@@ -144,7 +144,7 @@ def _name(cell: Cell, phase: Phase, phases: Sequence[Phase]) -> str:
     said = _state(cell, phase.steady_from_s)
     passing = list(_passing(cell, phase, said))
     # Where nothing is lost, and there is more to say, that is not said.
-    said = ([words for words in said if words != _LOSSLESS] or said) + passing
+    said = [*(words for words in said if words != _LOSSLESS), *passing] or said
     if phase.begins_with == "warm-up":
         when = f"after start-up, until {phase.end_s:g} s"
     elif phase is phases[-1]:

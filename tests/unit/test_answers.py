@@ -283,6 +283,14 @@ def test_of_many_steps_the_first_are_told_and_the_others_are_counted():
     assert rest == "The table has 2 more steps."
 
 
+def test_of_an_outage_that_lets_nothing_through_only_what_follows_is_told():
+    told = Told()
+    for number, name, rate in ((3, "15 to 17 s: loss 100 %", 0.0), (4, "from 17 s: no loss", 1e6)):
+        told.condition("x", stepped("bbr1", rate, phase=number), ccas="bbr1", phase=name)
+    (after,) = (said(each) for each in told.answer().headline if "filled again" in each)
+    assert "from 17 s" in after
+
+
 def test_comparisons_of_one_phase_among_others_say_in_which():
     told = Told()
     for cca, rate in (("bbr1", 8e6), ("cubic", 4e6)):

@@ -169,6 +169,13 @@ def test_a_recording_of_rates_is_no_list_of_phases(apart_s, until_s):
     ]
 
 
+def lossless_at_first(of_cell):
+    """As planned where a step has a loss."""
+    lossless = of_cell.trunk.model_copy(update={"loss": model.Loss(rate=Ratio(0))})
+    links = tuple(lossless if link.name == lossless.name else link for link in of_cell.links)
+    return of_cell.model_copy(update={"links": links})
+
+
 def test_steps_that_come_one_upon_another_begin_one_phase_named_by_what_they_leave():
     """Two handovers: for a moment nothing gets through, and then the path is another one."""
     handovers = [
@@ -178,9 +185,7 @@ def test_steps_that_come_one_upon_another_begin_one_phase_named_by_what_they_lea
         step("14.2 s", loss="0 %"),
         step("14.4 s", "4 Mbit/s"),
     ]
-    of_cell = cell(flow(0), steps=handovers)
-    lossless = of_cell.links[0].model_copy(update={"loss": model.Loss(rate=Ratio(0))})
-    of_cell = of_cell.model_copy(update={"links": (lossless, *of_cell.links[1:])})
+    of_cell = lossless_at_first(cell(flow(0), steps=handovers))
     *_, before, first, second = phases_of(of_cell, 20.2)
     assert [(each.start_s, each.steady_from_s, each.end_s) for each in (before, first, second)] == [
         (4, 4, 8), (8, 8.1, 14), (14, 14.4, 20),
@@ -190,6 +195,15 @@ def test_steps_that_come_one_upon_another_begin_one_phase_named_by_what_they_lea
         "8 to 14 s: 8 Mbit/s, RTT of trunk 60 ms, loss 100 % until 8.1 s",
         "from 14 s: 4 Mbit/s, RTT of trunk 60 ms, loss 100 % until 14.2 s, 2 Mbit/s until 14.4 s",
     ]
+
+
+def test_a_phase_after_an_outage_says_when_it_ended_and_one_that_follows_it_that_it_is_over():
+    short, long = (
+        lossless_at_first(cell(flow(0), steps=[step("8 s", loss="100 %"), step(end, loss="0 %")]))
+        for end in ("8.5 s", "12 s")
+    )
+    assert names(short)[2:] == ["after start-up, until 8 s: no loss", "from 8 s: loss 100 % until 8.5 s"]
+    assert names(long)[3:] == ["8 to 12 s: loss 100 %", "from 12 s: no loss"]
 
 
 def test_a_delay_is_told_from_propagation_as_steps_have_it_over_the_whole_run_too():

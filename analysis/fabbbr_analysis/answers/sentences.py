@@ -169,7 +169,7 @@ def _transfers(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Seque
 
 def _plateaus(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
     """What each congestion control makes of each step, at the place where they differ most."""
-    stepped = [row for row in rows if row.begins_with == "step"]
+    stepped = _with_a_link([row for row in rows if row.begins_with == "step"])
     # What limits itself is told of where nothing else runs.
     stepped = [row for row in stepped if not row.self_limited] or stepped
     groups = Counter((row.condition, row.phase) for row in stepped)
@@ -187,6 +187,12 @@ def _plateaus(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
         yield f"{where(most[0], axes, phased=True)}{'; '.join(told)}.{more}"
     if len(numbers) > TOLD_ONE_BY_ONE:
         yield f"The table has {counted(len(numbers) - TOLD_ONE_BY_ONE, 'more step')}."
+
+
+def _with_a_link(stepped: Sequence[AnswerRow]) -> list[AnswerRow]:
+    """Without the phases in which nobody got anything: nothing is to be said of an outage but that it was."""
+    through = {row.number for row in stepped if row.mean("goodput_bps") != 0}
+    return [row for row in stepped if row.number in through]
 
 
 def steps_in(rows: Sequence[AnswerRow]) -> int:
