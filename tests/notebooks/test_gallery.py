@@ -1,4 +1,4 @@
-"""The nine questions of docs/gallery.md: what the page says is run as it stands, and answers what it says.
+"""The ten questions of docs/gallery.md: what the page says is run as it stands, and answers what it says.
 
 Directions are checked beyond the intervals, and numbers against what physics allows; none is a copied output.
 """
@@ -72,7 +72,9 @@ def shares(run, group):
 
 
 def test_every_question_has_a_file_an_answer_and_a_figure():
-    assert list(QUESTIONS) == ["shallow", "drop", "short", "near_far", "queues", "uplink", "late", "pages", "policer"]
+    assert list(QUESTIONS) == [
+        "shallow", "drop", "short", "near_far", "queues", "uplink", "late", "pages", "policer", "handover",
+    ]  # fmt: skip
     assert {tuple(kind for kind, _ in blocks) for blocks in QUESTIONS.values()} == {
         ("yaml", "python", "python figure")
     }
@@ -224,3 +226,22 @@ def test_a_policer_needs_a_deep_bucket_for_cubic_and_none_for_bbr1_which_pays_wi
     assert again.loc[("bbr3", "10 kB"), "min"] > again.loc[("cubic", "10 kB"), "max"]
     for cca in ("bbr1", "bbr3"):
         assert again.loc[(cca, "800 kB"), "min"] > again.loc[("cubic", "800 kB"), "max"]
+
+
+@pytest.mark.guest
+def test_a_handover_costs_seconds_where_the_path_becomes_much_longer_and_only_there(answered):
+    run, table = answered("handover")
+    assert len(table) == 12
+    later = [row for row in run.answer.rows if row.begins_with == "step"]
+    after_s = {(row.place[0], row.rival): row.values["recovery_s"] for row in later}
+    near_s = [found for (then, _), found in after_s.items() if then in ("20 ms", "40 ms")]
+    assert max(found.high or found.value for found in near_s) < 1
+    # In CUBIC's runs nothing is random: they count as one, which has no interval.
+    assert after_s["80 ms", "cubic"].value < min(after_s["80 ms", cca].value for cca in ("bbr1", "bbr3"))
+    assert after_s["160 ms", "bbr1"].high < after_s["160 ms", "cubic"].value
+    # BBR looks for its shortest round trip anew when the last one is ten seconds old; twice the BDP of the
+    # shorter path is half of the longer one's.
+    groups = run.groups[run.groups["begins_with"] == "step"].merge(run.runs[["cell_id", "axis_then"]])
+    far = groups[(groups["axis_then"] == "160 ms") & (groups["cca"] == "bbr1")]
+    assert far["recovery_s"].between(1, 10 + 10 * 0.16).all()
+    assert (far["goodput_bps"] < 0.95 * far["ceiling_bps"]).all()
