@@ -363,6 +363,8 @@ class Cell(Record):
     arrivals: tuple[Arrivals, ...] = ()
     pings: tuple[Ping, ...] = ()
     steps: tuple[Step, ...] = ()
+    steps_file: str | None = None
+    """The table that has them; None where the experiment file does."""
     mtu_bytes: int = 1500
     offloads: bool = False
     """True keeps segmentation offloads on everywhere: what is queued, lost and counted are super-packets."""

@@ -24,7 +24,7 @@ from fabbbr_analysis.arrivals import Arrival, arrivals, deliveries, union_s, zer
 from fabbbr_analysis.ceilings import behind_s, most_bps
 from fabbbr_analysis.contests import one_contest
 from fabbbr_analysis.fairness import convergence_s, jain_of_flows, jain_of_groups
-from fabbbr_analysis.propagation import added_s
+from fabbbr_analysis.propagation import added_s, changes
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -371,10 +371,11 @@ def queue_delay_s(samples: pd.DataFrame, cell: Cell) -> Array:
     of_flow = samples["flow"]
     propagation = of_flow.map({flow.index: flow.rtt.seconds for flow in cell.flows})
     delay = rtt - propagation.to_numpy(dtype=np.float64, na_value=np.nan)
-    if any(step.rtt is not None for step in cell.steps):
-        for flow in cell.flows:
-            own = (of_flow == flow.index).to_numpy(dtype=np.bool_, na_value=False)
-            delay[own] -= added_s(cell, flow, (times - rtt)[own])
+    if changes(cell):
+        for pair in dict.fromkeys((flow.sender, flow.receiver) for flow in cell.flows):
+            flows = [flow for flow in cell.flows if (flow.sender, flow.receiver) == pair]
+            own = of_flow.isin([flow.index for flow in flows]).to_numpy(dtype=np.bool_)
+            delay[own] -= added_s(cell, flows[0], (times - rtt)[own])
     return np.asarray(delay[~np.isnan(delay)], dtype=np.float64)
 
 

@@ -26,25 +26,38 @@ def rtts_s(cell: Cell, link: CellLink, start_s: float, end_s: float) -> list[flo
     return found
 
 
+def changes(cell: Cell) -> bool:
+    """Whether some step changes it."""
+    return any(step.rtt is not None for step in cell.steps)
+
+
 def round_trips(cell: Cell, flow: Flow, end_s: float) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-    """Instants until ``end_s``, and the round trip of a flow's path from each on [s]; None without steps."""
-    crossed = Ways(cell.links).between(flow.sender, flow.receiver)
-    changes = {at_s for link in cell.links if link.name in crossed for at_s, _ in _steps(cell, link)}
-    since_s = sorted({0.0, *(at_s for at_s in changes if at_s < end_s)})
-    if not changes:
+    """Instants until ``end_s``, and the round trip of a flow's path from each on [s].
+
+    None where no step changes it.
+    """
+    if not changes(cell):
         return None
+    crossed = Ways(cell.links).between(flow.sender, flow.receiver)
+    instants = {at_s for link in cell.links if link.name in crossed for at_s, _ in _steps(cell, link)}
+    if not instants:
+        return None
+    since_s = sorted({0.0, *(at_s for at_s in instants if at_s < end_s)})
     rtts_s = flow.rtt.seconds + added_s(cell, flow, np.array([*since_s, since_s[-1]]))
     return (*since_s, end_s), tuple(rtts_s.tolist())
 
 
 def added_s(cell: Cell, flow: Flow, times: Array) -> Array:
-    """What steps have added to the round trip of a flow at these instants [s from the first flow's start]."""
+    """What steps have added to the round trip of a flow at these instants [s from the first flow's start].
+
+    It is the same for all flows between two hosts.
+    """
     crossed = Ways(cell.links).between(flow.sender, flow.receiver)
     found = np.zeros(times.shape)
     for link in cell.links:
         if link.name in crossed:
-            changes = [(-np.inf, rtt_at_first_s(link)), *_steps(cell, link)]
-            instants, rtts = (np.array(each) for each in zip(*changes, strict=True))
+            held = [(-np.inf, rtt_at_first_s(link)), *_steps(cell, link)]
+            instants, rtts = (np.array(each) for each in zip(*held, strict=True))
             found += rtts[np.searchsorted(instants, times, side="right") - 1] - rtts[0]
     return found
 

@@ -270,6 +270,7 @@ def _resolved(experiment: str, condition: Condition, topology: Topology, wiring:
         ),
         pings=wiring.pings,
         steps=wiring.steps,
+        steps_file=setup.steps_file,
         mtu_bytes=setup.path.mtu,
         offloads=setup.path.offloads,
         ecn=_marks_anywhere(wiring.links),

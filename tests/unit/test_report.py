@@ -401,6 +401,9 @@ def test_sizes_starts_and_every_step_reach_the_reader_of_the_conditions(runs):
     assert said["Flow sizes"] == "small: 2 × 1 MB"
     assert said["Starts"] == f"{flow.group} at 0 s; small at 5 s and 7 s"
     assert said["Changes while flows run"] == "at 10 s RTT 60 ms, buffer 250 kB; at 20 s rate 10 Mbit/s"
+    recorded = tuple(cell.model_copy(update={"steps": steps * 10, "steps_file": "sky.csv"}) for cell in cells)
+    told = conditions(manifest.model_copy(update={"cells": recorded}))
+    assert {fact.name: fact.value for fact in told}["Changes while flows run"] == "20 steps (sky.csv)"
     assert said["Duration"] == f"{flow.duration} and until the bytes asked for have arrived"
     one_apart = manifest.model_copy(update={"cells": (*cells[:1], *manifest.cells[1:])})
     starts = {fact.name: fact.value for fact in conditions(one_apart)}["Starts"]

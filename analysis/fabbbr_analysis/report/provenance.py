@@ -341,12 +341,11 @@ def _changes(cell: Cell) -> list[tuple[int, ...]]:
 
 def _steps(cell: Cell) -> str:
     """Each step as it was asked, without those that a trace became; very many are only counted."""
-    steps = cell.asked_steps
+    steps, of = cell.asked_steps, f" ({cell.steps_file})" if cell.steps_file else ""
     if len(steps) > MOST_MARKS:
-        return counted(len(steps), "step")
-    return "; ".join(
-        f"at {step.at} {step_in_words(cell, step)}" for step in sorted(steps, key=lambda step: step.at)
-    )
+        return f"{counted(len(steps), 'step')}{of}"
+    each = (f"at {step.at} {step_in_words(cell, step)}" for step in sorted(steps, key=lambda step: step.at))
+    return f"{'; '.join(each)}{of if steps else ''}"
 
 
 def facts(manifest: RunManifest, origins: Sequence[Provenance]) -> tuple[Fact, ...]:
