@@ -88,6 +88,11 @@ def stationary_loss(loss: Loss) -> float:
     return bad * in_bad + (1 - bad) * in_good
 
 
+def loses(loss: Loss | None) -> bool:
+    """Whether any packet may be lost."""
+    return loss is not None and stationary_loss(loss) > 0
+
+
 def losses_of(cell: Cell) -> Iterator[tuple[str, Loss]]:
     """Link and what of its data is lost, at first and by steps; each loss of a link once."""
     at_first = [(link.name, link.loss) for link in cell.links]

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Literal
 
 from fabbbr.model import Cell, CellLink
-from fabbbr.physics import loss_in_words
+from fabbbr.physics import loses, loss_in_words
 from fabbbr.units import Duration
 
 Cause = Literal["start", "warm-up", "step", "flows"]
@@ -189,4 +189,4 @@ def _in_words(cell: Cell, at_s: float) -> Iterator[str]:
             yield f"buffer {size if size is not None else buffers.get(link.name)} B"
         lost = next((step.loss for step in reversed(past) if step.loss is not None), link.loss)
         if any(step.loss is not None for step in own) and lost is not None:
-            yield f"loss {loss_in_words(lost)}" if lost.rate.base else _LOSSLESS
+            yield f"loss {loss_in_words(lost)}" if loses(lost) else _LOSSLESS

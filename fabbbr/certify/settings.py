@@ -17,7 +17,7 @@ from fabbbr.job.expected import Expected, HostPacing, InitialWindow, Prepared, Q
 from fabbbr.job.records import Capture
 from fabbbr.manifest import Check
 from fabbbr.model import Loss
-from fabbbr.physics import chain_of
+from fabbbr.physics import chain_of, loses
 
 _TOLD_DELAY_STEP_S = 1.5e-6
 """tc says a delay in whole microseconds, cut off; the pings measure it finer."""
@@ -279,7 +279,7 @@ def _same_chance(told: float, asked: float) -> bool:
 
 def _chances(loss: Loss | None) -> tuple[float, ...]:
     """As netem tells them: no loss at all it does not."""
-    if loss is None or not loss.rate.base:
+    if loss is None or not loses(loss):
         return ()
     return chain_of(loss) or (loss.rate.value,)
 

@@ -20,7 +20,7 @@ from fabbbr.job.build import prepare
 from fabbbr.job.records import Command, Job
 from fabbbr.laboratory import Request, place, planned, selected
 from fabbbr.model import Bottleneck, Cell, LinkWay
-from fabbbr.physics import end_of, idle_aqms, loss_in_words
+from fabbbr.physics import end_of, idle_aqms, loses, loss_in_words
 from fabbbr.plan.alike import alike, alike_in_words
 from fabbbr.plan.estimate import Estimate, estimate, offered_loads
 from fabbbr.plan.idle import idle_in_words
@@ -134,7 +134,7 @@ def row_of(cell: Cell) -> dict[str, str]:
         "RTT": ", ".join(dict.fromkeys(str(flow.rtt) for flow in cell.flows)),
         "buffer": ", back ".join(map(_buffer_in_words, queue.distinct)),
         "burst": ", back ".join(_burst_in_words(way) for way in queue.distinct),
-        "loss": loss_in_words(loss) if loss is not None and loss.rate.base else "none",
+        "loss": loss_in_words(loss) if loss is not None and loses(loss) else "none",
         "late": f"{late.rate} by {late.late}" if late else "",
         "flows": _flows_in_words(cell),
         "load": ", ".join(f"{group} {load:.1%}" for group, load in loads.items()),

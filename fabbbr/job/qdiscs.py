@@ -9,7 +9,7 @@ from fabbbr.job.cabling import LinkEnds
 from fabbbr.job.headroom import Extremes
 from fabbbr.job.records import Interface
 from fabbbr.model import AckAggregation, Bottleneck, Cell, CellLink, LinkWay, Loss, Reordering
-from fabbbr.physics import bucket_bytes, chain_of
+from fabbbr.physics import bucket_bytes, chain_of, loses
 from fabbbr.testbed import Testbed
 from fabbbr.units import Duration, Rate, Ratio
 
@@ -101,7 +101,7 @@ def netem_lines(verb: str, most: Extremes, ends: LinkEnds, link: CellLink) -> li
         of_data = [
             f"netem limit {limit}",
             delay if link.reordering is None else _late_words(link.delay, link.reordering),
-            *([] if link.loss is None or not link.loss.rate.base else [_loss_words(link.loss)]),
+            *([_loss_words(link.loss)] if link.loss is not None and loses(link.loss) else []),
         ]
         lines.append(f"qdisc {verb} dev {forward} parent 1:1 handle 10: {' '.join(of_data)}")
         lines.append(f"qdisc {verb} dev {forward} parent 1:2 handle 20: netem limit {limit} {delay}")

@@ -18,7 +18,7 @@ from fabbbr.model import (
     Loss,
     Reordering,
 )
-from fabbbr.physics import stationary_loss
+from fabbbr.physics import loses
 from fabbbr.plan.ground import Ground, aqm_of, delivers, follows_there, reverse_of
 from fabbbr.plan.misfits import Complaints, MisfitError
 from fabbbr.spec.bounds import FASTEST_RATE, LARGEST_BURST_BYTES, LONGEST_BURST, SLOWEST_RATE
@@ -44,7 +44,7 @@ def _losses(ground: Ground) -> dict[str, Loss]:
         }
     losses |= {name: link.loss for name, link in ground.setup.links.items() if link.loss is not None}
     lossless = dict.fromkeys(ground.losses_stepped, Loss(rate=Ratio(0)))
-    return lossless | {name: loss for name, loss in losses.items() if stationary_loss(loss) > 0}
+    return lossless | {name: loss for name, loss in losses.items() if loses(loss)}
 
 
 def _reordering(ground: Ground, link: str) -> Reordering | None:

@@ -64,6 +64,10 @@ def test_a_link_that_will_lose_has_the_place_for_it_and_loses_nothing_before(pla
     [
         ("loss: 2 %", "loss random 2%"),
         ("loss: {model: bursts, rate: 10 %, burst: 5}", "loss gemodel 2.22222222222% 20% 100% 0%"),
+        (
+            "loss: {model: gilbert_elliott, rate: 0 %, recovery: 10 %, loss_in_good: 2 %}",
+            "loss gemodel 0% 10% 100% 2%",
+        ),
         ("rtt: 30 ms", "delay 15000us loss random 5%"),
         ("rtt: 30 ms, loss: 0 %", "delay 15000us"),
     ],

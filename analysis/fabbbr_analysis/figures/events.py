@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fabbbr.model import Cell, Step
-from fabbbr.physics import loss_in_words
+from fabbbr.physics import loses, loss_in_words
 from fabbbr_analysis.phases import LEAST_S, in_lots
 
 MOST_MARKS = 12
@@ -78,7 +78,7 @@ def _of_lot(cell: Cell, steps: Sequence[Step]) -> Iterator[str]:
         passing.append(left.model_copy(update=gone | {"at": step.at}))
         left = left.model_copy(update=changed)
     ended = [step.loss for step in passing if step.loss is not None]
-    if ended and left.loss is not None and not left.loss.rate.base:
+    if ended and not loses(left.loss):
         left = left.model_copy(update={"loss": None})
     if any(getattr(left, key) is not None for key in _CHANGES):
         yield step_in_words(cell, left)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 
-class Place(NamedTuple):
+class Placing(NamedTuple):
     """Where words stand above a figure."""
 
     level: int
@@ -15,7 +15,7 @@ class Place(NamedTuple):
     """Whether they end at their mark, and do not begin there."""
 
 
-def levels(texts: Sequence[tuple[float, str]], *, letter: float, begin: float, end: float) -> list[Place]:
+def levels(texts: Sequence[tuple[float, str]], *, letter: float, begin: float, end: float) -> list[Placing]:
     """Places for words at marks, none of which stands on another.
 
     A mark is a place of the horizontal axis, from ``begin`` to ``end``, of which a letter takes so much.
@@ -32,7 +32,7 @@ def levels(texts: Sequence[tuple[float, str]], *, letter: float, begin: float, e
         if level == len(taken):
             taken.append([])
         taken[level].append(own)
-        places.append(Place(level, ends))
+        places.append(Placing(level, ends))
     return places
 
 

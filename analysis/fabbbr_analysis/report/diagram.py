@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from fabbbr.counts import counted
 from fabbbr.model import Bottleneck, Cell, CellLink, LinkWay, Loss, Reordering
-from fabbbr.physics import loss_in_words, mean_burst, stationary_loss
+from fabbbr.physics import loses, loss_in_words, mean_burst, stationary_loss
 from fabbbr_analysis.wording import distinct, listing
 
 _COLUMN, _ROW, _TOP, _LEFT = 250, 76, 34, 46
@@ -179,7 +179,7 @@ def _labels(name: str, cells: Sequence[Cell]) -> list[str]:
 
 def losses_in_words(losses: Iterable[Loss | None]) -> list[str]:
     """The distinct losses, the least first, and of one share the shortest bursts first."""
-    found = {loss for loss in losses if loss is not None and loss.rate.base}
+    found = {loss for loss in losses if loss is not None and loses(loss)}
     return distinct(
         loss_in_words(loss)
         for loss in sorted(found, key=lambda loss: (stationary_loss(loss), mean_burst(loss) or 0.0))

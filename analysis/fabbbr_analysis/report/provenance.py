@@ -11,6 +11,7 @@ from fabbbr.capacity import TRACE_BIN
 from fabbbr.counts import counted
 from fabbbr.manifest import CongestionControl, Provenance, RunManifest
 from fabbbr.model import Bottleneck, Cell, Flow
+from fabbbr.physics import loses
 from fabbbr.units import Duration
 from fabbbr_analysis.figures.events import MOST_MARKS, step_in_words
 from fabbbr_analysis.report.diagram import (
@@ -204,7 +205,7 @@ def _ways_back(cells: Sequence[Cell]) -> Iterator[Fact]:
 
 
 def _losses(cells: Sequence[Cell]) -> str:
-    losses = {link.loss for cell in cells for link in cell.links if link.loss and link.loss.rate.base}
+    losses = {link.loss for cell in cells for link in cell.links if link.loss and loses(link.loss)}
     if not losses:
         later = any(step.loss is not None for cell in cells for step in cell.steps)
         return "none at first" if later else "none"
