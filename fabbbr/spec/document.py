@@ -274,7 +274,8 @@ class Found:
 def find(root: Node, loc: Loc) -> Found:
     """Follow ``loc`` down the tree; parts that the file does not show (a shorthand) are skipped.
 
-    A last key that is missing belongs to the spelling but not to the place.
+    A last key that is missing belongs to the spelling but not to the place. No key has a blank: such a part
+    says as which of several kinds a value was read.
     """
     node, place = root, root.place
     seen: list[str | int] = []
@@ -284,7 +285,7 @@ def find(root: Node, loc: Loc) -> Found:
         elif isinstance(node, Items) and isinstance(part, int) and part < len(node.nodes):
             node = node.nodes[part]
             place = node.place
-        elif not (isinstance(node, Table) and position == len(loc) - 1):
+        elif not (isinstance(node, Table) and position == len(loc) - 1) or " " in str(part):
             continue
         seen.append(part)
     if isinstance(node, Scalar) and node.axis is not None:

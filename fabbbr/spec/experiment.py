@@ -148,12 +148,12 @@ OwnName = Annotated[
 KernelName = Annotated[str, AfterValidator(_named_kernel)]
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*$", max_length=8, examples=["h1"])]
 RoundTrip = Annotated[
-    Annotated[Span, Tag("one")] | Annotated[dict[Name, Span], Tag("by sender")],
-    Discriminator(lambda value: "by sender" if isinstance(value, dict) else "one"),
+    Annotated[Span, Tag("one for all")] | Annotated[dict[Name, Span], Tag("by sender")],
+    Discriminator(lambda value: "by sender" if isinstance(value, dict) else "one for all"),
 ]
 TraceStart = Annotated[
-    Annotated[Span, Tag("time")] | Annotated[Literal["random"], Tag("word")],
-    Discriminator(lambda value: "word" if isinstance(value, str) and value[:1].isalpha() else "time"),
+    Annotated[Span, Tag("a time")] | Annotated[Literal["random"], Tag("a word")],
+    Discriminator(lambda value: "a word" if isinstance(value, str) and value[:1].isalpha() else "a time"),
 ]
 InjectedLoss = Annotated[Loss, BeforeValidator(_rate_alone)]
 CapturedLink = Annotated[LinkCapture, BeforeValidator(_link_alone)]
@@ -420,8 +420,8 @@ class StepSetup(FileRecord):
 
 
 StepsAsked = Annotated[
-    Annotated[tuple[StepSetup, ...], Tag("list")] | Annotated[str, Tag("file")],
-    Discriminator(lambda value: "file" if isinstance(value, str) else "list"),
+    Annotated[tuple[StepSetup, ...], Tag("a list")] | Annotated[str, Tag("a file")],
+    Discriminator(lambda value: "a file" if isinstance(value, str) else "a list"),
 ]
 
 

@@ -434,6 +434,8 @@ def test_mistakes_come_in_the_order_of_the_file_and_once_each():
         ("repeat: 3", "steps: [{at: 60 s, rate: 1 Mbit/s}]", 13,
          "60 s is not before the end of the flows at 60 s"),
         ("repeat: 3", "steps: [{at: 6 s}]", 13, "steps[0]: changes nothing; give rate, rtt, buffer or loss"),
+        ("repeat: 3", "steps: {at: 6 s}", 13, "steps: {'at': '6 s'}: expected a list"),
+        ("repeat: 3", "steps: [flight.csv]", 13, "steps[0]: 'flight.csv': expected keys with values"),
         ("repeat: 3", "warm_up: 60 s", 13, "warm_up: 60 s leaves nothing of a run of 60 s"),
         ("repeat: 3", "sample_period: 10 us", 13, "sample_period: 10 us is out of range; give 1 ms to 60 s"),
         ("repeat: 3", "repeat:", 13, "repeat: has no value"),
