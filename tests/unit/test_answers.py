@@ -177,6 +177,25 @@ def test_transfers_have_median_95th_percentile_and_times_the_ideal():
     assert (lead.verdict, lead.together, lead.over.variant) == ("ahead", False, "bbr1")
 
 
+def test_short_transfers_are_told_in_milliseconds_in_every_sentence():
+    told = Told()
+    for cca, seconds in (("bbr1", 0.02), ("cubic", 0.004)):
+        times = [seconds, seconds * 1.1, seconds * 0.9]
+        sized = {"completion_median_s": times, "completion_p95_s": times, "completion_all_s": times}
+        short = group("short", 5e6, sized=True, cca=cca, n_flows=10, **sized)
+        told.condition(f"cca={cca}", short, ccas=cca, axes={"cca": cca})
+    bbr1, cubic, faster, last = (said(each) for each in told.answer().headline)
+    for told_of, cca, took in (
+        (bbr1, "bbr1", "20.0 [15.0, 25.0] ms"),
+        (cubic, "cubic", "4.00 [3.01, 4.99] ms"),
+    ):
+        assert told_of.startswith(f"With {cca}, 10 transfers of short ({cca}) took {took} in the median, ")
+    assert faster.startswith("Transfers are faster with cubic (4.00 [3.01, 4.99] ms) than with bbr1 (20.0 [")
+    assert "difference 16.0 [" in faster
+    assert faster.endswith("] ms (3 runs).")
+    assert "with bbr1 it takes 20.0 [15.0, 25.0] ms, cubic 4.00 [3.01, 4.99] ms" in last
+
+
 def test_a_time_that_one_run_lacks_is_absent_and_no_mean_over_the_others():
     short = group("short", 5e6, sized=True, completion_median_s=[1.0, None, 1.0], completion_p95_s=1.0)
     (row,) = Told().condition("x", short).answer().rows

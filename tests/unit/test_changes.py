@@ -45,6 +45,14 @@ def told(verdict, *, metric="goodput_bps", a=100e6, b=80e6, ratio=(1.25, 1.2, 1.
                 "seed would say the same."
             ),
         ),
+        (
+            {"verdict": "changed", "metric": "completion_mean_s", "a": 0.1, "b": 0.08},
+            "Mean flow completion time fell from 100 to 80.0 ms, by −20.0 % [−23.1, −16.7].",
+        ),
+        (
+            {"verdict": "changed", "metric": "completion_mean_s", "a": 1, "b": 0.8},
+            "Mean flow completion time fell from 1.00 to 0.800 s, by −20.0 % [−23.1, −16.7].",
+        ),
         ({"verdict": "unchanged"}, "Unchanged (within 5 %): goodput."),
         ({"verdict": "only in a", "metric": NAN}, "Only in run A."),
         ({"verdict": "only in b", "metric": NAN}, "Only in run B."),

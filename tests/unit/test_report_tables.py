@@ -37,6 +37,25 @@ def test_what_is_rare_has_a_column_only_where_some_run_has_any_of_it(shares, sho
         assert any("purious" in head for head in table.values) == shown
 
 
+@pytest.mark.parametrize(("took_s", "unit", "mean"), [([0.01, 0.03], "ms", "20"), ([0.5, 1.7], "s", "1.1")])
+def test_times_of_transfers_are_in_the_unit_that_suits_all_of_a_table(took_s, unit, mean):
+    """One unit for all that is told of them, however long each takes."""
+    told = Told()
+    for number, each in enumerate(took_s):
+        times = [each, each * 1.01, each * 0.99]
+        sized = {"sized": True, "completion_median_s": times, "completion_p95_s": times}
+        told.condition(f"n={number}", group("a", 1e6, n_flows=2, **sized), ccas="a", axes={"n": str(number)})
+    table = asked_table(told.answer())
+    heads = [head for head in table.values if "Completion" in head]
+    assert heads == [f"Completion, median ({unit})", f"Completion, 95th percentile ({unit})"]
+    runs = pd.DataFrame(told.runs).assign(completion_mean_s=took_s[0] / 2 + took_s[1] / 2)
+    columns = ("completion_mean_s",)
+    results = result_table(runs, summarise(runs, columns), columns)
+    whole_unit = "ms" if sum(took_s) / 2 < 1 else "s"
+    assert results.values == (f"Mean flow completion time ({whole_unit})",)
+    assert results.rows[0].values[0].mean.startswith(mean)
+
+
 @pytest.mark.parametrize("less", [0.0, 1e-9])
 def test_a_difference_that_is_less_than_is_ever_shown_is_none(less):
     told = Told().condition(

@@ -20,7 +20,7 @@ from fabbbr_analysis.answers.frame import as_frame
 from fabbbr_analysis.answers.leads import leads_of
 from fabbbr_analysis.answers.places import told_of_places
 from fabbbr_analysis.answers.records import Answer, AnswerRow, Lead
-from fabbbr_analysis.answers.rows import MEASURES, OF_SEVERAL, in_order, rows_of, whole_runs_of
+from fabbbr_analysis.answers.rows import OF_SEVERAL, in_order, in_units_of_all, rows_of, whole_runs_of
 from fabbbr_analysis.answers.sentences import headline, steps_in, told_of_whole_runs
 from fabbbr_analysis.answers.videos import told_of_videos
 from fabbbr_analysis.answers.warned import warnings_of
@@ -39,7 +39,9 @@ def answer(run_set: RunSet) -> Answer:
     Raises AnalysisError when the run set has no table ``groups``.
     """
     axes = varied(run_set.runs)
-    rows, whole = rows_of(run_set, axes), whole_runs_of(run_set, axes)
+    found, over_all = rows_of(run_set, axes), whole_runs_of(run_set, axes)
+    told = in_units_of_all([*found, *over_all])
+    rows, whole = told[: len(found)], told[len(found) :]
     leads = leads_of(rows)
     shown = in_order((*whole, *rows), axes)
     return Answer(
@@ -69,6 +71,6 @@ def _measures_of(rows: Sequence[AnswerRow]) -> Iterator[Measure]:
     some = {column for row in rows for column, found in row.values.items() if found.value > 0}
     several = any(row.n_flows > 1 for row in rows)
     hidden = frozenset() if several else OF_SEVERAL
-    for measure in MEASURES:
+    for measure in rows[0].measures.values() if rows else ():
         if measure.column in (some if measure.rare else present) - hidden:
             yield measure if several else replace(measure, title=measure.title.removesuffix(", median"))

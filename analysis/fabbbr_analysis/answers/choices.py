@@ -11,9 +11,9 @@ import numpy as np
 from fabbbr.counts import counted
 from fabbbr_analysis import stats
 from fabbbr_analysis.answers.leads import decides, leads_among, once
-from fabbbr_analysis.answers.outcomes import amount, apart, bare
+from fabbbr_analysis.answers.outcomes import amount, apart, bare, spelt_bare
 from fabbbr_analysis.answers.records import AnswerRow, Lead
-from fabbbr_analysis.answers.rows import BY_COLUMN, COMPLETION, GOODPUT, OF_ALL
+from fabbbr_analysis.answers.rows import COMPLETION, GOODPUT, OF_ALL
 from fabbbr_analysis.answers.sentences import TOLD_ONE_BY_ONE, where
 from fabbbr_analysis.answers.tallies import ALIKE, begun, ranking
 from fabbbr_analysis.figures.conditions import Axis
@@ -119,7 +119,7 @@ def _said(contest: _Contest, axes: Sequence[Axis], *, phased: bool) -> str:
 def _amounts(contest: _Contest) -> str:
     column = decides(contest.rows[0])
     best, *others = contest.rows
-    most, rest = amount(best, column), [(row.cca, bare(row.values[column], column)) for row in others]
+    most, rest = amount(best, column), [(row.cca, bare(row, column)) for row in others]
     takes = column == COMPLETION
     if contest.named:
         begin = f"transfers of {contest.named} take" if takes else f"{contest.named} has"
@@ -145,8 +145,9 @@ def _left(contest: _Contest, place: str) -> str:
         return ""
     several = any(len(others) > 1 for others in left)
     column = OF_ALL if several else GOODPUT
-    amounts = [bare(_together(others, column), column) for others in left]
-    amounts[0] += f" {BY_COLUMN[column].unit}{'' if several or left[0][0].n_flows == 1 else ' a flow'}"
+    measure = left[0][0].measures[column]
+    amounts = [spelt_bare(_together(others, column), measure) for others in left]
+    amounts[0] += f" {measure.unit}{'' if several or left[0][0].n_flows == 1 else ' a flow'}"
     parts = [f"{each} beside {row.cca}" for each, row in zip(amounts, contest.rows, strict=True)]
     return f" {_left_over(contest, left[0])} {listing(parts)}."
 

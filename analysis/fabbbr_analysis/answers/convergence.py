@@ -36,7 +36,7 @@ def _of_phase(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
         each = {row.rival if row.variant else "": row for row in here}
         even = {name: row for name, row in each.items() if _COLUMN in row.values}
         parts = [
-            f"after {value(row.values[_COLUMN], _COLUMN)}{f' with {name}' if name else ''}"
+            f"after {value(row, _COLUMN)}{f' with {name}' if name else ''}"
             for name, row in sorted(even.items(), key=lambda item: item[1].values[_COLUMN].value)
         ]
         never = [name for name in each if name not in even]

@@ -86,7 +86,7 @@ def _told(
     together = len({row.condition for row in most}) == 1
     told = most if len(most) <= _LISTED else (most[0], most[-1])
     names = [row.name for row in told] if together else [*_names(told, rows)]
-    first, *others = (value(row.values[cost.column], cost.column) for row in told)
+    first, *others = (value(row, cost.column) for row in told)
     each = [f"{name} {said}" for name, said in zip(names[1:], others, strict=True)]
     begin = f"{where(most[0], axes, phased=has_phases(rows), variant=together)}{cost.differs}"
     most_of = " most" if len(measured) > 1 else ""

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from fabbbr.counts import counted
 from fabbbr_analysis.answers.records import AnswerRow, Lead
-from fabbbr_analysis.answers.rows import BY_COLUMN, COMPLETION, GOODPUT, OF_ALL
+from fabbbr_analysis.answers.rows import COMPLETION, GOODPUT, OF_ALL
 from fabbbr_analysis.answers.tallies import ALIKE
+from fabbbr_analysis.figures.measures import Measure
 from fabbbr_analysis.stats import Interval
 from fabbbr_analysis.summary import UNCHANGED_WITHIN, WITHIN
 from fabbbr_analysis.wording import estimate, listing, number
@@ -101,7 +102,7 @@ def _amounts(subject: str, best: AnswerRow, others: Sequence[tuple[AnswerRow, Le
     last, lead = others[-1]
     column, beside = lead.column, _beside(last, lead)
     each = [(lead.called(best), amount(best, column))]
-    each += [(own.called(row), bare(row.values[column], column)) for row, own in others]
+    each += [(own.called(row), bare(row, column)) for row, own in others]
     if column == COMPLETION:
         told = [f"{took} {beside} {name}" for name, took in each]
         told[0] = f"transfers take {told[0]}"
@@ -145,22 +146,31 @@ def _is_near(row: AnswerRow, lead: Lead) -> bool:
 # Amounts and differences
 
 
-def value(found: Interval, column: str) -> str:
+def value(row: AnswerRow, column: str) -> str:
+    """Write what a row has with its unit, and its interval where it has one."""
+    return spelt(row.values[column], row.measures[column])
+
+
+def spelt(found: Interval, measure: Measure) -> str:
     """Write a mean with its unit, and its interval where it has one."""
-    return f"{bare(found, column)} {BY_COLUMN[column].unit}".strip()
+    return f"{spelt_bare(found, measure)} {measure.unit}".strip()
 
 
-def bare(found: Interval, column: str) -> str:
+def bare(row: AnswerRow, column: str) -> str:
+    """Write what a row has without the unit, which something before it has."""
+    return spelt_bare(row.values[column], row.measures[column])
+
+
+def spelt_bare(found: Interval, measure: Measure) -> str:
     """Write a mean and its interval without the unit, which something before it has."""
-    factor = BY_COLUMN[column].factor
-    low, high = (None if end is None else end * factor for end in (found.low, found.high))
-    return estimate(found.value * factor, low, high)
+    low, high = (None if end is None else end * measure.factor for end in (found.low, found.high))
+    return estimate(found.value * measure.factor, low, high)
 
 
 def amount(row: AnswerRow, column: str) -> str:
     """What a row has of the column that decides."""
     of = {OF_ALL: " together", GOODPUT: " a flow"}.get(column, "") if row.n_flows > 1 else ""
-    return value(row.values[column], column) + of
+    return value(row, column) + of
 
 
 def margin(last: AnswerRow, lead: Lead, *, among: int = 1) -> str:
@@ -186,11 +196,11 @@ def apart(lead: Lead, *, among: int = 1) -> str:
 
 def _size(lead: Lead) -> str:
     """The difference without its sign: who is ahead is said."""
-    found, column = lead.difference, lead.column
+    found, measure = lead.difference, lead.over.measures[lead.column]
     if lead.exact:
         found = replace(found, low=None, high=None)
     if found.value >= 0:
-        return value(found, column)
+        return spelt(found, measure)
     turned = Interval(
         value=-found.value,
         low=None if found.high is None else -found.high,
@@ -198,7 +208,7 @@ def _size(lead: Lead) -> str:
         n=found.n,
         method=found.method,
     )
-    return value(turned, column)
+    return spelt(turned, measure)
 
 
 def _sureness(lead: Lead) -> str:

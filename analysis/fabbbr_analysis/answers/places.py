@@ -92,5 +92,5 @@ def _cost(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
     low, high = (row.values[_QUEUE].value for row in (least, most))
     if high < _WORTH_SAYING * low or high - low < _WORTH_SAYING_S:
         return
-    each = [f"for {value(row.values[_QUEUE], _QUEUE)} {_at(row, axes)}" for row in (least, most)]
+    each = [f"for {value(row, _QUEUE)} {_at(row, axes)}" for row in (least, most)]
     yield f"Packets queue {listing(each)}."

@@ -89,6 +89,8 @@ class AnswerRow:
     """UDP, a video, or paced: its rate is what was asked for, so it wins and loses nothing."""
     values: Mapping[str, Interval]
     """Column of table ``groups`` → mean with its interval; absent where no run has it."""
+    measures: Mapping[str, Measure]
+    """Column → how it is told, here and in all rows of the answer."""
     fair_share: float | None
     """Of the goodput, by number of flows; None with one group."""
     by_run: Mapping[str, Mapping[int, float]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,10 +42,22 @@ MEASURES: tuple[Measure, ...] = (
     Measure(column=OF_ALL, slug="goodput", title="Goodput of all", unit="Mbit/s", factor=1e-6),
     Measure(column=_OF_CAPACITY, slug="of_capacity", title="Of the capacity", unit="%", factor=100),
     Measure(column="share", slug="share", title="Share", unit="%", factor=100),
-    Measure(column=COMPLETION, slug="completion", title="Completion, median", unit="s"),
-    Measure(column="completion_p95_s", slug="completion_p95", title="Completion, 95th percentile", unit="s"),
-    Measure(column="completion_p99_s", slug="completion_p99", title="Completion, 99th percentile", unit="s"),
-    Measure(column=ALL_DONE, slug="completion_all", title="All completed after", unit="s"),
+    Measure(column=COMPLETION, slug="completion", title="Completion, median", unit="s", may_be_brief=True),
+    Measure(
+        column="completion_p95_s",
+        slug="completion_p95",
+        title="Completion, 95th percentile",
+        unit="s",
+        may_be_brief=True,
+    ),
+    Measure(
+        column="completion_p99_s",
+        slug="completion_p99",
+        title="Completion, 99th percentile",
+        unit="s",
+        may_be_brief=True,
+    ),
+    Measure(column=ALL_DONE, slug="completion_all", title="All completed after", unit="s", may_be_brief=True),
     Measure(column="slowdown_median", slug="slowdown", title="Times the ideal, median", unit=""),
     Measure(column="slowdown_p95", slug="slowdown_p95", title="Times the ideal, 95th percentile", unit=""),
     Measure(column=RTT, slug="rtt", title="Median RTT", unit="ms", factor=1e3),
@@ -69,6 +82,14 @@ def rows_of(run_set: RunSet, axes: Sequence[Axis]) -> list[AnswerRow]:
 def whole_runs_of(run_set: RunSet, axes: Sequence[Axis]) -> list[AnswerRow]:
     """Rows of whole runs, through which all groups ran while steps changed their path."""
     return _rows(run_set, axes, _stepped) if "step" in set(run_set.groups["begins_with"]) else []
+
+
+def in_units_of_all(rows: Sequence[AnswerRow]) -> list[AnswerRow]:
+    """The same rows, with the unit of times that suits all times of their kind in any of them."""
+    brief = [measure.column for measure in MEASURES if measure.may_be_brief]
+    times = [row.values[column].value for row in rows for column in brief if column in row.values]
+    measures = {column: measure.suited(times) for column, measure in BY_COLUMN.items()}
+    return [replace(row, measures=measures) for row in rows]
 
 
 def in_order(rows: Iterable[AnswerRow], axes: Sequence[Axis]) -> list[AnswerRow]:
@@ -168,6 +189,7 @@ def _row(rows: pd.DataFrame, facts: Mapping[str, Any]) -> AnswerRow:
             column: _mean(list(values.values())[:counted], column, said, _most(rows, column))
             for column, values in present.items()
         },
+        measures=BY_COLUMN,
         fair_share=None if pd.isna(first["fair_share"]) else float(first["fair_share"]),
         by_run=present,
         **facts,

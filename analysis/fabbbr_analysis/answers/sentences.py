@@ -12,7 +12,6 @@ from fabbbr_analysis.answers.records import AnswerRow, Lead, contests_of
 from fabbbr_analysis.answers.rows import COMPLETION, GOODPUT
 from fabbbr_analysis.answers.tallies import during, standings, tally
 from fabbbr_analysis.figures.conditions import Axis, place_in_words
-from fabbbr_analysis.stats import Interval
 from fabbbr_analysis.wording import capital, distinct, listing, tie
 
 STARVES = 0.2
@@ -52,7 +51,7 @@ def _on_average(rows: Sequence[AnswerRow], axes: Sequence[Axis], steps: int) -> 
         return
     most = max(places, key=lambda there: _spread([row.values["recovery_s"].value for row in there]))
     each = sorted(most, key=lambda row: row.values["recovery_s"].value)[:_LISTED]
-    took = listing([f"{row.rival} {value(row.values['recovery_s'], 'recovery_s')}" for row in each])
+    took = listing([f"{row.rival} {value(row, 'recovery_s')}" for row in each])
     at = where(most[0], axes)
     begin = f"{at}on average" if at else "On average"
     yield f"{begin} of {steps} steps, the link is filled again after: {took}."
@@ -125,7 +124,7 @@ def _starving(row: AnswerRow) -> Iterator[str]:
     if share is None or row.fair_share is None or row.sized or share.value >= STARVES * row.fair_share:
         return
     fair = f"{row.fair_share * 100:.3g} % of the flows"
-    yield f"{row.name} starves: {value(share, 'share')} of the goodput, with {fair}."
+    yield f"{row.name} starves: {value(row, 'share')} of the goodput, with {fair}."
 
 
 def _subject(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], words: str) -> str:
@@ -143,9 +142,9 @@ def _transfers(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Seque
     told_of = {(rows[index].condition, rows[index].phase) for index, lead in leads.items() if lead.together}
     told = [row for row in rows if row.sized and COMPLETION in row.values]
     for row in told if len(told) <= TOLD_ONE_BY_ONE else ():
-        middle, p95 = (value(row.values[name], name) for name in (COMPLETION, "completion_p95_s"))
-        slow = row.values.get("slowdown_median")
-        ideal = f", {value(slow, 'slowdown_median')} times the ideal" if slow is not None else ""
+        middle, p95 = (value(row, name) for name in (COMPLETION, "completion_p95_s"))
+        slow = "slowdown_median"
+        ideal = f", {value(row, slow)} times the ideal" if slow in row.values else ""
         spread = f"{middle} in the median{ideal}, and {p95} in the 95th percentile"
         took = spread if row.n_flows > 1 else f"{middle}{ideal}"
         said = f"{counted(row.n_flows, 'transfer')} of {row.name} took {took}."
@@ -216,19 +215,20 @@ def _apart(rows: Sequence[AnswerRow]) -> float:
 
 def _plateau(row: AnswerRow, *, alone: bool) -> str:
     parts = [
-        f"{value(row.values[column], column)} {words}"
+        f"{value(row, column)} {words}"
         for column, words in (("goodput_bps", "of goodput"), ("queue_delay_median_s", "of queueing"))
         if column in row.values
     ]
-    filled, settled = row.values.get("recovery_s"), row.values.get("queue_settled_s")
-    parts += [f"the link filled again {_after(filled)}" if filled else "the link not filled again"]
-    parts += [f"the queue settled {_after(settled)}"] if settled else []
+    filled = "recovery_s" in row.values
+    parts += [f"the link filled again {_after(row, 'recovery_s')}" if filled else "the link not filled again"]
+    settled = "queue_settled_s" in row.values
+    parts += [f"the queue settled {_after(row, 'queue_settled_s')}"] if settled else []
     beside = f" beside {row.variant}" if row.variant and row.variant != row.cca else ""
     return f"{row.rival if alone else row.name + beside} has {listing(parts)}"
 
 
-def _after(found: Interval) -> str:
-    return "at once" if found.value == 0 else f"after {value(found, 'recovery_s')}"
+def _after(row: AnswerRow, column: str) -> str:
+    return "at once" if row.values[column].value == 0 else f"after {value(row, column)}"
 
 
 # One group at a time

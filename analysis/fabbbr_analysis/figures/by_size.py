@@ -38,23 +38,25 @@ def _sizes(cell: Cell) -> int:
 
 
 def completion_by_size(run_set: RunSet, cell_ids: Sequence[str], *, palette: Palette) -> go.Figure:
-    """Draw percentiles of the completion time (s) against the size (kB) of transfers, two curves per series.
+    """Draw percentiles of the completion time against the size (kB) of transfers, two curves per series.
 
-    Points hold about as many transfers each, and are the same sizes for all series. A figure without traces
-    means that there are no transfers.
+    Times are in s, or in ms where all are shorter than a second. Points hold about as many transfers each,
+    and are the same sizes for all series. A figure without traces means that there are no transfers.
     """
     figure = canvas.empty(height=400)
     flows = transfers(run_set, cell_ids)
     order = {cell_id: number for number, cell_id in enumerate(cell_ids)}
     flows = flows.sort_values("cell_id", key=lambda ids: ids.map(order), kind="stable")
     looks = looks_of(run_set, cell_ids, list(flows["series"]), palette)
-    edges = _edges(flows)
+    edges, times = _edges(flows), flows["completion_s"].astype("float64")
+    unit, factor = ("ms", 1e3) if (times.dropna() < 1).all() else ("s", 1.0)
+    flows = flows.assign(told=times * factor)
     for series, rows in flows.groupby("series", sort=False):
         place = np.clip(np.searchsorted(edges, rows["size_bytes"], side="right") - 1, 0, len(edges) - 2)
         at = [rows[place == number] for number in range(len(edges) - 1)]
-        _draw(figure, str(series), [each for each in at if not each.empty], looks[str(series)])
+        _draw(figure, str(series), [each for each in at if not each.empty], looks[str(series)], unit)
     figure.update_xaxes(title_text="Size (kB)", type="log")
-    figure.update_yaxes(title_text="Flow completion time (s)", type="log")
+    figure.update_yaxes(title_text=f"Flow completion time ({unit})", type="log")
     canvas.make_room_for_legend(figure, len(looks))
     return figure
 
@@ -69,11 +71,11 @@ def _edges(flows: pd.DataFrame) -> FloatArray:
     return edges if len(edges) > 1 else np.array([edges[0], edges[0] + 1])
 
 
-def _draw(figure: go.Figure, series: str, at: Sequence[pd.DataFrame], look: Look) -> None:
+def _draw(figure: go.Figure, series: str, at: Sequence[pd.DataFrame], look: Look, unit: str) -> None:
     sizes = np.array([np.exp(np.log(rows["size_bytes"]).mean()) for rows in at]) * 1e-3
     counts = np.array([len(rows) for rows in at])
     for share, (percentile, dash) in _PERCENTILES.items():
-        times = np.array([_percentile(rows["completion_s"], percentile) for rows in at])
+        times = np.array([_percentile(rows["told"], percentile) for rows in at])
         there = np.isfinite(times)
         figure.add_scatter(
             x=compact(sizes[there]),
@@ -87,12 +89,12 @@ def _draw(figure: go.Figure, series: str, at: Sequence[pd.DataFrame], look: Look
             marker={"symbol": look.symbol, "size": 5},
             hovertemplate=(
                 f"<b>{series}</b><br>{share} of %{{customdata}} transfers of about %{{x:.4g}} kB "
-                "take no longer than %{y:.4g} s<extra></extra>"
+                f"take no longer than %{{y:.4g}} {unit}<extra></extra>"
             ),
         )
 
 
-def _percentile(seconds: pd.Series, percentile: int) -> float:
+def _percentile(told: pd.Series, percentile: int) -> float:
     """A time that was measured, as a band that holds infinite ones has no middle."""
-    times = seconds.astype("float64").fillna(np.inf).to_numpy()
+    times = told.fillna(np.inf).to_numpy()
     return float(np.percentile(times, percentile, method="inverted_cdf"))

@@ -135,9 +135,14 @@ def _entry(run_set: RunSet, measure: Measure, axis: Axis | None, panel: Mapping[
         name=f"{versus}[{held}]" if held else versus,
         title=against,
         held=held,
-        sweep=Sweep(measure=measure, axis=axis, panel=panel, by_group=by_group),
+        sweep=Sweep(measure=_suited(measure, run_set), axis=axis, panel=panel, by_group=by_group),
         published=published.find(run_set, measure, axis, panel),
     )
+
+
+def _suited(measure: Measure, run_set: RunSet) -> Measure:
+    """In one unit in all figures of a run set."""
+    return measure.suited(run_set.runs[measure.column].astype("float64"))
 
 
 def has_groups(run_set: RunSet) -> bool:
@@ -276,7 +281,7 @@ def _maps(run_set: RunSet) -> dict[str, Drawing]:
     ]
     for measure, panel in itertools.product(_measures(run_set, across), panels):
         by_group = measure.column in OF_GROUPS and has_groups(run_set)
-        chosen = Sweep(measure=measure, axis=across, panel=panel, by_group=by_group)
+        chosen = Sweep(measure=_suited(measure, run_set), axis=across, panel=panel, by_group=by_group)
         held = ", ".join(f"{key} {text}" for key, text in panel.items())
         name = f"{measure.slug}_map_by_{across.slug}_and_{up.slug}"
         over = f"{in_a_sentence(across.title)} and {in_a_sentence(up.title)}"

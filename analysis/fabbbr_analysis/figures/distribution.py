@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -42,6 +42,8 @@ class Distribution:
     samples: Callable[[RunSet, Sequence[str]], Samples]
     what: str
     """What the shares are of."""
+    may_be_brief: bool = False
+    """Whether it is drawn in milliseconds where all of it is shorter than a second."""
     asked: Callable[[Cell], bool] = lambda _: True
     """Whether it is a result of such a cell."""
 
@@ -57,7 +59,7 @@ def draw(run_set: RunSet, quantity: Distribution, cell_ids: Sequence[str], *, pa
     figure without traces means that there was no sample.
     """
     figure = canvas.empty(height=380)
-    found = quantity.samples(run_set, cell_ids)
+    quantity, found = _suited(quantity, quantity.samples(run_set, cell_ids))
     looks = looks_of(run_set, cell_ids, [series for series, _ in _in_turn(found, cell_ids)], palette)
     for series in looks:
         runs = [values for (name, _), values in found.items() if name == series]
@@ -68,6 +70,14 @@ def draw(run_set: RunSet, quantity: Distribution, cell_ids: Sequence[str], *, pa
     figure.update_yaxes(title_text=f"Share of {quantity.what} below", range=[0, 1.02], tickformat=".0%")
     canvas.make_room_for_legend(figure, len(looks))
     return figure
+
+
+def _suited(quantity: Distribution, found: Samples) -> tuple[Distribution, Samples]:
+    """In the unit that suits all samples."""
+    brief = all((values[np.isfinite(values)] < 1).all() for values in found.values())
+    if not quantity.may_be_brief or not brief:
+        return quantity, found
+    return replace(quantity, unit="ms"), {key: values * 1e3 for key, values in found.items()}
 
 
 def looks_of(
@@ -267,6 +277,7 @@ COMPLETION = Distribution(
     ),
     samples=_completions,
     what="flows",
+    may_be_brief=True,
     asked=lambda cell: any(flow.size is not None for flow in cell.flows),
 )
 PING = Distribution(

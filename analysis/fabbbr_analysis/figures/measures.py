@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +21,8 @@ class Measure:
     """Shown value = factor × value in the base unit of the column."""
     rare: bool = False
     """Whether it is shown only where some run has more than nothing of it."""
+    may_be_brief: bool = False
+    """Whether it is told in milliseconds where all of it is shorter than a second."""
     log_by_nature: bool = False
     """Whether equal ratios, not equal differences, are what a reader compares."""
     explanation: str = ""
@@ -27,6 +31,11 @@ class Measure:
     def label(self) -> str:
         """Title and unit, as on an axis or in the head of a table."""
         return f"{self.title} ({self.unit})" if self.unit else self.title
+
+    def suited(self, values: Iterable[float]) -> Measure:
+        """In the unit that suits all that is told together, in the base unit; what is unknown has no say."""
+        longest = max((value for value in values if not math.isnan(value)), default=math.inf)
+        return replace(self, unit="ms", factor=1e3) if self.may_be_brief and longest < 1 else self
 
 
 def in_a_sentence(title: str) -> str:
@@ -53,8 +62,10 @@ def _percent(column: str, slug: str, title: str, explanation: str, *, rare: bool
     )
 
 
-def _seconds(column: str, slug: str, title: str, explanation: str) -> Measure:
-    return Measure(column=column, slug=slug, title=title, unit="s", explanation=explanation)
+def _seconds(column: str, slug: str, title: str, explanation: str, *, may_be_brief: bool = False) -> Measure:
+    return Measure(
+        column=column, slug=slug, title=title, unit="s", may_be_brief=may_be_brief, explanation=explanation
+    )
 
 
 MEASURES: tuple[Measure, ...] = (
@@ -208,6 +219,7 @@ MEASURES: tuple[Measure, ...] = (
         "completion",
         "Mean flow completion time",
         "Of flows that send a given number of bytes.",
+        may_be_brief=True,
     ),
 )
 """What a figure or a column of results can show, in the order in which they are offered."""

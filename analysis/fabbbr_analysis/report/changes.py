@@ -68,7 +68,8 @@ def _direction(row: _Row) -> str:
 
 
 def _from_to(row: _Row) -> str:
-    measure = _measure(row)
+    known = _measure(row)
+    measure = None if known is None else known.suited((row["mean_a"], row["mean_b"]))
     factor, unit = (measure.factor, measure.unit) if measure else (1.0, "")
     return f"from {number(row['mean_a'] * factor)} to {number(row['mean_b'] * factor)} {unit}".strip()
 

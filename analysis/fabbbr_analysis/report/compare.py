@@ -188,7 +188,8 @@ def _facts(run_set: RunSet) -> dict[str, str]:
 
 
 def _row(row: Mapping[Hashable, Any]) -> ComparedRow:
-    measure = BY_COLUMN.get(str(row["metric"]))
+    known = BY_COLUMN.get(str(row["metric"]))
+    measure = None if known is None else known.suited((row["mean_a"], row["mean_b"]))
     factor, unit = (measure.factor, measure.unit) if measure else (1.0, "")
     return ComparedRow(
         condition=str(row["condition"]),

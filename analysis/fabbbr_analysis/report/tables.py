@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from fabbbr_analysis.answers import Answer, AnswerRow, Lead
-from fabbbr_analysis.answers.rows import BY_COLUMN as BY_GROUP_COLUMN
 from fabbbr_analysis.figures.conditions import Axis, mixes, varied
 from fabbbr_analysis.figures.measures import BY_COLUMN, Measure
 from fabbbr_analysis.stats import Interval
@@ -90,7 +89,10 @@ def result_table(runs: pd.DataFrame, summary: pd.DataFrame, columns: Sequence[st
     present = set(summary.loc[summary["mean"].notna(), "metric"])
     some = set(summary.loc[summary["mean"] > 0, "metric"])
     offered = [BY_COLUMN[column] for column in columns]
-    measures = [each for each in offered if each.column in (some if each.rare else present)]
+    means = {metric: rows["mean"].tolist() for metric, rows in summary.groupby("metric")}
+    measures = [
+        each.suited(means[each.column]) for each in offered if each.column in (some if each.rare else present)
+    ]
     by_condition: dict[str, dict[str, _Record]] = {}
     for record in summary.to_dict("records"):
         by_condition.setdefault(str(record["condition"]), {})[str(record["metric"])] = record
@@ -156,7 +158,7 @@ def _estimate(found: Interval | None, measure: Measure) -> Result:
 def _led(lead: Lead | None) -> Result:
     if lead is None:
         return Result(mean=ABSENT, limits="")
-    measure = BY_GROUP_COLUMN[lead.column]
+    measure = lead.over.measures[lead.column]
     apart = lead.difference
     found = _estimate(apart, measure)
     sign = "+" if apart.value > 0 else ""

@@ -57,17 +57,21 @@ def test_completion_times_are_of_the_flows_with_a_size_alone(f10):
     assert (curve.x[0], curve.x[-1]) == (own.min(), own.max())
 
 
-def test_a_flow_that_did_not_complete_keeps_the_curve_below_all(f10):
+@pytest.mark.parametrize(("shorter", "unit", "factor"), [(1, "s", 1), (10, "ms", 1000)])
+def test_a_flow_that_did_not_complete_keeps_the_curve_below_all(f10, shorter, unit, factor):
+    """It says nothing of the unit: that is milliseconds where all others are shorter than a second."""
     cells = [cell.model_copy(update={"flows": (_sized(cell.flows[0]),)}) for cell in f10.manifest.cells]
     here = [cell.id for cell in cells if "loss=0.1%" in cell.id and "cca=bbr1" in cell.id]
-    times = dict(zip(here, (3.0, None, 1.0), strict=True))
+    times = dict(zip(here, (3.0 / shorter, None, 1.0 / shorter), strict=True))
     run_set = synthetic.changed(
         f10,
         manifest=f10.manifest.model_copy(update={"cells": tuple(cells)}),
         flows=f10.flows.assign(completion_s=f10.flows["cell_id"].map(times).astype(float)),
     )
-    (curve,) = traces(figures.figure(run_set, "completion_cdf[loss=0.1%]"), "bbr1")
-    assert set(curve.x) == {1.0, 3.0}
+    figure = figures.figure(run_set, "completion_cdf[loss=0.1%]")
+    (curve,) = traces(figure, "bbr1")
+    assert sorted(set(curve.x)) == pytest.approx([factor / shorter, 3 * factor / shorter])
+    assert figure.layout.xaxis.title.text == f"Flow completion time ({unit})"
     assert max(curve.y) == pytest.approx(2 / 3, abs=0.005)
 
 
@@ -161,18 +165,21 @@ def transferred(f10, sizes_of, seconds_of):
     return synthetic.changed(f10, manifest=manifest, flows=pd.DataFrame(flows))
 
 
-def test_completion_times_are_drawn_by_size_with_as_many_transfers_at_each_point(f10):
-    run_set = transferred(f10, lambda _: range(1_000, 161_000, 1_000), lambda size: 0.1 + size * 1e-6)
+@pytest.mark.parametrize(("least_s", "unit", "factor"), [(2, "s", 1), (0.1, "ms", 1000), (0.9, "s", 1)])
+def test_completion_times_are_drawn_by_size_with_as_many_transfers_at_each_point(f10, least_s, unit, factor):
+    run_set = transferred(f10, lambda _: range(1_000, 161_000, 1_000), lambda size: least_s + size * 1e-6)
     figure = figures.figure(run_set, "completion_percentiles[loss=15%]")
+    assert figure.layout.yaxis.title.text == f"Flow completion time ({unit})"
     half, most = traces(figure, "bbr1")
     assert sum(half.customdata) == sum(most.customdata) == 3 * 160
     assert max(half.customdata) - min(half.customdata) <= 3
     sizes = np.array(half.x) * 1e3
     assert (np.diff(sizes) > 0).all()
     width = 160_000 / len(sizes)
-    np.testing.assert_allclose(half.y, 0.1 + sizes * 1e-6, atol=width * 1e-6)
+    np.testing.assert_allclose(np.divide(half.y, factor), least_s + sizes * 1e-6, atol=width * 1e-6)
     # In the middle of a point lies its median; its 95th percentile is 45 % of its width later.
-    np.testing.assert_allclose(np.subtract(most.y, half.y), 0.45 * width * 1e-6, atol=1.1e-3)
+    later = np.subtract(most.y, half.y) / factor
+    np.testing.assert_allclose(later, 0.45 * width * 1e-6, atol=1.1e-3)
 
 
 def test_a_transfer_that_did_not_complete_is_slower_than_any(f10):
