@@ -250,11 +250,11 @@ class Evidence:
     looks: Mapping[str, Looks] = field(default_factory=dict)
     """Node → how its queues were looked at while flows ran."""
 
-    def counted_at_steps(self, name: str) -> Iterator[tuple[Counters, Counters]]:
-        """What ``name`` told before and after each step that asked it, in the order of time."""
-        for number, step in enumerate(self.steps):
-            if name in step.before:
-                early, late = (_qdiscs_told(name, number, told) for told in (step.before, step.after))
+    def counted_at_steps(self, capture: Capture) -> Iterator[tuple[Counters, Counters]]:
+        """What queueing disciplines counted before and after each step that asked, in the order of time."""
+        for step in self.steps:
+            if capture.name in step.before:
+                early, late = (_qdiscs_told(capture, told) for told in (step.before, step.after))
                 yield early, late
 
     @classmethod
@@ -312,26 +312,22 @@ def answer_to(
     return answer
 
 
-def parsed(answer: Answer, kind: TypeAdapter[_T], what: str) -> _T:
+def parsed(answer: Answer, kind: TypeAdapter[_T], what: str, *, file: str = "readback.json") -> _T:
     """The standard output of ``answer``, which is JSON; raise BackendError when it is not."""
     try:
         return kind.validate_json(answer.stdout)
     except ValidationError as error:
-        file, said = "readback.json", f"{what}: {_first_words(error)}"
+        said = f"{what}: {_first_words(error)}"
         raise lacking(file, answer.argv[0], said) from None
 
 
-def _qdiscs_told(name: str, number: int, told: Mapping[str, Answer]) -> Counters:
+def _qdiscs_told(capture: Capture, told: Mapping[str, Answer]) -> Counters:
     """The queueing disciplines of one node, and nothing else; the raw file is that of the steps."""
-    file, where = "steps.json", f"{name} of step {number}"
-    answer = told.get(name)
-    if answer is None or answer.exit != 0 or answer.node is None:
-        raise lacking(file, TOOLS["qdiscs"], f"{where} is missing")
-    try:
-        qdiscs = TypeAdapter(tuple[QdiscCounters, ...]).validate_json(answer.stdout)
-    except ValidationError as error:
-        raise lacking(file, TOOLS["qdiscs"], f"{where}: {_first_words(error)}") from None
-    return Counters(file, {answer.node: NodeCounters(links=(), qdiscs=qdiscs, netstat="")})
+    file, kind = "steps.json", TypeAdapter(tuple[QdiscCounters, ...])
+    qdiscs = parsed(answer_to(capture, told, file), kind, capture.name, file=file)
+    node = capture.command.node
+    assert node is not None, "a wire is a node"
+    return Counters(file, {node: NodeCounters(links=(), qdiscs=qdiscs, netstat="")})
 
 
 def _bytes(raw: Path, name: str) -> bytes:

@@ -119,11 +119,7 @@ def step_tasks(cell: Cell, testbed: Testbed, cabling: Cabling) -> Iterator[StepT
 
 def _losses_counted(wire: Interface) -> Capture:
     """What is lost until a step is not of the loss that it sets."""
-    return _capture(_losses_of(wire), wire.node, "tc", "-s", "-j", "qdisc", "show")
-
-
-def _losses_of(wire: Interface) -> str:
-    return f"losses.{wire.name}"
+    return _capture(f"losses.{wire.name}", wire.node, "tc", "-s", "-j", "qdisc", "show")
 
 
 def gate_tasks(cabling: Cabling) -> Iterator[GateTask]:
@@ -282,7 +278,7 @@ def expected_wires(cell: Cell, cabling: Cabling) -> Iterator[Wire]:
                 limit_packets=most.netem_limit(ends.link),
                 loss=ends.link.loss if forward else None,
                 later_losses=tuple(later[ends.link.name]) if forward else (),
-                counted=_losses_of(interface),
+                counted=_losses_counted(interface),
                 late_s=late.late.seconds if forward and late is not None else 0.0,
                 slots_s=slots_s(None if forward else ends.link.ack_aggregation),
             )

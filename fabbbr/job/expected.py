@@ -99,8 +99,8 @@ class Wire:
     """Until a step changes it."""
     later_losses: tuple[Loss, ...]
     """From each step of the loss on, in the order of time."""
-    counted: str
-    """Under which name steps keep what was lost until then, and from then on."""
+    counted: Capture
+    """What steps of the loss ask, and keep: what was lost until then, and from then on."""
     late_s: float
     """How much later some of the data comes; zero without reordering."""
     slots_s: Slots

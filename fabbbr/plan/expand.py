@@ -49,6 +49,7 @@ class TooManyPartsError(PlanError):
     """All cells together are more than anybody could run."""
 
 
+_T = TypeVar("_T")
 _HasTrace = TypeVar("_HasTrace", PathSetup, ReverseSetup)
 _HasWayBack = TypeVar("_HasWayBack", PathSetup, LinkSetup)
 
@@ -140,12 +141,13 @@ def misfits(
             yield Misfit(loc=("flows", index, "cca"), message=str(error), of_the_file=True)
             setup = _with_another_cca(setup, index)
     step_files: dict[str, StepFile] = {}
-    if setup.steps_file is not None:
-        try:
-            step_files = {setup.steps_file: step_file_of(setup.steps_file)}
-        except SpecError as error:
-            yield Misfit(loc=("steps",), message=str(error), of_the_file=True)
+    if (name := setup.steps_file) is not None:
+        table = _read(step_file_of, ("steps",), name)
+        if isinstance(table, Misfit):
+            yield table
             setup = setup.model_copy(update={"steps": ()})
+        else:
+            step_files = {name: table}
     yield from _misfits(setup, topology_of, trace_of, Beside(step_files=step_files, modules=modules))
 
 
@@ -174,9 +176,9 @@ def _misfits(
         yield Misfit(loc=("slice",), message=str(error).removeprefix("slice: "), of_the_file=True)
 
 
-def _read(trace_of: Callable[[str], Trace], loc: Loc, name: str) -> Trace | Misfit:
+def _read(read: Callable[[str], _T], loc: Loc, name: str) -> _T | Misfit:
     try:
-        return trace_of(name)
+        return read(name)
     except SpecError as error:
         return Misfit(loc=loc, message=str(error), of_the_file=True)
 

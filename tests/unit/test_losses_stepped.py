@@ -12,6 +12,7 @@ from fabbbr.certify.evidence import Answer, Evidence, StepRecord
 from fabbbr.errors import BackendError, PlanError, SpecError
 from fabbbr.job.build import prepare
 from fabbbr.job.parts import split
+from fabbbr.job.records import Capture, Command
 from fabbbr.model import Loss
 from fabbbr.physics import losses_of
 from fabbbr.plan.opening import open_plan
@@ -162,10 +163,11 @@ ANSWER = {"argv": ("tc",), "node": "w1", "exit": 0, "stdout": "[]", "stderr": ""
 @pytest.mark.parametrize("after", [{}, {"x": ANSWER | {"stdout": "["}}, {"x": ANSWER | {"exit": 1}}])
 def test_a_step_that_did_not_count_says_so(after):
     told = {name: Answer(**answer) for name, answer in after.items()}
+    capture = Capture(name="x", command=Command(node="w1", argv=("tc",)))
     step = StepRecord(at_s=1.0, done_s=1.0, before={"x": Answer(**ANSWER)}, after=told)
     evidence = SimpleNamespace(steps=(StepRecord(at_s=0.5, done_s=0.5), step))
-    with pytest.raises(BackendError, match=r"raw/steps\.json, from tc -s -j qdisc show: x of step 1"):
-        list(Evidence.counted_at_steps(evidence, "x"))
+    with pytest.raises(BackendError, match=r"raw/steps\.json, from tc: x"):
+        list(Evidence.counted_at_steps(evidence, capture))
 
 
 # Refusals

@@ -11,8 +11,6 @@ from fabbbr_analysis.phases import LEAST_S, in_lots
 
 MOST_MARKS = 12
 """More instants than these are not marked one by one: rows of a recording, or the starts of many flows."""
-
-
 _CHANGES = ("rate", "rtt", "buffer_bytes", "loss")
 """What a step may set."""
 
