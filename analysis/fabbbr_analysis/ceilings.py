@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from fabbbr.capacity import RateOverTime, capacity_of, filled_anew_s, way_of
-from fabbbr.model import Cell
+from fabbbr.model import Cell, LinkWay
 from fabbbr.physics import bucket_bytes
 from fabbbr.units import Rate
 from fabbbr_analysis.arrivals import joined
@@ -23,9 +23,9 @@ def most_bps(
     """The most that a bottleneck lets through in the spans [bit/s, of frames]; None when they are empty.
 
     ``spans`` are when flows could fill it, in seconds of the cell's clock there; they may overlap.
-    A token bucket that the experiment asks for counts as often as it can be full: at first, as far as pauses
-    fill it, and after each step that changes its rate or its buffer. One that is as large as its kernel
-    needs, which has ``timer_hz`` ticks a second, counts after such steps alone.
+    A token bucket counts as often as it can be full: at first, as far as pauses fill it, and after each step
+    that changes its rate or its buffer. One that no experiment asks for is as large as its kernel needs,
+    which has ``timer_hz`` ticks a second.
     """
     stretches = joined(spans)
     seconds = sum(end - start for start, end in stretches)
@@ -33,19 +33,38 @@ def most_bps(
         return None
     capacity = capacity_of(cell, link, reverse=reverse)
     bits = sum(capacity.bits(*each) for each in stretches)
-    anew = sorted(at_s for at_s in _anew_s(cell, link, reverse=reverse) if _within(at_s, stretches))
-    way = way_of(cell, link, reverse=reverse)
-    if way.burst_bytes is not None:
-        pauses = ((before[1], after[0]) for before, after in pairwise(stretches))
-        filled = sum(min(capacity.bits(*pause) / 8, way.burst_bytes) for pause in pauses)
-        bits += 8 * (way.burst_bytes * (1 + len(anew)) + filled)
-    elif anew:
-        rate = RateOverTime.of(cell, link, reverse=reverse)
-        bits += 8 * sum(
-            bucket_bytes(way, Rate(rate.at(at_s)), timer_hz=timer_hz, frame_bytes=cell.frame_bytes)
-            for at_s in anew
-        )
+    if way_of(cell, link, reverse=reverse).trace is None:
+        bits += 8 * _stored_bytes(cell, link, stretches, timer_hz=timer_hz, reverse=reverse)
     return bits / seconds
+
+
+def _stored_bytes(
+    cell: Cell, link: str, stretches: Sequence[tuple[float, float]], *, timer_hz: int, reverse: bool
+) -> float:
+    """What the token bucket of a bottleneck gives beside its rate, in stretches that do not overlap."""
+    way, rate = way_of(cell, link, reverse=reverse), RateOverTime.of(cell, link, reverse=reverse)
+
+    def full(at_s: float) -> int:
+        return held_bytes(cell, way, rate, at_s, at_s, timer_hz=timer_hz)
+
+    anew = (at_s for at_s in _anew_s(cell, link, reverse=reverse) if _within(at_s, stretches))
+    pauses = ((end_s, start_s) for (_, end_s), (start_s, _) in pairwise(stretches))
+    return (
+        full(stretches[0][0])
+        + sum(min(rate.bits(*pause) / 8, full(pause[1])) for pause in pauses)
+        + sum(full(at_s) for at_s in anew)
+    )
+
+
+def held_bytes(
+    cell: Cell, way: LinkWay, rate: RateOverTime, start_s: float, end_s: float, *, timer_hz: int
+) -> int:
+    """The most that the token bucket of one way through a bottleneck holds between two instants.
+
+    With offloads it stays while the rate falls (``fabbbr.job.qdiscs.tbf_line``).
+    """
+    most = Rate(rate.most(0.0 if cell.offloads else start_s, end_s))
+    return bucket_bytes(way, most, timer_hz=timer_hz, frame_bytes=cell.frame_bytes)
 
 
 def _within(at_s: float, stretches: Iterable[tuple[float, float]]) -> bool:

@@ -11,11 +11,9 @@ import pandas as pd
 
 from fabbbr.capacity import RateOverTime, way_of
 from fabbbr.model import Bottleneck, Cell, Flow, LinkWay
-from fabbbr.physics import bucket_bytes
-from fabbbr.units import Rate
 from fabbbr.ways import Ways
 from fabbbr_analysis.arrivals import Arrival, arrivals, deliveries, within
-from fabbbr_analysis.ceilings import behind_s
+from fabbbr_analysis.ceilings import behind_s, held_bytes
 from fabbbr_analysis.contests import contests
 from fabbbr_analysis.metrics import (
     CellTables,
@@ -113,13 +111,8 @@ class MeasuredCell:
         ]
 
     def bucket_bytes(self, served: Served, start_s: float, end_s: float) -> int:
-        """The most that the token bucket of a bottleneck holds between two instants.
-
-        With offloads it stays while the rate falls (``fabbbr.job.qdiscs.tbf_line``).
-        """
-        most = Rate(served.rate.most(0.0 if self.cell.offloads else start_s, end_s))
-        frame_bytes = self.cell.frame_bytes
-        return bucket_bytes(served.way, most, timer_hz=self.timer_hz, frame_bytes=frame_bytes)
+        """The most that the token bucket of a bottleneck holds between two instants."""
+        return held_bytes(self.cell, served.way, served.rate, start_s, end_s, timer_hz=self.timer_hz)
 
     def least_rtt_s(self, flow: Flow, start_s: float, end_s: float) -> float:
         """Of propagation between two instants, were each link all the time at its least."""

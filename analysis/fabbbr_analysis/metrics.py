@@ -114,8 +114,8 @@ def utilisation(tables: CellTables, cell: Cell) -> float | None:
     """Goodput through the bottleneck over what TCP payload can fill of it: rate × (MTU - 52) / (MTU + 14).
 
     Where steps change the rate it is the mean of those that held while flows ran, and with a trace what its
-    opportunities carried then. A token bucket that the experiment asks for is part of what can be filled,
-    each time as far as it can be full. A ratio; None when flows in both directions have a queue each, or when
+    opportunities carried then. What a token bucket has stored is part of it, each time as far as it can be
+    full. A ratio; None when flows in both directions have a queue each, or when
     some flow is of UDP, whose headers are shorter. Flows that do not cross the first bottleneck are none of
     its load.
     """

@@ -302,7 +302,9 @@ def test_utilisation_counts_a_bucket_as_often_as_it_can_be_full(planned):
     assert stored_bytes(planned(), (0.0, 9.0)) == pytest.approx(250_000)
     # A pause of 0.1 s at 10 Mbit/s brings 125 kB, one of 1 s fills it.
     assert stored_bytes(planned(), (0.0, 5.0), (5.1, 9.0), (10.0, 11.0)) == pytest.approx(625_000)
-    assert stored_bytes(planned("rate: 10 Mbit/s"), (0.0, 5.0)) == pytest.approx(0)
+    # One that nobody asked for holds what its rate sends in a tick, or a frame.
+    assert stored_bytes(planned("rate: 10 Mbit/s"), (0.0, 5.0)) == pytest.approx(FRAME)
+    assert stored_bytes(planned("rate: 10 Mbit/s"), (0.0, 5.0), (5.001, 6.0)) == pytest.approx(FRAME + 1250)
     # A step of the buffer makes a new bucket, which is full; one of the RTT leaves it as it is.
     stepped = planned(more="steps: [{at: 2 s, buffer: 50 kB}, {at: 4 s, rtt: 30 ms}]")
     assert stored_bytes(stepped, (0.0, 9.0)) == pytest.approx(500_000)

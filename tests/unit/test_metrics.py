@@ -20,7 +20,6 @@ from measured import (
 )
 
 from fabbbr import model
-from fabbbr.physics import burst_bytes
 from fabbbr.units import Duration, Rate
 
 METRICS_OF_RUNS = {
@@ -58,9 +57,9 @@ def test_goodput_of_flows_that_follow_one_another_with_pauses_counts_the_time_in
 
 def test_goodput_of_spans_that_do_not_coincide_is_no_more_than_the_link_carries():
     """The far receiver began 0.25 s later and ended later: each had less than a sum of rates says."""
-    ceiling = 8e6 * 1448 / 1514
+    ceiling, frame_bits = 8e6 * 1448 / 1514, 8 * 1514
     flows = flow_rows(0.6 * ceiling, 0.41 * ceiling, receiver_zero_s=[0.05, 0.25])
-    assert of(flows)["utilisation"] == pytest.approx(1.01 * 10 / 10.2)
+    assert of(flows)["utilisation"] == pytest.approx(1.01 * 80e6 / (10.2 * 8e6 + frame_bits))
     unknown = flows.assign(receiver_zero_s=[0.05, NAN], start_s=0.0)
     assert of(unknown)["utilisation"] < 1.01
 
@@ -72,7 +71,7 @@ def test_utilisation_counts_the_flows_through_the_bottleneck_alone():
     flows = (two.flows[0], two.flows[1].model_copy(update={"sender": "h3", "receiver": "h4"}))
     links = (*two.links, beside)
     changed = two.model_copy(update={"hosts": others, "links": links, "flows": flows})
-    full = 8e6 * 1448 / 1514
+    full = (8e6 + 8 * 1514 / 10) * 1448 / 1514
     assert of(flow_rows(0.9 * full, 0.9 * full), of_cell=changed)["utilisation"] == pytest.approx(0.9)
 
 
@@ -81,8 +80,8 @@ def test_goodput_of_staggered_flows_counts_the_whole_time():
     assert of(flow_rows(4e6, 4e6, starts=[0.0, 10.0]))["goodput_bps"] == pytest.approx(4e6)
 
 
-def test_utilisation_is_one_when_payload_fills_the_frames():
-    full = 8e6 * 1448 / 1514
+def test_utilisation_is_one_when_payload_fills_the_frames_and_a_full_bucket_at_the_start():
+    full = (8e6 + 8 * 1514 / 10) * 1448 / 1514
     assert of(flow_rows(full))["utilisation"] == pytest.approx(1.0)
 
 
@@ -96,16 +95,17 @@ def test_a_flow_without_a_receiver_makes_the_sum_unknown_and_not_smaller():
 def test_where_the_rate_changes_utilisation_is_of_what_held_while_flows_ran():
     """8 Mbit/s, and 4 from 5 s on: over 10 s it is 6, and of a flow of 2 s at 4 s 6 too.
 
-    The trunk is 20 ms long: so much later it comes to the receiver. And the step fills the token bucket.
+    The trunk is 20 ms long: so much later it comes to the receiver. The token bucket holds a frame, is full
+    at first, and the step fills it.
     """
-    bucket_bits = 8 * burst_bytes(Rate.parse("4 Mbit/s"), timer_hz=1000, frame_bytes=1514)
+    frame_bits = 8 * 1514
     step = model.Step(at=Duration.parse("5 s"), link="trunk", rate=Rate.parse("4 Mbit/s"))
     for goodput_bps, begins_s, lasts_s, used in (
-        (3e6, 0.02, 10.0, 3e6 / (6e6 + bucket_bits / 10)),
-        (3e6, 4.02, 2.0, 3e6 / (6e6 + bucket_bits / 2)),
-        (4e6, 6.02, 2.0, 1.0),
-        (8e6, 4.0, 1.02, 1.0),
-        (4.04e6, 5.0, 2.0, 4.04e6 / (4.04e6 + bucket_bits / 2)),
+        (3e6, 0.02, 10.0, 3e6 / (6e6 + 2 * frame_bits / 10)),
+        (3e6, 4.02, 2.0, 3e6 / (6e6 + 2 * frame_bits / 2)),
+        (4e6, 6.02, 2.0, 4e6 / (4e6 + frame_bits / 2)),
+        (8e6, 4.0, 1.02, 8e6 / (8e6 + frame_bits / 1.02)),
+        (4.04e6, 5.0, 2.0, 4.04e6 / (4.04e6 + 2 * frame_bits / 2)),
     ):
         flows = flow_rows(goodput_bps * 1448 / 1514, receiver_zero_s=[begins_s], seconds=lasts_s)
         assert of(flows, of_cell=cell(steps=(step,)))["utilisation"] == pytest.approx(used)
