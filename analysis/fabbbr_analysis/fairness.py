@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from fabbbr_analysis.arrivals import Array, progress_of_flows, zeros_s
+from fabbbr_analysis.arrivals import Array, Arrival
 
 CONVERGED_JAIN = 0.9
-CONVERGED_WINDOWS = 5
+CONVERGED_S = 5.0
+"""For how long it stays there."""
 WINDOW_S = 1.0
+_STEP_S = 0.1
+"""As samples are, by default."""
+_KNOWN_S = 1.01 * WINDOW_S
 
 
 def jain(values: ArrayLike) -> float | None:
@@ -43,35 +48,36 @@ def jain_of_groups(flows: pd.DataFrame) -> float | None:
     return jain(flows.groupby("group", observed=True)["goodput_bps"].sum().to_numpy())
 
 
-def convergence_s(flows: pd.DataFrame, intervals: pd.DataFrame) -> float | None:
-    """Seconds from the last flow's start until Jain's index over 1 s windows stays at 0.9 or more for 5 s.
+def convergence_s(arrived: Sequence[Arrival], *, since_s: float, until_s: float = math.inf) -> float | None:
+    """Seconds from ``since_s`` on until Jain's index of what flows get is 0.9 or more, and stays so for 5 s.
 
-    None with one flow, when that never happens, or without receiver intervals of at most a second.
+    It is of every window of 1 s within these five, wherever it begins (by 0.1 s), so that no grid of seconds
+    decides. Nothing counts before all flows are there, nor after ``until_s``. None with one flow, when it
+    never happens, or where more than a second of a flow is unknown.
     """
-    if len(flows) < 2 or _together_s(flows, intervals) < CONVERGED_WINDOWS * WINDOW_S:
+    if len(arrived) < 2:
         return None
-    progress = progress_of_flows(flows, intervals)
-    if progress is None or max(float(np.max(np.diff(times))) for times, _ in progress) > WINDOW_S * 1.01:
+    begin_s = max(since_s, *(each.span[0] for each in arrived))
+    end_s = min(until_s, *(each.span[1] for each in arrived))
+    steps = math.floor((end_s - begin_s) / _STEP_S + 1e-6)
+    if steps < CONVERGED_S / _STEP_S or any(_longest_gap_s(each) > _KNOWN_S for each in arrived):
         return None
-    last_start = float(flows["start_s"].max())
-    end = min(times[-1] for times, _ in progress)
-    edges = last_start + np.arange(math.floor((end - last_start) / WINDOW_S) + 1) * WINDOW_S
-    received = np.array([np.diff(np.interp(edges, times, total)) for times, total in progress])
-    return first_lasting(received)
+    edges = begin_s + np.arange(steps + 1) * _STEP_S
+    had = np.array([np.interp(edges, each.t_s, each.total_bytes) for each in arrived])
+    window = round(WINDOW_S / _STEP_S)
+    after_s = _first_lasting_s(had[:, window:] - had[:, :-window])
+    return None if after_s is None else after_s + begin_s - since_s
 
 
-def _together_s(flows: pd.DataFrame, intervals: pd.DataFrame) -> float:
-    """Seconds from the last flow's start until the first receiver's report ends; NaN where there is none."""
-    ends_s = intervals[intervals["side"] == "receiver"].groupby("flow")["end_s"].max()
-    return float((flows["flow"].map(ends_s) + zeros_s(flows)).min() - flows["start_s"].max())
+def _longest_gap_s(arrival: Arrival) -> float:
+    return float(np.max(np.diff(arrival.t_s)))
 
 
-def first_lasting(received: Array) -> float | None:
-    """Seconds until Jain's index first stays fair; ``received`` is bytes by flow and window of 1 s."""
+def _first_lasting_s(received: Array) -> float | None:
+    """Seconds until Jain's index first stays fair; ``received`` is bytes by flow and window, one a step."""
     squares = len(received) * (received**2).sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         fair = received.sum(axis=0) ** 2 / squares >= CONVERGED_JAIN
-    if fair.size < CONVERGED_WINDOWS:
-        return None
-    lasting = np.lib.stride_tricks.sliding_window_view(fair, CONVERGED_WINDOWS).all(axis=1)
-    return float(np.argmax(lasting) * WINDOW_S) if lasting.any() else None
+    within = round((CONVERGED_S - WINDOW_S) / _STEP_S) + 1
+    lasting = np.lib.stride_tricks.sliding_window_view(fair, within).all(axis=1)
+    return float(np.argmax(lasting) * _STEP_S) if lasting.any() else None

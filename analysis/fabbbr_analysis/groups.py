@@ -19,7 +19,7 @@ from fabbbr.ways import limits_itself
 from fabbbr_analysis.after_steps import on_average, recovery
 from fabbbr_analysis.arrivals import Array, known, union_s, within
 from fabbbr_analysis.ceilings import most_bps
-from fabbbr_analysis.fairness import WINDOW_S, first_lasting
+from fabbbr_analysis.fairness import WINDOW_S, convergence_s
 from fabbbr_analysis.ideals import least_s
 from fabbbr_analysis.measured_cell import MeasuredCell
 from fabbbr_analysis.metrics import CellTables, queue_delay_s, retransmit_ratio
@@ -289,7 +289,7 @@ def _slowdown(measured: MeasuredCell, flow: Flow, start_s: float, completion_s: 
 
 
 def _convergence_s(measured: MeasuredCell, phase: Phase, contest: str) -> float | None:
-    """As ``fairness.convergence_s``, of rivals that run until the phase ends, from when all of them run."""
+    """As ``fairness.convergence_s``, of rivals that run until the phase ends, from its start on."""
     rivals = {
         flow.index
         for flow in measured.cell.flows
@@ -299,13 +299,9 @@ def _convergence_s(measured: MeasuredCell, phase: Phase, contest: str) -> float 
     reach = phase.end_s - WINDOW_S
     running = [index for index, (start, end) in spans.items() if index in rivals and start < reach <= end]
     own = known(measured.arrived, running)
-    if own is None or len(own) < 2 or len(spans) < len(measured.arrived):
+    if own is None or len(spans) < len(measured.arrived):
         return None
-    begin = max(phase.start_s, *(each.span[0] for each in own))
-    last = min(phase.end_s, *(each.span[1] for each in own))
-    edges = begin + np.arange(int((last - begin) / WINDOW_S) + 1) * WINDOW_S
-    lasting = first_lasting(np.array([np.diff(np.interp(edges, each.t_s, each.total_bytes)) for each in own]))
-    return None if lasting is None else lasting + begin - max(phase.start_s, 0.0)
+    return convergence_s(own, since_s=max(phase.start_s, 0.0), until_s=phase.end_s)
 
 
 def _quantile(values: Array, q: float) -> float | None:

@@ -20,7 +20,7 @@ from fabbbr.capacity import capacity_of
 from fabbbr.model import Cell, CellLink, Flow
 from fabbbr.units import TCP_IPV4_HEADER_BYTES, goodput_ceiling
 from fabbbr.ways import Ways, crossed, going_back
-from fabbbr_analysis.arrivals import Arrival, arrivals, deliveries, union_s, zeros_s
+from fabbbr_analysis.arrivals import Arrival, arrivals, deliveries, known, union_s, zeros_s
 from fabbbr_analysis.ceilings import behind_s, most_bps
 from fabbbr_analysis.contests import one_contest
 from fabbbr_analysis.fairness import convergence_s, jain_of_flows, jain_of_groups
@@ -73,11 +73,17 @@ def of_cell(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
         "injected_drops": drops(tables.queues[tables.queues["role"] == "loss"]),
         "jain_flows": jain_of_flows(rivals),
         "jain_groups": jain_of_groups(rivals),
-        "convergence_s": convergence_s(rivals, tables.intervals),
+        "convergence_s": _convergence_s(tables, rivals),
         **_by_direction(tables, cell),
         "completion_mean_s": _complete(sized, "completion_s", np.mean),
         "completion_max_s": _complete(sized, "completion_s", np.max),
     }
+
+
+def _convergence_s(tables: CellTables, rivals: pd.DataFrame) -> float | None:
+    """As ``fairness.convergence_s``, from the start of the last of them on."""
+    own = known(arrivals(rivals, tables.intervals, tables.sockets), rivals["flow"])
+    return None if own is None else convergence_s(own, since_s=float(rivals["start_s"].max()))
 
 
 # Throughput

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from measured import flow_rows, interval_rows, of
 
-from fabbbr_analysis.fairness import jain
+from fabbbr_analysis.arrivals import Arrival
+from fabbbr_analysis.fairness import convergence_s, jain
 
 goodputs = st.lists(st.floats(1e-3, 1e12), min_size=1, max_size=30)
 
@@ -54,20 +55,37 @@ def test_one_flow_and_one_group_have_no_fairness():
     ("second", "expected"),
     [
         ([100] * 10, 0.0),
-        ([0, 0, 0, 100, 100, 100, 100, 100, 100, 100], 3.0),
-        ([0, 0, 100, 100, 100, 100, 0, 100, 100, 100], None),  # four fair seconds are not five
-        ([0] * 5 + [100] * 5, 5.0),
+        # Jain's index is 0.9 where one of two has half of what the other has: from half a second before.
+        ([0, 0, 0, 100, 100, 100, 100, 100, 100, 100], 2.5),
+        ([0, 0, 0, 100, 100, 100, 0, 100, 100, 100], None),  # four fair seconds are not five
+        ([0] * 5 + [100] * 5, 4.5),
+        ([0] * 6 + [100] * 4, None),
         ([0] * 10, None),
     ],
 )
 def test_convergence_is_the_first_of_five_fair_seconds(second, expected):
-    assert of(flow_rows(1.0, 1.0), interval_rows({0: [100] * 10, 1: second}))["convergence_s"] == expected
+    found = of(flow_rows(1.0, 1.0), interval_rows({0: [100] * 10, 1: second}))["convergence_s"]
+    assert found == (None if expected is None else pytest.approx(expected))
+
+
+def test_no_grid_of_seconds_decides_when_flows_converge():
+    """What begins 0.3 s later is found 0.3 s later; by whole seconds from its start it would be a second."""
+    late = [find(shift_s) for shift_s in (0.0, 0.3, 0.6, 0.9)]
+    assert late == pytest.approx([2.5, 2.8, 3.1, 3.4])
+
+
+def find(shift_s):
+    """Of two flows that share evenly from 3 s and a shift on, by their samples; before it one has nothing."""
+    t_s = np.arange(0.0, 12.05, 0.1)
+    even = Arrival(t_s=t_s, total_bytes=1e6 * t_s)
+    newcomer = Arrival(t_s=t_s, total_bytes=1e6 * np.maximum(t_s - 3.0 - shift_s, 0.0))
+    return convergence_s([even, newcomer], since_s=0.0)
 
 
 def test_convergence_counts_from_the_start_of_the_last_flow():
     flows = flow_rows(1.0, 1.0, starts=[0.0, 3.5])
     found = of(flows, interval_rows({0: [100] * 20, 1: [0, 0, *[100] * 15]}))
-    assert found["convergence_s"] == 2.0
+    assert found["convergence_s"] == pytest.approx(1.5)
 
 
 def test_convergence_needs_intervals_of_a_second():

@@ -8,13 +8,12 @@ from fabbbr.counts import counted
 from fabbbr_analysis.answers.outcomes import value
 from fabbbr_analysis.answers.records import AnswerRow
 from fabbbr_analysis.answers.sentences import where
-from fabbbr_analysis.fairness import CONVERGED_JAIN, CONVERGED_WINDOWS, WINDOW_S
+from fabbbr_analysis.fairness import CONVERGED_JAIN, CONVERGED_S
 from fabbbr_analysis.figures.conditions import Axis
 from fabbbr_analysis.wording import distinct, listing, tie
 
 _COLUMN = "convergence_s"
 _PLACES = 3
-_STAYS_S = CONVERGED_WINDOWS * WINDOW_S
 
 
 def told_of_convergence(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> list[str]:
@@ -30,7 +29,9 @@ def told_of_convergence(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> list
 
 def _of_phase(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
     places = distinct(row.place for row in rows)
-    for place in places[:_PLACES]:
+    # Two words on one more place would be no shorter than what it has.
+    told = len(places) if len(places) == _PLACES + 1 else _PLACES
+    for place in places[:told]:
         here = [row for row in rows if row.place == place]
         # Of each congestion control: every group of a cell has the same.
         each = {row.rival if row.variant else "": row for row in here}
@@ -41,7 +42,7 @@ def _of_phase(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
         ]
         never = [name for name in each if name not in even]
         parts += [f"in some run not at all{f' with {listing(never)}' if any(never) else ''}"] if never else []
-        reached = f"Jain's index over flows reaches {CONVERGED_JAIN:g} and stays there for {_STAYS_S:g} s"
+        reached = f"Jain's index over flows reaches {CONVERGED_JAIN:g} and stays there for {CONVERGED_S:g} s"
         yield f"{where(here[0], axes, phased=True)}{reached} {listing(parts)}."
-    if len(places) > _PLACES:
-        yield f"The table has {counted(len(places) - _PLACES, 'more place')} where flows came."
+    if len(places) > told:
+        yield f"The table has {counted(len(places) - told, 'more place')} where flows came."

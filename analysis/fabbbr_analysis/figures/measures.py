@@ -211,9 +211,7 @@ MEASURES: tuple[Measure, ...] = (
         unit="",
         explanation="As Jain's index, over the sum of each group of flows.",
     ),
-    _milliseconds(
-        "convergence_s", "convergence", "Convergence time", "Until Jain's index stays at 0.9 for 5 s."
-    ),
+    _seconds("convergence_s", "convergence", "Convergence time", "Until Jain's index stays at 0.9 for 5 s."),
     _seconds(
         "completion_mean_s",
         "completion",
