@@ -85,20 +85,15 @@ def _switched(text: str) -> str:
 
 def _value_in_words(axis: Axis, text: str) -> str:
     others = [_named(other.title, other.texts[text]) for other in axis.others]
-    return _own_value_in_words(axis, text) + (f" (and {listing(others)})" if others else "")
+    return _named(axis.title, text) + (f" (and {listing(others)})" if others else "")
 
 
 def _named(title: str, text: str) -> str:
-    """As in ``a buffer of 2 packets``."""
+    """As in ``a buffer of 2 packets``, or ``10 hops`` where it is a number of what its name says."""
     name = in_a_sentence(title)
-    return f"{name} {_switched(text)}" if text in _SWITCHED else f"{article(name)} {name} of {text}"
-
-
-def _own_value_in_words(axis: Axis, text: str) -> str:
-    name = in_a_sentence(axis.title)
-    if axis.shown is not None and text.isdecimal() and name.endswith("s") and not name.endswith(_SINGULAR):
+    if text.isdecimal() and name.endswith("s") and not name.endswith(_SINGULAR):
         return counted(int(text), name.removesuffix("s"))
-    return _named(axis.title, text)
+    return f"{name} {_switched(text)}" if text in _SWITCHED else f"{article(name)} {name} of {text}"
 
 
 def axis_columns(runs: pd.DataFrame) -> list[str]:

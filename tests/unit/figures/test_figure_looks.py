@@ -181,6 +181,11 @@ def test_what_follows_an_axis_is_said_with_it():
     assert axis.label.endswith(", and with it queue")
 
 
+def test_numbers_that_change_together_are_both_counted():
+    runs = pd.DataFrame({"axis_newcomers": ["1", "5"], "axis_old_flows": ["5", "1"], "ccas": "cubic"})
+    assert place_in_words(varied(runs), ["1"]) == "1 newcomer (and 5 old flows)"
+
+
 @pytest.mark.parametrize(
     "in_order", [("5.15", "6.9", "6.12", "default"), ("h2", "h10"), ("2 hops", "10 hops", "none")]
 )
