@@ -122,6 +122,11 @@ def packet_rows(rows=()):
     return pd.DataFrame(rows, columns=["role", "link", "flow", "sojourn_s"])
 
 
+def chunk_rows(*samples):
+    """(asked at, whole at) of each chunk, in seconds."""
+    return pd.DataFrame(samples, columns=["asked_s", "whole_s"], dtype="float64")
+
+
 def ping_rows(*samples):
     """(seconds, round trip in seconds) of each request."""
     return pd.DataFrame(samples, columns=["t_s", "rtt_s"], dtype="float64")
@@ -135,7 +140,7 @@ EMPTY = CellTables(
     queues=queue_rows(),
     packets=packet_rows(),
     pings=ping_rows(),
-    chunks=pd.DataFrame(),
+    chunks=chunk_rows(),
 )
 
 

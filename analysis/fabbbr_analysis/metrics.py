@@ -46,6 +46,8 @@ class CellTables(Protocol):
     def packets(self) -> pd.DataFrame: ...
     @property
     def pings(self) -> pd.DataFrame: ...
+    @property
+    def chunks(self) -> pd.DataFrame: ...
 
 
 def of_cell(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
@@ -68,6 +70,7 @@ def of_cell(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
         **_sojourn(tables.packets, cell),
         **of_pings(tables.pings, flows),
         **_suffered(flows, cell),
+        **_downloads(tables.chunks),
         **_occupancy(bottleneck, cell),
         "queue_drops": drops(queue_of(tables.queues, cell.trunk)),
         "injected_drops": drops(tables.queues[tables.queues["role"] == "loss"]),
@@ -348,6 +351,15 @@ def _suffered(flows: pd.DataFrame, cell: Cell) -> dict[str, float | None]:
         **of_datagrams(calls),
         "video_startup_s": _complete(videos, "video_startup_s", np.mean),
         "video_stalled_s": _complete_sum(videos, "video_stalled_s"),
+    }
+
+
+def _downloads(chunks: pd.DataFrame) -> dict[str, float | None]:
+    """From asking for a chunk of a video to its last byte [s], of those that came whole; None without one."""
+    took_s = (chunks["whole_s"] - chunks["asked_s"]).dropna()
+    return {
+        "chunk_median_s": None if took_s.empty else float(took_s.median()),
+        "chunk_p95_s": None if took_s.empty else float(took_s.quantile(0.95)),
     }
 
 

@@ -15,13 +15,23 @@ class Watched(Told):
             row |= {"video_stalled_s": stalled}
         return self
 
+    def chunks(self, name, *took_s, **more):
+        self.video(name, *[0.0] * len(took_s), **more)
+        for row, median_s in zip(self.runs[-len(took_s) :], took_s, strict=True):
+            row |= {"chunk_median_s": median_s}
+        return self
+
     def told(self):
         flows = [
             {"cell_id": row["cell_id"], "video_chunks": chunks}
             for row in self.runs
             for chunks in (0 if row["video_stalled_s"] is None else 30, None)
         ]
-        return [said(each) for each in self.answer(flows=pd.DataFrame(flows)).headline if "ideo" in each]
+        return [
+            said(each)
+            for each in self.answer(flows=pd.DataFrame(flows)).headline
+            if "ideo" in each or "hunks" in each
+        ]
 
 
 def test_where_none_stood_still_that_is_said():
@@ -57,6 +67,25 @@ def test_where_all_did_the_least_and_the_longest():
 def test_a_video_that_never_began_is_not_one_that_never_stood_still():
     made = Watched().video("a", 0.0, 0.0, axes={"aqm": "cake"}).video("b", None, 0.0, axes={"aqm": "pie"})
     assert made.told() == ["No video stood still.", "1 of 4 videos never began: no chunk was ever whole."]
+
+
+def test_of_one_condition_how_soon_half_of_the_chunks_come():
+    text = Watched().chunks("x", 1.0, 1.1, 1.2).told()[-1]
+    assert text.startswith("Half of the chunks come within 1.10 [")
+    assert text.endswith(" s.")
+
+
+def test_where_chunks_come_soonest_and_where_latest():
+    made = Watched().chunks("a", 0.5, 0.5, axes={"aqm": "cake"}).chunks("b", 0.7, 0.7, axes={"aqm": "pie"})
+    assert made.told()[-1] == (
+        "Chunks of videos come soonest at an AQM of cake, half of them within 500 ms, "
+        "and latest at an AQM of pie, 700 ms."
+    )
+
+
+def test_chunks_that_come_equally_soon_everywhere_have_no_best_place():
+    made = Watched().chunks("a", 2.0, 2.0, axes={"aqm": "cake"}).chunks("b", 2.05, 2.05, axes={"aqm": "pie"})
+    assert made.told()[-1] == "Half of the chunks come within 2.00 s to 2.05 s everywhere."
 
 
 def test_without_videos_nothing_is_told():

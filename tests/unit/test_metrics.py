@@ -32,7 +32,7 @@ METRICS_OF_RUNS = {
     "queue_reverse_p95_bytes", "utilisation_forward", "utilisation_reverse",
     "ping_median_s", "ping_p95_s", "ping_p99_s", "ping_lost", "ping_loss_ratio",
     "datagram_loss_ratio", "datagram_reordered_ratio", "jitter_s", "pdv_p95_s", "video_startup_s",
-    "video_stalled_s",
+    "video_stalled_s", "chunk_median_s", "chunk_p95_s",
 }  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Metrics of pings, datagrams, videos and either direction, on small tables whose answers are plain."""
 
 import pytest
-from measured import NAN, cell, flow_rows, interval_rows, of, ping_rows, queue_rows
+from measured import NAN, cell, chunk_rows, flow_rows, interval_rows, of, ping_rows, queue_rows
 
 from fabbbr import model
 from fabbbr.units import Duration, Rate
@@ -83,6 +83,14 @@ def test_videos_say_how_soon_they_played_and_how_long_they_stood_still():
     flows = flow_rows(1e6, 1e6, 1e6, video_startup_s=[1.0, NAN, 2.0], video_stalled_s=[0.5, NAN, 3.0])
     found = of(flows, of_cell=kinds(VIDEO, {}, VIDEO))
     assert (found["video_startup_s"], found["video_stalled_s"]) == (1.5, 3.5)
+
+
+def test_chunks_are_timed_from_when_they_are_asked_for_and_only_if_they_came():
+    chunks = chunk_rows((0.0, 1.0), (4.0, 4.5), (8.0, 11.0), (12.0, NAN))
+    found = of(flow_rows(1e6), of_cell=kinds(VIDEO), chunks=chunks)
+    assert (found["chunk_median_s"], found["chunk_p95_s"]) == (1.0, pytest.approx(2.8))
+    none = of(flow_rows(1e6), of_cell=kinds(VIDEO), chunks=chunk_rows((0.0, NAN)))
+    assert (none["chunk_median_s"], none["chunk_p95_s"]) == (None, None)
 
 
 def both_ways(**more):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from fabbbr.counts import counted
-from fabbbr_analysis.answers.extremes import At, by_mean
+from fabbbr_analysis.answers.extremes import At, are_alike, by_mean
 from fabbbr_analysis.answers.records import AnswerRow
 from fabbbr_analysis.figures.conditions import Axis
 from fabbbr_analysis.figures.measures import BY_COLUMN, Measure
@@ -203,7 +203,7 @@ def _told(runs: pd.DataFrame, axes: Sequence[Axis], kind: _Kind) -> str:
     if lost and losses[0].mean == 1:
         return kind.none_came
     said = [_delayed(delays, kind, lost=lost)] if delays else []
-    if _are_alike(delays) and kind.median is not None:
+    if are_alike(delays) and kind.median is not None:
         said.append(_half(by_mean(runs, axes, kind.median)))
     said += [_before_the_flows(runs, axes, kind.idle)] if delays else []
     said += [_lost(losses, kind)] if lost else []
@@ -215,7 +215,7 @@ def _delayed(delays: Sequence[At], kind: _Kind, *, lost: bool) -> str:
     least, most = (replace(each, value=_as_stamped(each, kind.delay)) for each in (delays[0], delays[-1]))
     if len(delays) == 1:
         return f"95 % of the {what} {kind.take} at most {least.value} {least.where}".rstrip()
-    if _are_alike(delays):
+    if are_alike(delays):
         span = least.value if least.value == most.value else f"{least.value} to {most.value}"
         return f"95 % of the {what} {kind.take} at most {span} everywhere"
     return (
@@ -224,13 +224,9 @@ def _delayed(delays: Sequence[At], kind: _Kind, *, lost: bool) -> str:
     )
 
 
-def _are_alike(delays: Sequence[At]) -> bool:
-    return len(delays) > 1 and delays[-1].mean <= delays[0].mean * (1 + UNCHANGED_WITHIN)
-
-
 def _half(medians: Sequence[At]) -> str:
     """Where a few take equally long everywhere, and the others do not; empty where these do too."""
-    if len(medians) < 2 or _are_alike(medians):
+    if len(medians) < 2 or are_alike(medians):
         return ""
     least, most = medians[0], medians[-1]
     return f"half of them at most {least.value} {least.where}, and {most.value} {most.where}"

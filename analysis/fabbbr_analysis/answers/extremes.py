@@ -10,7 +10,7 @@ import pandas as pd
 
 from fabbbr_analysis.figures.conditions import Axis, place_in_words, variants
 from fabbbr_analysis.figures.measures import Measure
-from fabbbr_analysis.summary import summarise
+from fabbbr_analysis.summary import UNCHANGED_WITHIN, summarise
 from fabbbr_analysis.wording import estimate
 
 
@@ -38,6 +38,11 @@ def by_mean(runs: pd.DataFrame, axes: Sequence[Axis], measure: Measure) -> list[
     variant = dict(zip(runs["condition"], variants(runs), strict=True))
     means = summarise(whole, [measure.column]).sort_values("mean", kind="stable")
     return [_at(row, variant[row["condition"]], axes, measure) for row in means.to_dict("records")]
+
+
+def are_alike(conditions: Sequence[At]) -> bool:
+    """Whether several, from the least to the most, are within 5 %."""
+    return len(conditions) > 1 and conditions[-1].mean <= conditions[0].mean * (1 + UNCHANGED_WITHIN)
 
 
 def _at(row: dict[Any, Any], variant: str, axes: Sequence[Axis], measure: Measure) -> At:

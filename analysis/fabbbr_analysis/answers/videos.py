@@ -1,4 +1,4 @@
-"""Whether videos stood still: where, and for how long."""
+"""Whether videos stood still, where, and for how long; and how soon their chunks come."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fabbbr.counts import counted
-from fabbbr_analysis.answers.extremes import by_mean
+from fabbbr_analysis.answers.extremes import are_alike, by_mean
 from fabbbr_analysis.figures.conditions import Axis
 from fabbbr_analysis.figures.measures import BY_COLUMN
 from fabbbr_analysis.wording import tie
@@ -14,15 +14,16 @@ from fabbbr_analysis.wording import tie
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
 
-_STALLED = BY_COLUMN["video_stalled_s"]
+_STALLED, _CHUNK = (BY_COLUMN[column] for column in ("video_stalled_s", "chunk_median_s"))
 
 
 def told_of_videos(run_set: RunSet, axes: Sequence[Axis]) -> list[str]:
-    """A sentence on how long they stood still, and one on those that never began; none without videos."""
+    """How long they stood still, which of them never began, and how soon chunks come; none without videos."""
     runs = run_set.certified
     if _STALLED.column not in runs:
         return []
-    return [tie(f"{said}.") for said in (_stood_still(run_set, axes), _never_began(run_set)) if said]
+    said = (_stood_still(run_set, axes), _never_began(run_set), _chunks_come(run_set, axes))
+    return [tie(f"{each}.") for each in said if each]
 
 
 def _stood_still(run_set: RunSet, axes: Sequence[Axis]) -> str:
@@ -52,3 +53,18 @@ def _never_began(run_set: RunSet) -> str:
     if not never:
         return ""
     return f"{never} of {counted(len(videos), 'video')} never began: no chunk was ever whole"
+
+
+def _chunks_come(run_set: RunSet, axes: Sequence[Axis]) -> str:
+    """Where soonest and where latest, which is what a player may choose its bitrate by."""
+    conditions = by_mean(run_set.certified, axes, _CHUNK)
+    if not conditions:
+        return ""
+    conditions = by_mean(run_set.certified, axes, _CHUNK.suited([conditions[-1].mean]))
+    least, most = conditions[0], conditions[-1]
+    if len(conditions) == 1:
+        return f"Half of the chunks come within {least.value}"
+    if are_alike(conditions):
+        return f"Half of the chunks come within {least.value} to {most.value} everywhere"
+    soonest = f"soonest {least.where}, half of them within {least.value}"
+    return f"Chunks of videos come {soonest}, and latest {most.where}, {most.value}"

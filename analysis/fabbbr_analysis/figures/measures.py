@@ -170,6 +170,20 @@ MEASURES: tuple[Measure, ...] = (
         "Video stood still for",
         "After the first chunk, because the next one was not whole.",
     ),
+    _seconds(
+        "chunk_median_s",
+        "chunk",
+        "Chunk of the video, median",
+        "From asking for it to its last byte, of those that came whole.",
+        may_be_brief=True,
+    ),
+    _seconds(
+        "chunk_p95_s",
+        "chunk_p95",
+        "Chunk of the video, 95th percentile",
+        "As the median.",
+        may_be_brief=True,
+    ),
     *(
         _rate(
             f"goodput_{way}_bps",

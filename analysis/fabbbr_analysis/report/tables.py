@@ -36,6 +36,8 @@ _COLUMNS = (
     "pdv_p95_s",
     "video_startup_s",
     "video_stalled_s",
+    "chunk_median_s",
+    "chunk_p95_s",
     "queue_median_bdp",
     "queue_reverse_median_bytes",
     "jain_flows",
