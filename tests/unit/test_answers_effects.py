@@ -367,6 +367,18 @@ def test_transfers_beside_another_flow_and_that_flow_are_told_apart():
     ]
 
 
+def test_transfers_beside_a_video_are_not_of_what_the_video_runs():
+    told = Told()
+    for cca in ("a", "b"):
+        for restart, took_s in (("0", 1.0), ("1", 2.0)):
+            axes = {"cca": cca, "restart": restart}
+            pages = sized("cubic", around(took_s)) | {"group": "web"}
+            video = group("video", 6e6, cca=cca, self_limited=True)
+            told.condition(f"{axes}", video, pages, ccas=cca, axes=axes)
+    (text,) = (each for each in map(said, told.answer().headline) if "instead of 0" in each)
+    assert "transfers of web beside a take 2.000 [" in text
+
+
 def test_of_three_rivals_beside_a_flow_that_stays_it_is_said_in_what():
     told = Told()
     for cca, rate in (("a", 9e6), ("b", 8e6), ("c", 1e6)):

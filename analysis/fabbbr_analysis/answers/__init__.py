@@ -16,6 +16,7 @@ from fabbbr_analysis.answers.costs import told_of_costs
 from fabbbr_analysis.answers.crossings import told_of_crossings
 from fabbbr_analysis.answers.delays import told_of_delays
 from fabbbr_analysis.answers.effects import told_of_axes
+from fabbbr_analysis.answers.enough import told_of_enough
 from fabbbr_analysis.answers.frame import as_frame
 from fabbbr_analysis.answers.leads import leads_of
 from fabbbr_analysis.answers.places import told_of_places
@@ -54,6 +55,7 @@ def answer(run_set: RunSet) -> Answer:
             *told_of_convergence(rows, axes),
             *told_of_places(rows, leads, axes),
             *told_of_axes(rows, axes),
+            *told_of_enough(rows, axes),
             *told_of_delays(run_set, rows, axes),
             *told_of_videos(run_set, axes),
         ),

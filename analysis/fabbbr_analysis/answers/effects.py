@@ -25,7 +25,7 @@ _MEASURED = {
     COMPLETION: "in completion time",
     RTT: "in median RTT",
 }
-_TOLD_ELSEWHERE = ("loss_ratio", "rtt_s")
+TOLD_ELSEWHERE = ("loss_ratio", "rtt_s")
 """Of one of these alone a report says how far along it goodput holds up."""
 
 
@@ -87,9 +87,9 @@ def told_of_axes(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> list[str]:
     alone = not all(kinds)
     if alone and len({row.variant for row in own}) < 2 and len(axes) < 2:
         return []
-    if len(axes) == 1 and axes[0].condition is not None and axes[0].condition.column in _TOLD_ELSEWHERE:
+    if len(axes) == 1 and axes[0].condition is not None and axes[0].condition.column in TOLD_ELSEWHERE:
         return []
-    told = [kind for kind in kinds if _is_one_at_each_place(kind)]
+    told = [kind for kind in kinds if is_one_at_each_place(kind)]
     said = [
         (_among if _is_names(axis) else _along)(axis, place, kind, alone=alone)
         for place, axis in enumerate(axes)
@@ -98,7 +98,7 @@ def told_of_axes(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> list[str]:
     return [tie(sentence) for sentence in said if sentence]
 
 
-def _is_one_at_each_place(rows: Sequence[AnswerRow]) -> bool:
+def is_one_at_each_place(rows: Sequence[AnswerRow]) -> bool:
     """Whether these are of one group that was measured wherever it ran, in one phase.
 
     With steps or later flows there are phases, and a change of conditions may do another thing in each.
@@ -116,11 +116,12 @@ def _is_names(axis: Axis) -> bool:
 def _names(rows: Sequence[AnswerRow], *, alone: bool) -> dict[str, str]:
     """What is said for each rival: beside others the group, and which congestion control is in question."""
     rivals = distinct(row.rival for row in rows)
-    if alone:
+    others_vary = len(rivals) > 1 and len({row.cca for row in rows}) == 1
+    if alone and not others_vary:
         return {rival: rival for rival in rivals}
     if len(rivals) == 1:
         return {rivals[0]: rows[0].group}
-    word = "beside" if len({row.cca for row in rows}) == 1 else "with"
+    word = "beside" if others_vary else "with"
     return {rival: f"{rows[0].group} {word} {rival}" for rival in rivals}
 
 

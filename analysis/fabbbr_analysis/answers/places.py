@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
 from math import comb
 
 from fabbbr_analysis import stats
+from fabbbr_analysis.answers.enough import Stretch
 from fabbbr_analysis.answers.leads import decides, decides_apart, lead_over
 from fabbbr_analysis.answers.outcomes import amount, apart, margin, value
 from fabbbr_analysis.answers.records import AnswerRow, Lead
 from fabbbr_analysis.answers.rows import COMPLETION
 from fabbbr_analysis.answers.tallies import ALIKE
 from fabbbr_analysis.figures.conditions import Axis, place_in_words
+from fabbbr_analysis.summary import WITHIN
 from fabbbr_analysis.wording import listing, tie
 
-ENOUGH = 0.95
-"""A place is as good as the best when it has this part of it; of times, when it takes so much longer."""
 _QUEUE = "queue_delay_median_s"
 _WORTH_SAYING = 2.0
 _WORTH_SAYING_S = 1e-3
@@ -65,21 +64,13 @@ def _enough(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
     if len(axes) != 1 or axes[0].shown is None:
         return
     column = decides_apart(rows)
-    best = _ranked(rows, column)[0].values[column].value
     in_order = sorted(rows, key=lambda row: axes[0].texts.index(row.place[0]))
-    good = [_nearly(row.values[column].value, best, column) for row in in_order]
-    if all(good) or sum(one != other for one, other in pairwise(good)) > 1:
-        return
-    first = good.index(not good[0])
-    nearly = f"the mean is within {(1 - ENOUGH) * 100:.0f} % of the best"
-    if good[-1]:
-        yield f"From {place_in_words(axes, in_order[first].place)} on {nearly}."
-    else:
-        yield f"Up to {place_in_words(axes, in_order[first - 1].place)} {nearly}."
-
-
-def _nearly(own: float, best: float, column: str) -> bool:
-    return own * ENOUGH <= best if column == COMPLETION else own >= best * ENOUGH
+    enough = Stretch.where_enough([row.values[column].value for row in in_order], column)
+    nearly = f"the mean is {WITHIN} of the best"
+    if enough.is_last and not enough.is_first:
+        yield f"From {place_in_words(axes, in_order[enough.first].place)} on {nearly}."
+    if enough.is_first and not enough.is_last:
+        yield f"Up to {place_in_words(axes, in_order[enough.last].place)} {nearly}."
 
 
 def _cost(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
