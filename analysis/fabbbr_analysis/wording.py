@@ -156,15 +156,15 @@ def _fixed(value: float, decimals: int) -> str:
     return "0" if float(value) == 0 else text.replace("-", "−")
 
 
-def listing(words: Sequence[str]) -> str:
-    """Join words as in prose.
+def listing(words: Sequence[str], last: str = "and") -> str:
+    """Join words as in prose; ``last`` stands before the last of several.
 
-    >>> listing(["cubic", "reno", "htcp"])
-    'cubic, reno and htcp'
+    >>> listing(["cubic", "reno", "htcp"]), listing(["4", "16"], "or")
+    ('cubic, reno and htcp', '4 or 16')
     """
     if len(words) < 2:
         return "".join(words)
-    return f"{', '.join(words[:-1])} and {words[-1]}"
+    return f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 
 def distinct(values: Iterable[_T]) -> list[_T]:

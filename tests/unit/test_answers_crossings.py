@@ -75,7 +75,7 @@ def test_lines_of_the_same_kind_are_told_together_and_others_each():
         told.groups += one.groups
     (along,) = [text for text in crossing(told.answer()) if text.startswith("Along the buffer")]
     assert along == (
-        "Along the buffer the lead changes: at a loss of 0.1 % and a loss of 1 %, a is ahead up to 2 BDP "
+        "Along the buffer the lead changes: at a loss of 0.1 % or 1 %, a is ahead up to 2 BDP "
         "and b from 4 BDP on; at a loss of 2 %, a is ahead up to 4 BDP and b at 8 BDP."
     )
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from fabbbr_analysis.answers.records import AnswerRow, Lead, contests_of
 from fabbbr_analysis.answers.sentences import has_phases
 from fabbbr_analysis.answers.tallies import during
-from fabbbr_analysis.figures.conditions import Axis, place_in_words, value_alone
+from fabbbr_analysis.figures.conditions import Axis, place_in_words, places_in_words, value_alone
 from fabbbr_analysis.figures.measures import in_a_sentence
 from fabbbr_analysis.wording import listing, tie
 
@@ -73,20 +73,20 @@ def _crossings(won: Sequence[_Won], axis: Axis, position: int) -> list[_Crossing
 
 def _said(axes: Sequence[Axis], position: int, crossings: Sequence[_Crossing], *, phased: bool) -> str:
     """One sentence on one axis; ``crossings`` has one at least."""
-    where: dict[str, list[str]] = {}
+    where: dict[str, list[_Crossing]] = {}
     for each in crossings:
-        change = _change(axes[position], position, each)
-        where.setdefault(change, []).append(_where(axes, position, each, phased=phased))
-    told = [_told(change, places) for change, places in list(where.items())[:_TOLD]]
+        where.setdefault(_change(axes[position], position, each), []).append(each)
+    told = [
+        _told(change, _where(axes, position, lines, phased=phased))
+        for change, lines in list(where.items())[:_TOLD]
+    ]
     left = sum(map(len, list(where.values())[_TOLD:]))
     told += [f"at {left if left > 1 else 'one'} more it does otherwise"] if left else []
     return f"Along the {in_a_sentence(axes[position].title)} the lead changes: {'; '.join(told)}."
 
 
-def _told(change: str, places: Sequence[str]) -> str:
-    left = len(places) - _TOLD
-    named = listing([*places[:_TOLD], f"{left} more"] if left > 0 else places)
-    return f"at {named}, {change}" if named else change
+def _told(change: str, where: str) -> str:
+    return f"at {where}, {change}" if where else change
 
 
 def _change(axis: Axis, position: int, crossing: _Crossing) -> str:
@@ -100,11 +100,18 @@ def _change(axis: Axis, position: int, crossing: _Crossing) -> str:
     return f"{crossing.before.name} is ahead {until} and {crossing.after.name} {since}"
 
 
-def _where(axes: Sequence[Axis], position: int, crossing: _Crossing, *, phased: bool) -> str:
-    """All that is held along the line; empty where nothing else varies."""
-    row = crossing.before.best
+def _where(axes: Sequence[Axis], position: int, crossings: Sequence[_Crossing], *, phased: bool) -> str:
+    """All that is held along these lines; empty where nothing else varies."""
     held = [place for place in range(len(axes)) if place != position]
-    told = [place_in_words([axes[place] for place in held], [row.place[place] for place in held])]
-    told += [f"with {row.variant}"] if crossing.before.together and row.variant else []
-    told += [during(row)] if phased else []
-    return " ".join(filter(None, told))
+    places_by: dict[str, list[tuple[str, ...]]] = {}
+    for each in crossings[:_TOLD]:
+        row = each.before.best
+        told = [f"with {row.variant}"] if each.before.together and row.variant else []
+        told += [during(row)] if phased else []
+        places_by.setdefault(" ".join(told), []).append(tuple(row.place[place] for place in held))
+    said = [
+        " ".join(filter(None, (places_in_words([axes[place] for place in held], places), told)))
+        for told, places in places_by.items()
+    ]
+    left = len(crossings) - _TOLD
+    return listing([*said, f"{left} more"] if left > 0 else said)

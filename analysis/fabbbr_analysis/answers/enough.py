@@ -9,7 +9,7 @@ from fabbbr_analysis.answers.effects import TOLD_ELSEWHERE, is_one_at_each_place
 from fabbbr_analysis.answers.leads import decides_apart
 from fabbbr_analysis.answers.records import AnswerRow
 from fabbbr_analysis.answers.rows import COMPLETION, GOODPUT, OF_ALL
-from fabbbr_analysis.figures.conditions import Axis, place_in_words
+from fabbbr_analysis.figures.conditions import Axis, places_in_words
 from fabbbr_analysis.figures.measures import in_a_sentence
 from fabbbr_analysis.summary import UNCHANGED_WITHIN, WITHIN
 from fabbbr_analysis.wording import distinct, listing, tie
@@ -136,15 +136,15 @@ def _places(
     axis: Axis, held: Sequence[Axis], stretches: Mapping[tuple[str, ...], Stretch | None]
 ) -> Iterator[str]:
     """Where it is enough, by where the other axes are; of many places the widest and the narrowest."""
-    by_words: dict[str, list[str]] = {}
+    by_words: dict[str, list[tuple[str, ...]]] = {}
     for place, stretch in stretches.items():
         if stretch is not None:
-            by_words.setdefault(stretch.said(axis.texts), []).append(place_in_words(held, place))
+            by_words.setdefault(stretch.said(axis.texts), []).append(place)
     if len(by_words) == 1 and None not in stretches.values():
         yield from by_words
     elif len(stretches) <= _LISTED:
         for words, places in by_words.items():
-            yield f"{words} at {listing(places)}"
+            yield f"{words} at {places_in_words(held, places)}"
     else:
         known = [stretch for stretch in stretches.values() if stretch is not None]
         in_order = sorted(known, key=lambda each: each.last - each.first)

@@ -14,7 +14,7 @@ from fabbbr.counts import counted
 from fabbbr.errors import UnitError
 from fabbbr.units import Duration, QueueSize, Rate, Ratio
 from fabbbr_analysis.figures.measures import CONDITIONS, ConditionColumn, in_a_sentence
-from fabbbr_analysis.wording import article, listing
+from fabbbr_analysis.wording import article, distinct, listing
 
 _PREFIX = "axis_"
 _TITLES = {"aqm": "AQM", "ecn": "ECN", "rtt": "RTT", "mtu": "MTU"}
@@ -73,6 +73,19 @@ def place_in_words(axes: Sequence[Axis], texts: Sequence[str]) -> str:
     return listing([_value_in_words(axis, text) for axis, text in zip(axes, texts, strict=True)])
 
 
+def places_in_words(axes: Sequence[Axis], places: Sequence[Sequence[str]]) -> str:
+    """Several of these, with what all have said once, as in ``4 or 16 flows and a buffer of 8 BDP``."""
+    texts = [distinct(at[number] for at in places) for number in range(len(axes))]
+    apart = [number for number, each in enumerate(texts) if len(each) > 1]
+    if len(apart) < 2:
+        return listing([_values_in_words(axis, each) for axis, each in zip(axes, texts, strict=True)])
+    held = [_value_in_words(axes[number], each[0]) for number, each in enumerate(texts) if len(each) == 1]
+    of_each = (
+        place_in_words([axes[number] for number in apart], [at[number] for number in apart]) for at in places
+    )
+    return listing([*held, ", or ".join(of_each)])
+
+
 def value_alone(axis: Axis, text: str) -> str:
     """A value of an axis whose name was said before: ``on`` of one that is true, others as written."""
     others = [_switched(other.texts[text]) for other in axis.others]
@@ -83,17 +96,23 @@ def _switched(text: str) -> str:
     return _SWITCHED.get(text, text)
 
 
+def _values_in_words(axis: Axis, texts: Sequence[str]) -> str:
+    if axis.others:
+        return listing([_value_in_words(axis, text) for text in texts], "or")
+    return _named(axis.title, *texts)
+
+
 def _value_in_words(axis: Axis, text: str) -> str:
     others = [_named(other.title, other.texts[text]) for other in axis.others]
     return _named(axis.title, text) + (f" (and {listing(others)})" if others else "")
 
 
-def _named(title: str, text: str) -> str:
+def _named(title: str, *texts: str) -> str:
     """As in ``a buffer of 2 packets``, or ``10 hops`` where it is a number of what its name says."""
-    name = in_a_sentence(title)
-    if text.isdecimal() and name.endswith("s") and not name.endswith(_SINGULAR):
-        return counted(int(text), name.removesuffix("s"))
-    return f"{name} {_switched(text)}" if text in _SWITCHED else f"{article(name)} {name} of {text}"
+    name, told = in_a_sentence(title), listing([_switched(text) for text in texts], "or")
+    if all(map(str.isdecimal, texts)) and name.endswith("s") and not name.endswith(_SINGULAR):
+        return f"{told} {name}" if len(texts) > 1 else counted(int(texts[0]), name.removesuffix("s"))
+    return f"{name} {told}" if texts[0] in _SWITCHED else f"{article(name)} {name} of {told}"
 
 
 def axis_columns(runs: pd.DataFrame) -> list[str]:

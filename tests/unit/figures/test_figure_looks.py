@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from fabbbr_analysis.figures.canvas import ticks_at
-from fabbbr_analysis.figures.conditions import mixes, place_in_words, value_alone, variants, varied
+from fabbbr_analysis.figures.conditions import (
+    mixes,
+    place_in_words,
+    places_in_words,
+    value_alone,
+    variants,
+    varied,
+)
 from fabbbr_analysis.figures.sampling import keep_extremes
 from fabbbr_analysis.figures.style import Palette, flow_dash, shade
 
@@ -179,6 +186,26 @@ def test_what_follows_an_axis_is_said_with_it():
     assert place_in_words([axis], ["50 kB"]) == "a depth of 50 kB (and a queue of 2 packets)"
     assert value_alone(axis, "1 packet") == "1 packet (and 64 kB)"
     assert axis.label.endswith(", and with it queue")
+
+
+@pytest.mark.parametrize(
+    ("places", "said"),
+    [
+        ([("8 BDP", "4", "true")], "a buffer of 8 BDP, 4 flows and ECN on"),
+        ([("8 BDP", "4", "true"), ("8 BDP", "16", "true")], "a buffer of 8 BDP, 4 or 16 flows and ECN on"),
+        ([("1 BDP", "4", "true"), ("8 BDP", "4", "true")], "a buffer of 1 BDP or 8 BDP, 4 flows and ECN on"),
+        ([("1 BDP", "4", "true"), ("1 BDP", "4", "false")], "a buffer of 1 BDP, 4 flows and ECN on or off"),
+        (
+            [("1 BDP", "4", "true"), ("8 BDP", "16", "true")],
+            "ECN on and a buffer of 1 BDP and 4 flows, or a buffer of 8 BDP and 16 flows",
+        ),
+    ],
+)
+def test_what_several_places_have_in_common_is_said_once(places, said):
+    names = ("axis_buffer", "axis_flows", "axis_ecn")
+    texts = product(("1 BDP", "8 BDP"), ("4", "16"), ("true", "false"))
+    axes = varied(pd.DataFrame(texts, columns=names).assign(ccas="cubic"))
+    assert places_in_words(axes, places) == said
 
 
 def test_numbers_that_change_together_are_both_counted():
