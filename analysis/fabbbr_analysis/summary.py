@@ -27,7 +27,8 @@ BOUNDED = {
     "datagram_reordered_ratio": (0.0, 1.0),
 }
 """Ratios pile up at their bounds, so their intervals come from the bootstrap. All others have Student's t, or
-the bootstrap where that goes below 0, which none of them can be, or goodput above what the link carries."""
+the bootstrap where that goes below 0, which only a metric of a user's own can be, or goodput above what the
+link carries."""
 
 COMPARED = (
     "goodput_bps",
@@ -68,6 +69,7 @@ def summarise(runs: pd.DataFrame, metrics: Sequence[str], *, seed: int = 1) -> p
         the condition that are not certified. NaN where there is nothing to give; the interval needs two runs.
     """
     axes = _axes(runs)
+    least = {metric: -math.inf if (values_of(runs, metric) < 0).any() else 0.0 for metric in metrics}
     rows: list[dict[str, object]] = []
     for (experiment, condition), cells in runs.groupby(["experiment", "condition"], sort=False):
         certified = cells[cells["status"] == "certified"]
@@ -82,7 +84,7 @@ def summarise(runs: pd.DataFrame, metrics: Sequence[str], *, seed: int = 1) -> p
         counted = certified.head(1) if exact else certified
         for metric in metrics:
             generator = np.random.default_rng([seed, _number(str(condition), metric)])
-            rows.append(facts | {"metric": metric} | _summary(counted, metric, generator))
+            rows.append(facts | {"metric": metric} | _summary(counted, metric, least[metric], generator))
     columns = ["experiment", "condition", *axes, "metric", *_SUMMARY_COLUMNS]
     return pd.DataFrame(rows, columns=columns)
 
@@ -90,11 +92,13 @@ def summarise(runs: pd.DataFrame, metrics: Sequence[str], *, seed: int = 1) -> p
 _SUMMARY_COLUMNS = ("n", "mean", "low", "high", "median", "sd", "method", "exact", "excluded")
 
 
-def _summary(runs: pd.DataFrame, metric: str, generator: np.random.Generator) -> dict[str, object]:
+def _summary(
+    runs: pd.DataFrame, metric: str, least: float, generator: np.random.Generator
+) -> dict[str, object]:
     values = values_of(runs, metric)
     if values.size == 0:
         return {"n": 0, "method": None}
-    interval = _mean_interval(values, metric, _most(runs, metric), generator)
+    interval = _mean_interval(values, metric, (least, _most(runs, metric)), generator)
     return {
         "n": interval.n,
         "mean": interval.value,
@@ -106,9 +110,11 @@ def _summary(runs: pd.DataFrame, metric: str, generator: np.random.Generator) ->
     }
 
 
-def _mean_interval(values: Array, metric: str, most: float, generator: np.random.Generator) -> Interval:
+def _mean_interval(
+    values: Array, metric: str, within: tuple[float, float], generator: np.random.Generator
+) -> Interval:
     if metric not in BOUNDED:
-        return stats.mean_within(values, within=(0.0, most), generator=generator)
+        return stats.mean_within(values, within=within, generator=generator)
     return stats.bootstrap_interval(values, generator=generator, within=BOUNDED[metric])
 
 

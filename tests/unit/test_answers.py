@@ -649,6 +649,22 @@ def test_what_a_group_has_without_the_rivals_of_other_conditions_is_told_beside(
     assert alone.endswith(" Mbit/s.")
 
 
+def test_a_condition_that_has_another_name_is_told_once_and_compared_with_nobody():
+    """Where the group whose congestion control varies has no flow, the others are the same by each name."""
+    told = Told()
+    for new in ("bbr1", "bbr3"):
+        for n in ("0", "1"):
+            mine = [group("stayed", [8e6, 8.1e6, 8.2e6], cca="cubic")]
+            mine += [group("changed", [2e6, 2.1e6, 2.2e6], cca=new)] if n == "1" else []
+            ran = f"cubic,{new}" if n == "1" else "cubic"
+            told.condition(f"new={new},n={n}", *mine, ccas=ran, axes={"new": new, "n": n})
+    found = told.answer()
+    assert len([each for each in found.headline if "alone" in each]) == 1
+    alone = {index for index, row in enumerate(found.rows) if row.place == ("0",)}
+    assert len(alone) == 2
+    assert not alone & set(found.leads)
+
+
 def test_a_group_that_has_no_rivals_anywhere_is_not_said_to_be_alone():
     told = Told()
     for n, mine in (("0", 9e6), ("1", 6e6)):

@@ -428,6 +428,17 @@ def test_a_metric_of_ones_own_has_intervals_and_comparisons_and_leaves_the_run_a
     assert "share" not in run.runs.columns
 
 
+def test_a_metric_of_ones_own_may_be_below_nothing(run):
+    """A gain, or a difference: its interval is as Student has it, and not cut where no rate can be."""
+    rates = run.flows.set_index("cell_id")["goodput_bps"]
+    lost = run.with_metric("less_bps", -rates).summary(["less_bps"])
+    had = run.summary(["goodput_bps"])
+    surely = had["low"] > 0
+    assert surely.any()
+    assert lost["low"][surely].to_numpy() == pytest.approx(-had["high"][surely].to_numpy(), rel=0.2)
+    assert (lost["low"].dropna() <= lost["high"].dropna()).all()
+
+
 def test_a_cell_without_a_value_has_none(run):
     one = pd.Series({"cca=bbr1,loss=1%,r1": 1.0})
     table = run.with_metric("mine", one).summary(["mine"])

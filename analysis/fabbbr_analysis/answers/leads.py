@@ -83,9 +83,20 @@ def _rivals(rows: Sequence[AnswerRow]) -> Iterator[list[int]]:
                 (rows[index].position, rows[index].cca) for index in together if index != group[0]
             )
             alone.setdefault((row.place, row.phase, row.sized, contest), []).append((group[0], beside))
+    ran = _ran(rows)
     for found in alone.values():
-        if len(found) > 1 and _compares(rows, found):
+        # They are the same by another name where the group whose congestion control varies has no flow.
+        differ = len({frozenset(ran[rows[index].condition]) for index, _ in found}) > 1
+        if differ and _compares(rows, found):
             yield [index for index, _ in found]
+
+
+def _ran(rows: Sequence[AnswerRow]) -> dict[str, set[tuple[str, str]]]:
+    """Condition → its groups, with their congestion controls."""
+    found: dict[str, set[tuple[str, str]]] = {}
+    for row in rows:
+        found.setdefault(row.condition, set()).add((row.group, row.cca))
+    return found
 
 
 def _compares(rows: Sequence[AnswerRow], found: Sequence[tuple[int, _Others]]) -> bool:

@@ -97,8 +97,10 @@ def _left_alone(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequ
     rivals = {rows[index].group for index, lead in leads.items() if lead.together}
     groups = Counter(row.condition for row in rows)
     alone = [row for row in rows if groups[row.condition] == 1 and row.group in rivals and not row.sized]
-    for row in alone[:TOLD_ONE_BY_ONE] if all(GOODPUT in row.values for row in alone) else ():
-        yield f"{where(row, axes)}{row.name} alone has {amount(row, GOODPUT)}."
+    if all(GOODPUT in row.values for row in alone):
+        said = (f"{where(row, axes)}{row.name} alone has {amount(row, GOODPUT)}." for row in alone)
+        # A condition may have another name where whose congestion control varies has no flow.
+        yield from distinct(said)[:TOLD_ONE_BY_ONE]
 
 
 def has_phases(rows: Sequence[AnswerRow]) -> bool:

@@ -101,7 +101,8 @@ def _repeated(run_set: RunSet) -> Iterator[str]:
 
 
 def _named(conditions: Sequence[str]) -> str:
-    more = f" and {len(conditions) - _NAMED} more conditions" if len(conditions) > _NAMED else ""
+    left = len(conditions) - _NAMED
+    more = f" and {counted(left, 'more condition')}" if left > 0 else ""
     return f"{', '.join(conditions[:_NAMED])}{more}"
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -52,6 +53,8 @@ OFFERED = (
 """Metrics that get a figure, in this order; throughput only where a paper reports it and not goodput."""
 
 _MOST_BESIDE = 6
+_A_FLOW = frozenset({"goodput_bps", "throughput_bps"})
+"""Of which a flow has its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,17 +130,46 @@ def entries(run_set: RunSet) -> list[Entry]:
 
 
 def _entry(run_set: RunSet, measure: Measure, axis: Axis | None, panel: Mapping[str, str]) -> Entry:
-    by_group = measure.column in OF_GROUPS and has_groups(run_set)
+    in_a_paper = published.find(run_set, measure, axis, panel)
+    drawn = _sweep(run_set, measure, axis, panel, as_published=in_a_paper is not None)
     held = ", ".join(f"{key} {text}" for key, text in panel.items())
     versus = f"{measure.slug}_by_{axis.slug if axis else 'cca'}"
-    against = f"{measure.title} against {in_a_sentence(axis.title) if axis else 'congestion control'}"
+    against = f"{drawn.measure.title} against {in_a_sentence(axis.title) if axis else 'congestion control'}"
     return Entry(
         name=f"{versus}[{held}]" if held else versus,
         title=against,
         held=held,
-        sweep=Sweep(measure=_suited(measure, run_set), axis=axis, panel=panel, by_group=by_group),
-        published=published.find(run_set, measure, axis, panel),
+        sweep=drawn,
+        published=in_a_paper,
     )
+
+
+def _sweep(
+    run_set: RunSet,
+    measure: Measure,
+    axis: Axis | None,
+    panel: Mapping[str, str],
+    *,
+    as_published: bool = False,
+) -> Sweep:
+    """Papers draw what a group has; where its number of flows varies, that says little of how they fare."""
+    by_group = measure.column in OF_GROUPS and has_groups(run_set)
+    per_flow = by_group and measure.column in _A_FLOW and _numbers_vary(run_set) and not as_published
+    if per_flow:
+        said = f"{measure.explanation} The mean of a group's flows, whose number varies."
+        measure = replace(measure, title=f"{measure.title} a flow", explanation=said)
+    return Sweep(
+        measure=_suited(measure, run_set), axis=axis, panel=panel, by_group=by_group, per_flow=per_flow
+    )
+
+
+def _numbers_vary(run_set: RunSet) -> bool:
+    """Whether some group has more flows in one cell than in another; of transfers each has its own time."""
+    numbers: dict[str, set[int]] = {}
+    for cell in run_set.plan.values():
+        for group, number in Counter(flow.group for flow in cell.flows if flow.size is None).items():
+            numbers.setdefault(group, set()).add(number)
+    return any(len(each) > 1 for each in numbers.values())
 
 
 def _suited(measure: Measure, run_set: RunSet) -> Measure:
@@ -280,14 +312,13 @@ def _maps(run_set: RunSet) -> dict[str, Drawing]:
         panel for panel in _panels(run_set.runs, axes[2:]) if _is_a_map(run_set.runs, across, up, panel)
     ]
     for measure, panel in itertools.product(_measures(run_set, across), panels):
-        by_group = measure.column in OF_GROUPS and has_groups(run_set)
-        chosen = Sweep(measure=_suited(measure, run_set), axis=across, panel=panel, by_group=by_group)
+        chosen = _sweep(run_set, measure, across, panel)
         held = ", ".join(f"{key} {text}" for key, text in panel.items())
         name = f"{measure.slug}_map_by_{across.slug}_and_{up.slug}"
         over = f"{in_a_sentence(across.title)} and {in_a_sentence(up.title)}"
         found[f"{name}[{held}]" if held else name] = Drawing(
-            title=f"{measure.title} over {over}{f', {held}' if held else ''}",
-            reading=f"{measure.explanation} {heat.CAPTION}".strip(),
+            title=f"{chosen.measure.title} over {over}{f', {held}' if held else ''}",
+            reading=f"{chosen.measure.explanation} {heat.CAPTION}".strip(),
             draw=partial(heat.draw, run_set, chosen, up),
         )
     return found

@@ -40,6 +40,8 @@ class Sweep:
     """Axis key → value to which the other axes are held."""
     by_group: bool = False
     """Whether a series is a group of flows (from table ``flows``) and not a whole cell."""
+    per_flow: bool = False
+    """Whether it is of a group the mean of its flows: of more flows all together have more, or as much."""
 
 
 def points(run_set: RunSet, sweep: Sweep) -> pd.DataFrame:
@@ -47,13 +49,13 @@ def points(run_set: RunSet, sweep: Sweep) -> pd.DataFrame:
     runs = held_to(run_set.runs.assign(series=mixes(run_set.runs)), sweep.panel)
     if not sweep.by_group:
         return runs.assign(cca=runs["ccas"])
-    return _per_group(run_set.flows, runs, sweep.measure.column)
+    return _per_group(run_set.flows, runs, sweep)
 
 
-def _per_group(flows: pd.DataFrame, runs: pd.DataFrame, column: str) -> pd.DataFrame:
-    keys = ["cell_id", "group", "cca"]
+def _per_group(flows: pd.DataFrame, runs: pd.DataFrame, sweep: Sweep) -> pd.DataFrame:
+    keys, column = ["cell_id", "group", "cca"], sweep.measure.column
     rows = [
-        {**dict(zip(keys, names, strict=True)), column: _of_group(own, column)}
+        {**dict(zip(keys, names, strict=True)), column: _of_group(own, sweep)}
         for names, own in flows.groupby(keys, dropna=False)
     ]
     found = pd.DataFrame(rows, columns=[*keys, column]).astype({column: "float64"})
@@ -64,7 +66,10 @@ def _per_group(flows: pd.DataFrame, runs: pd.DataFrame, column: str) -> pd.DataF
     )
 
 
-def _of_group(flows: pd.DataFrame, column: str) -> float | None:
+def _of_group(flows: pd.DataFrame, sweep: Sweep) -> float | None:
+    column = sweep.measure.column
+    if sweep.per_flow:
+        return float(flows[column].mean(skipna=False))
     if column in _RATES:
         # Not a sum of rates: flows that follow one another would be faster than their link.
         return together_bps(flows, *_RATES[column])

@@ -11,6 +11,7 @@ from fabbbr_analysis import figures
 from fabbbr_analysis.figures import catalogue
 from fabbbr_analysis.figures.conditions import varied
 from fabbbr_analysis.figures.measures import CONDITIONS, MEASURES
+from fabbbr_analysis.runset import RunSet
 
 
 def test_a_run_without_timed_packets_has_no_figure_of_their_delays(f10):
@@ -53,6 +54,31 @@ def test_two_axes_give_one_figure_for_each_value_of_the_second(f10):
     both = synthetic.changed(f10, runs=pd.concat(halves, ignore_index=True))
     panels = [entry.name for entry in catalogue.entries(both) if entry.name.startswith("goodput")]
     assert panels == ["goodput_by_loss[rtt 26 ms]", "goodput_by_loss[rtt 57 ms]"]
+
+
+def beside_one(f10, number_at):
+    """``number_at``: cell → how many flows of its congestion control run beside one of reno."""
+    cells = []
+    for cell in f10.manifest.cells:
+        (flow,) = cell.flows
+        rival = flow.model_copy(update={"index": 9, "group": "reno", "cca": "reno"})
+        many = [flow.model_copy(update={"index": index}) for index in range(number_at(cell))]
+        cells.append(cell.model_copy(update={"flows": (*many, rival)}))
+    flows = pd.concat([f10.flows, f10.flows.assign(group="reno", cca="reno", flow=9)], ignore_index=True)
+    frames = {"cells": f10.cells, "flows": flows, "groups": f10.groups, "runs": f10.runs}
+    manifest = f10.manifest.model_copy(update={"cells": tuple(cells)})
+    return RunSet.from_frames(frames, experiment="mine", path=f10.path, manifest=manifest)
+
+
+@pytest.mark.parametrize(
+    ("most", "titles"),
+    [(1, ["Goodput against random loss"]), (4, ["Goodput a flow against random loss"])],
+)
+def test_where_a_group_has_more_flows_in_some_cells_its_goodput_is_drawn_by_the_flow(f10, most, titles):
+    run_set = beside_one(f10, lambda cell: most if cell.repetition == 2 else 1)
+    found = [entry for entry in catalogue.entries(run_set) if entry.name.startswith("goodput_by")]
+    assert [entry.title for entry in found] == titles
+    assert [entry.sweep.per_flow for entry in found] == [most > 1]
 
 
 def test_no_figure_is_of_a_place_where_nothing_was_run(f10):

@@ -77,6 +77,19 @@ def test_groups_of_flows_are_series_with_the_bytes_of_their_flows_over_the_time_
     }
 
 
+def test_where_the_number_of_flows_varies_a_point_is_the_mean_of_a_groups_flows(f10):
+    rows = [("bbr1", 9e6), ("cubic", 2e6), ("cubic", 4e6)]
+    flows = pd.DataFrame(
+        [
+            {"cell_id": "cca=bbr1,loss=15%,r1", "group": cca, "cca": cca, "goodput_bps": bps}
+            for cca, bps in rows
+        ]
+    )
+    mixed = synthetic.changed(f10, flows=flows, runs=f10.runs.assign(ccas="bbr1,cubic"))
+    figure = draw(mixed, by_group=True, per_flow=True)
+    assert [list(traces(figure, name)[0].y) for name in ("bbr1", "cubic")] == [[9.0], [3.0]]
+
+
 def test_a_group_whose_flows_all_failed_has_no_point_instead_of_a_zero(f10):
     received = f10.flows["received_bytes"].where(f10.flows["cca"] != "cubic")
     flows = f10.flows.assign(received_bytes=received)
