@@ -1,4 +1,4 @@
-"""The ten questions of docs/gallery.md: what the page says is run as it stands, and answers what it says.
+"""The eleven questions of docs/gallery.md: what the page says is run as it stands, and answers what it says.
 
 Directions are checked beyond the intervals, and numbers against what physics allows; none is a copied output.
 """
@@ -74,6 +74,7 @@ def shares(run, group):
 def test_every_question_has_a_file_an_answer_and_a_figure():
     assert list(QUESTIONS) == [
         "shallow", "drop", "short", "near_far", "queues", "uplink", "late", "pages", "policer", "handover",
+        "changing",
     ]  # fmt: skip
     assert {tuple(kind for kind, _ in blocks) for blocks in QUESTIONS.values()} == {
         ("yaml", "python", "python figure")
@@ -245,3 +246,19 @@ def test_a_handover_costs_seconds_where_the_path_becomes_much_longer_and_only_th
     far = groups[(groups["axis_then"] == "160 ms") & (groups["cca"] == "bbr1")]
     assert far["recovery_s"].between(1, 10 + 10 * 0.16).all()
     assert (far["goodput_bps"] < 0.95 * far["ceiling_bps"]).all()
+
+
+@pytest.mark.guest
+def test_in_a_small_buffer_all_would_change_to_bbr3_and_in_a_deep_one_not_the_last(answered):
+    run, table = answered("changing")
+    gain_bps = {
+        (row["axis_buffer"], row["axis_changed_flows"]): (row["low"], row["high"])
+        for row in table.to_dict("records")
+    }
+    assert min(gain_bps["1 BDP", n][0] for n in "1234") > 0
+    assert gain_bps["8 BDP", "1"][0] > 0
+    assert max(gain_bps["8 BDP", n][1] for n in "34") < 0
+    # Four of a kind share what there is, whichever kind it is.
+    alike = run.runs[run.runs["axis_changed_flows"].isin(["0", "4"])]
+    assert (alike["utilisation"] > 0.95).all()
+    assert (alike["jain_flows"] > 0.5).all()
