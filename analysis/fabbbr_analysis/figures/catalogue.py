@@ -120,8 +120,9 @@ def entries(run_set: RunSet) -> list[Entry]:
     """Return the metric figures of a run set, the ones that a paper has first."""
     axes = varied(run_set.runs)
     axis = axes[0] if axes else None
+    vary = _numbers_vary(run_set)
     found = [
-        _entry(run_set, measure, axis, panel)
+        _entry(run_set, measure, axis, panel, numbers_vary=vary)
         for measure in _measures(run_set, axis)
         for panel in _panels(run_set.runs, axes[1:])
     ]
@@ -129,9 +130,12 @@ def entries(run_set: RunSet) -> list[Entry]:
     return sorted(found, key=lambda entry: entry.title not in in_papers)
 
 
-def _entry(run_set: RunSet, measure: Measure, axis: Axis | None, panel: Mapping[str, str]) -> Entry:
+def _entry(
+    run_set: RunSet, measure: Measure, axis: Axis | None, panel: Mapping[str, str], *, numbers_vary: bool
+) -> Entry:
     in_a_paper = published.find(run_set, measure, axis, panel)
-    drawn = _sweep(run_set, measure, axis, panel, as_published=in_a_paper is not None)
+    # Papers draw what a group has.
+    drawn = _sweep(run_set, measure, axis, panel, by_flow=numbers_vary and in_a_paper is None)
     held = ", ".join(f"{key} {text}" for key, text in panel.items())
     versus = f"{measure.slug}_by_{axis.slug if axis else 'cca'}"
     against = f"{drawn.measure.title} against {in_a_sentence(axis.title) if axis else 'congestion control'}"
@@ -145,16 +149,11 @@ def _entry(run_set: RunSet, measure: Measure, axis: Axis | None, panel: Mapping[
 
 
 def _sweep(
-    run_set: RunSet,
-    measure: Measure,
-    axis: Axis | None,
-    panel: Mapping[str, str],
-    *,
-    as_published: bool = False,
+    run_set: RunSet, measure: Measure, axis: Axis | None, panel: Mapping[str, str], *, by_flow: bool
 ) -> Sweep:
-    """Papers draw what a group has; where its number of flows varies, that says little of how they fare."""
+    """``by_flow``: where a group's number of flows varies, what all have says little of how they fare."""
     by_group = measure.column in OF_GROUPS and has_groups(run_set)
-    per_flow = by_group and measure.column in _A_FLOW and _numbers_vary(run_set) and not as_published
+    per_flow = by_flow and by_group and measure.column in _A_FLOW
     if per_flow:
         said = f"{measure.explanation} The mean of a group's flows, whose number varies."
         measure = replace(measure, title=f"{measure.title} a flow", explanation=said)
@@ -311,8 +310,9 @@ def _maps(run_set: RunSet) -> dict[str, Drawing]:
     panels = [
         panel for panel in _panels(run_set.runs, axes[2:]) if _is_a_map(run_set.runs, across, up, panel)
     ]
+    vary = _numbers_vary(run_set)
     for measure, panel in itertools.product(_measures(run_set, across), panels):
-        chosen = _sweep(run_set, measure, across, panel)
+        chosen = _sweep(run_set, measure, across, panel, by_flow=vary)
         held = ", ".join(f"{key} {text}" for key, text in panel.items())
         name = f"{measure.slug}_map_by_{across.slug}_and_{up.slug}"
         over = f"{in_a_sentence(across.title)} and {in_a_sentence(up.title)}"
