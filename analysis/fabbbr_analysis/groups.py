@@ -175,7 +175,7 @@ def _queue(measured: MeasuredCell, phase: Phase, flows: Sequence[Flow]) -> Row:
         "queue_median_bytes": _quantile(backlog, 0.5),
         "queue_p95_bytes": _quantile(backlog, 0.95),
         "queue_drops": _grown(queue, "drops", phase),
-        "queue_marks": _grown(queue, "ecn_marks", phase),
+        "queue_marks": _grown(queue, "ecn_marks", phase) if measured.cell.ecn else None,
     }
 
 

@@ -413,6 +413,18 @@ def test_each_plateau_has_its_own_ceiling_goodput_and_queue():
     assert found["queue_marks"].isna().all()
 
 
+@pytest.mark.parametrize(("ecn", "marks"), [(True, [99.0]), (False, [])])
+def test_packets_are_marked_where_hosts_negotiate_it(ecn, marks):
+    """Elsewhere an AQM counts none, which is no result."""
+    marking = cell(flow(0)).model_copy(update={"ecn": ecn})
+    found = rows(
+        marking,
+        steadily(6e6),
+        queue=lambda t: {"backlog_bytes": 1000, "drops": 0, "ecn_marks": min(int(5 * t), 99)},
+    ).set_index("phase_name")
+    assert found.loc[["whole run"], "queue_marks"].dropna().tolist() == marks
+
+
 def test_recovery_lasts_until_the_new_ceiling_is_filled_and_the_queue_is_what_it_stays():
     stepped = cell(flow(0), steps=[step("10 s", "16 Mbit/s")])
 
