@@ -4,10 +4,13 @@ import re
 from types import SimpleNamespace
 
 import pandas as pd
-from measured import flow_rows
+import pytest
+from measured import carrying, flow_rows
 from plain_answers import Told, group, said
 
-from fabbbr_analysis.answers.delays import told_of_delays
+from fabbbr import model
+from fabbbr.units import Duration, Rate, Size
+from fabbbr_analysis.answers.delays import _when_datagrams_came, told_of_delays
 
 IDLE = {"ping_idle_median_s": 0.04}
 
@@ -98,6 +101,32 @@ def test_where_datagrams_wait_least_and_most_is_told_where_other_flows_run():
     assert text.startswith("Beside the flows datagrams wait least at an AQM of cake, 2.00 ms in the 95th")
     assert text.endswith(" percentile, and most at an AQM of taildrop, 120 ms.")
     assert calling(waits, CALL) == []
+
+
+@pytest.mark.parametrize(
+    ("download", "said_of_it"),
+    [
+        ({"start": "0 s", "duration": "10 s"}, "Beside the flows"),
+        ({"start": "0.5 s", "duration": "9 s"}, "Beside the flows"),
+        ({"start": "2 s", "duration": "8 s"}, "Beside the flows and without them"),
+        ({"start": "0 s", "duration": "5 s"}, "Beside the flows and without them"),
+        ({"start": "0 s", "size": "10 MB"}, "Beside the flows"),  # at 8 Mbit/s ten seconds or more
+        ({"start": "0 s", "size": "1 MB"}, "Beside the flows and without them"),
+    ],
+)
+def test_datagrams_that_run_longer_than_the_flows_are_not_said_to_be_beside_them_alone(download, said_of_it):
+    def timed(index, start, duration=None, size=None, **more):
+        return model.Flow(
+            index=index, group="g", cca="cubic", sender="h1", receiver="h2", start=Duration.parse(start),
+            duration=duration and Duration.parse(duration), size=size and Size.parse(size),
+            rtt=Duration.parse("40 ms"), **more,
+        )  # fmt: skip
+
+    call = timed(1, "0 s", "10 s", udp=model.Datagrams(rate=Rate.parse("100 kbit/s"), packet_bytes=200))
+    assert (
+        _when_datagrams_came(SimpleNamespace(plan={"c": carrying(timed(0, **download), call)})) == said_of_it
+    )
+    assert _when_datagrams_came(SimpleNamespace(plan={"c": carrying(call)})) == "Beside the flows"
 
 
 def test_what_no_clock_tells_apart_is_no_delay():

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from fabbbr.counts import counted
+from fabbbr.model import Cell
+from fabbbr.physics import end_of
 from fabbbr_analysis.answers.extremes import At, are_alike, by_mean
 from fabbbr_analysis.answers.records import AnswerRow
 from fabbbr_analysis.figures.conditions import Axis
@@ -24,6 +26,10 @@ _GROUPS = 3
 """So many say what their pings or datagrams suffered."""
 _PHASES = 4
 """Of so many it is said by itself."""
+_BESIDE = "Beside the flows"
+_WITHOUT_TOO = "Beside the flows and without them"
+_SOON_S = 1.0
+"""What begins or ends so soon before or after the flows is beside them."""
 _STAMP_S = 1e-6
 """How finely packets are stamped."""
 
@@ -94,20 +100,38 @@ def told_of_delays(run_set: RunSet, rows: Sequence[AnswerRow], axes: Sequence[Ax
     """
     said = _in_phases(_pinging_in_phases(run_set), axes) or _each(_pinging(run_set), _pings, axes)
     if any(row.cca for row in rows):
-        said += _each(_calling(run_set), _datagrams, axes)
+        said += _each(_calling(run_set), _datagrams, axes, begin=_when_datagrams_came(run_set))
     packets = _told(run_set.certified, axes, _PACKETS)
     said += [f"{capital(packets)}."] if packets else []
     return [tie(sentence) for sentence in said]
 
 
-def _each(groups: _Groups, kind: Callable[[str], _Kind], axes: Sequence[Axis]) -> list[str]:
+def _each(
+    groups: _Groups, kind: Callable[[str], _Kind], axes: Sequence[Axis], *, begin: str = _BESIDE
+) -> list[str]:
     told = list(groups.items())[:_GROUPS]
     of = [f" of {name}" if len(groups) > 1 else "" for name, _ in told]
     said = [_told(runs, axes, kind(words)) for words, (_, runs) in zip(of, told, strict=True)]
-    sentences = [f"Beside the flows {each}." for each in said if each]
+    sentences = [f"{begin} {each}." for each in said if each]
     if len(groups) > _GROUPS:
         sentences.append(f"{counted(len(groups) - _GROUPS, 'more group')} have {kind('').all} too.")
     return sentences
+
+
+def _when_datagrams_came(run_set: RunSet) -> str:
+    """Their delays are of all that they run, which may be longer than the flows beside them do."""
+    return _WITHOUT_TOO if any(map(_outlast, run_set.plan.values())) else _BESIDE
+
+
+def _outlast(cell: Cell) -> bool:
+    """Whether datagrams are sent before the other flows begin, or after they are over."""
+    calls = [flow for flow in cell.flows if flow.udp is not None]
+    others = [flow for flow in cell.flows if flow.udp is None]
+    if not calls or not others:
+        return False
+    begin_s, end_s = min(flow.start.seconds for flow in others), end_of(others, cell.links).seconds
+    first_s, last_s = min(flow.start.seconds for flow in calls), end_of(calls, cell.links).seconds
+    return first_s < begin_s - _SOON_S or last_s > end_s + _SOON_S
 
 
 def _in_phases(phases: _Groups, axes: Sequence[Axis]) -> list[str]:
