@@ -234,8 +234,8 @@ def test_of_one_transfer_there_is_no_percentile():
     assert "percentile" not in first
 
 
-def stepped(name, goodput, **more):
-    return group(name, goodput, begins_with="step", recovery_s=0.0, **more)
+def stepped(name, goodput, recovery_s=0.0, **more):
+    return group(name, goodput, begins_with="step", recovery_s=recovery_s, **more)
 
 
 def test_of_a_step_each_group_is_called_by_its_own_name():
@@ -270,7 +270,31 @@ def test_of_a_step_the_place_is_told_where_the_congestion_controls_differ_most(c
             )
     text = next(said(each) for each in told.answer().headline if "link filled again" in each)
     assert text.startswith("At a buffer of 4 BDP, ")
-    assert text.endswith("The table has 4 more, which differ less.")
+    assert text.endswith("The table has 4 more, where goodput and queues differ less.")
+
+
+@pytest.mark.parametrize(
+    ("recoveries", "told_last"),
+    [
+        (((0.2, 0.4), (7.0, 11.0)), "bbr3 after 11.0 s and bbr1 after 7.00 s."),
+        (((0.2, 0.4), (7.0, None)), "bbr3 not at all and bbr1 after 7.00 s."),
+        (((0.2, 0.4), (0.3, 1.2)), None),
+        (((7.0, 11.0), (0.2, 0.4)), None),
+        (((7.0, None), (0.2, None)), None),
+    ],
+)
+def test_where_the_link_is_filled_again_latest_is_told_beside_where_queues_differ_most(recoveries, told_last):
+    """The queues differ at the first place; the link may be filled again much later at the second."""
+    told = Told()
+    for then, queues, each in zip(("20 ms", "160 ms"), (0.5, 0.001), recoveries, strict=True):
+        for cca, delay_s, recovery_s in zip(("bbr1", "bbr3"), (0.0, queues), each, strict=True):
+            place = {"cca": cca, "then": then}
+            values = {"rtt_median_s": 0.2 + delay_s, "queue_delay_median_s": delay_s}
+            flow = stepped(cca, 1e6, recovery_s, **values)
+            told.condition(f"{place}", flow, ccas=cca, axes=place, phase="from 10 s")
+    latest = [text for text in map(said, told.answer().headline) if "filled again latest" in text]
+    begin = "At a then of 160 ms, in the phase “from 10 s”, the link is filled again latest: "
+    assert latest == ([] if told_last is None else [begin + told_last])
 
 
 def test_the_same_step_at_other_instants_is_one_step_and_what_comes_before_it_is_said_to_be_before():
@@ -287,7 +311,7 @@ def test_the_same_step_at_other_instants_is_one_step_and_what_comes_before_it_is
             ]
     step, before = map(said, told.answer().headline)
     assert step.startswith("At a fall of 9 s, in the phase “from 9 s”, bbr1 has 8.00")
-    assert step.endswith("The table has 2 more, which differ less.")
+    assert step.endswith("The table has 2 more, where goodput and queues differ less.")
     assert before == (
         "In the phase “until 8 s” and its like elsewhere, of 2 comparisons, bbr1 is ahead in 2."
     )

@@ -18,6 +18,7 @@ STARVES = 0.2
 """A group starves whose share is below this part of what its number of flows makes fair."""
 TOLD_ONE_BY_ONE = 3
 _LISTED = 4
+_MUCH_LATER_S = 1.0
 
 
 def headline(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[Axis]) -> list[str]:
@@ -183,11 +184,36 @@ def _plateaus(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
         most = max(places, key=_apart)
         told = [_plateau(row, alone=groups[row.condition, row.phase] == 1) for row in most[:_LISTED]]
         left = len(here) - len(told)
-        less = ", which differ less" if len(places) > 1 and len(told) == len(most) else ""
+        less = ", where goodput and queues differ less" if len(places) > 1 and len(told) == len(most) else ""
         more = f" The table has {left} more{less}." if left else ""
         yield f"{where(most[0], axes, phased=True)}{'; '.join(told)}.{more}"
+        yield from _latest(places, most, axes)
     if len(numbers) > TOLD_ONE_BY_ONE:
         yield f"The table has {counted(len(numbers) - TOLD_ONE_BY_ONE, 'more step')}."
+
+
+def _latest(
+    places: Sequence[Sequence[AnswerRow]], told: Sequence[AnswerRow], axes: Sequence[Axis]
+) -> Iterator[str]:
+    """Where the link is filled again latest, if much later than at the place that was ``told``."""
+    last = max(places, key=_longest_s)
+    if math.isinf(_longest_s(told)) or _longest_s(last) < _longest_s(told) + _MUCH_LATER_S:
+        return
+    in_order = sorted(last, key=_filled_s, reverse=True)[:_LISTED]
+    each = [
+        f"{row.rival} {'not at all' if math.isinf(_filled_s(row)) else _after(row, 'recovery_s')}"
+        for row in in_order
+    ]
+    yield f"{where(last[0], axes, phased=True)}the link is filled again latest: {listing(each)}."
+
+
+def _longest_s(rows: Sequence[AnswerRow]) -> float:
+    return max(map(_filled_s, rows))
+
+
+def _filled_s(row: AnswerRow) -> float:
+    """How long after a step all fill the link again [s]; infinity where they do not."""
+    return row.values["recovery_s"].value if "recovery_s" in row.values else math.inf
 
 
 def _with_a_link(stepped: Sequence[AnswerRow]) -> list[AnswerRow]:
