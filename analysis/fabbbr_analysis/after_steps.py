@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 from fabbbr.model import Cell, CellLink, Flow
 from fabbbr.physics import payload_share
 from fabbbr_analysis.arrivals import Array, Arrival, known
-from fabbbr_analysis.fairness import WINDOW_S
+from fabbbr_analysis.fairness import STEP_S, WINDOW_S
 from fabbbr_analysis.measured_cell import MeasuredCell
 from fabbbr_analysis.metrics import queue_of
 from fabbbr_analysis.phases import Phase
 
 FILLED = 0.9
 """Share of the ceiling that counts as filled again after a step."""
-_PERIOD_S = 0.1
 _STAYS = 1.25
 """A queue has settled when it is at most so many times what it is in the second half of the phase."""
 _FRAMES = 10
@@ -31,7 +30,7 @@ def recovery(measured: MeasuredCell, phase: Phase) -> dict[str, float | None]:
     Both of the link that the step changes. None in a phase that no step begins, and when it does not happen
     within the phase.
     """
-    starts = np.arange(phase.start_s, phase.end_s - WINDOW_S + 1e-9, _PERIOD_S)
+    starts = np.arange(phase.start_s, phase.end_s - WINDOW_S + 1e-9, STEP_S)
     if phase.begins_with != "step" or not starts.size:
         return {"recovery_s": None, "queue_settled_s": None}
     link = _changed_link(measured.cell, phase)

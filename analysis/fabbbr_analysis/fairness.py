@@ -15,8 +15,8 @@ CONVERGED_JAIN = 0.9
 CONVERGED_S = 5.0
 """For how long it stays there."""
 WINDOW_S = 1.0
-_STEP_S = 0.1
-"""As samples are, by default."""
+STEP_S = 0.1
+"""From one window to the next: as samples are, by default."""
 _KNOWN_S = 1.01 * WINDOW_S
 
 
@@ -59,12 +59,12 @@ def convergence_s(arrived: Sequence[Arrival], *, since_s: float, until_s: float 
         return None
     begin_s = max(since_s, *(each.span[0] for each in arrived))
     end_s = min(until_s, *(each.span[1] for each in arrived))
-    steps = math.floor((end_s - begin_s) / _STEP_S + 1e-6)
-    if steps < CONVERGED_S / _STEP_S or any(_longest_gap_s(each) > _KNOWN_S for each in arrived):
+    steps = math.floor((end_s - begin_s) / STEP_S + 1e-6)
+    if steps < CONVERGED_S / STEP_S or any(_longest_gap_s(each) > _KNOWN_S for each in arrived):
         return None
-    edges = begin_s + np.arange(steps + 1) * _STEP_S
+    edges = begin_s + np.arange(steps + 1) * STEP_S
     had = np.array([np.interp(edges, each.t_s, each.total_bytes) for each in arrived])
-    window = round(WINDOW_S / _STEP_S)
+    window = round(WINDOW_S / STEP_S)
     after_s = _first_lasting_s(had[:, window:] - had[:, :-window])
     return None if after_s is None else after_s + begin_s - since_s
 
@@ -78,6 +78,6 @@ def _first_lasting_s(received: Array) -> float | None:
     squares = len(received) * (received**2).sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         fair = received.sum(axis=0) ** 2 / squares >= CONVERGED_JAIN
-    within = round((CONVERGED_S - WINDOW_S) / _STEP_S) + 1
+    within = round((CONVERGED_S - WINDOW_S) / STEP_S) + 1
     lasting = np.lib.stride_tricks.sliding_window_view(fair, within).all(axis=1)
-    return float(np.argmax(lasting) * _STEP_S) if lasting.any() else None
+    return float(np.argmax(lasting) * STEP_S) if lasting.any() else None

@@ -297,6 +297,22 @@ def test_where_the_link_is_filled_again_latest_is_told_beside_where_queues_diffe
     assert latest == ([] if told_last is None else [begin + told_last])
 
 
+def test_groups_of_a_cell_fill_one_link_and_are_told_once():
+    told = Told()
+    for then, recovery_s, queues in (("20 ms", 0.2, 0.5), ("160 ms", 7.0, 0.001)):
+        for cca in ("bbr1", "bbr3"):
+            place = {"cca": cca, "then": then}
+            groups = [
+                stepped(
+                    name, 1e6, recovery_s, cca=own, rtt_median_s=0.2 + wait_s, queue_delay_median_s=wait_s
+                )
+                for name, own, wait_s in (("mine", cca, 0.0), ("other", "cubic", queues))
+            ]
+            told.condition(f"{place}", *groups, ccas=f"{cca},cubic", axes=place, phase="from 10 s")
+    (latest,) = [text for text in map(said, told.answer().headline) if "filled again latest" in text]
+    assert latest.endswith("the link is filled again latest: bbr1 after 7.00 s and bbr3 after 7.00 s.")
+
+
 def test_the_same_step_at_other_instants_is_one_step_and_what_comes_before_it_is_said_to_be_before():
     told = Told()
     for fall, apart in (("8 s", 2.0), ("9 s", 5.0)):

@@ -51,8 +51,8 @@ def _on_average(rows: Sequence[AnswerRow], axes: Sequence[Axis], steps: int) -> 
     if not places:
         return
     most = max(places, key=lambda there: _spread([row.values["recovery_s"].value for row in there]))
-    each = sorted(most, key=lambda row: row.values["recovery_s"].value)[:_LISTED]
-    took = listing([f"{row.rival} {value(row, 'recovery_s')}" for row in each])
+    each = sorted(_of_cells(most).items(), key=lambda named: _filled_s(named[1]))[:_LISTED]
+    took = listing([f"{name} {value(row, 'recovery_s')}".strip() for name, row in each])
     at = where(most[0], axes)
     begin = f"{at}on average" if at else "On average"
     yield f"{begin} of {steps} steps, the link is filled again after: {took}."
@@ -199,12 +199,21 @@ def _latest(
     last = max(places, key=_longest_s)
     if math.isinf(_longest_s(told)) or _longest_s(last) < _longest_s(told) + _MUCH_LATER_S:
         return
-    in_order = sorted(last, key=_filled_s, reverse=True)[:_LISTED]
+    in_order = sorted(_of_cells(last).items(), key=lambda named: _filled_s(named[1]), reverse=True)
     each = [
-        f"{row.rival} {'not at all' if math.isinf(_filled_s(row)) else _after(row, 'recovery_s')}"
-        for row in in_order
+        f"{name} {'not at all' if math.isinf(_filled_s(row)) else _after(row, 'recovery_s')}".strip()
+        for name, row in in_order[:_LISTED]
     ]
     yield f"{where(last[0], axes, phased=True)}the link is filled again latest: {listing(each)}."
+
+
+def _of_cells(rows: Sequence[AnswerRow]) -> dict[str, AnswerRow]:
+    """Name → one row of each condition at a place: all groups of a cell fill one link, after one time.
+
+    The varied congestion control is its name, else that of a group that is there by itself, else nothing.
+    """
+    groups = Counter(row.condition for row in rows)
+    return {row.variant or (row.name if groups[row.condition] == 1 else ""): row for row in rows}
 
 
 def _longest_s(rows: Sequence[AnswerRow]) -> float:
