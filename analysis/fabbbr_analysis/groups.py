@@ -55,13 +55,17 @@ def _of_phase(measured: MeasuredCell, phase: Phase, together: Row) -> list[Row]:
 
 
 def _share_out(rows: Sequence[Row]) -> None:
-    """Add the shares to the rows of rivals, in one phase."""
-    total = _sum([row["received_bytes"] for row in rows])
-    running = sum(row["n_flows"] for row in rows)
+    """Add the shares to the rows of rivals, in one phase.
+
+    One that has sent all before takes no part: what of it is still on its way makes no rival of it.
+    """
+    rivals = [row for row in rows if row["n_flows"]]
+    total = _sum([row["received_bytes"] for row in rivals])
+    running = sum(row["n_flows"] for row in rivals)
     for row in rows:
-        alone = len(rows) == 1 or not total or row["received_bytes"] is None
-        row["share"] = None if alone else row["received_bytes"] / total
-        row["fair_share"] = None if alone or not running else row["n_flows"] / running
+        apart = len(rivals) < 2 or row not in rivals or not total
+        row["share"] = None if apart else row["received_bytes"] / total
+        row["fair_share"] = None if apart else row["n_flows"] / running
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
@@ -70,7 +74,7 @@ def _sum(values: Sequence[float | None]) -> float | None:
 
 def _of_group(measured: MeasuredCell, phase: Phase, group: str) -> Row:
     flows = measured.flows_of(group)
-    running = [flow for flow in flows if within(measured.spans([flow]), phase.start_s, phase.end_s)]
+    running = [flow for flow in flows if _runs(measured, phase, flow)]
     first = flows[0]
     return {
         "cell_id": measured.cell.id,
@@ -95,6 +99,13 @@ def _of_group(measured: MeasuredCell, phase: Phase, group: str) -> Row:
         **_completion(measured, phase, flows),
         "convergence_s": _convergence_s(measured, phase, measured.contests[group]),
     }
+
+
+def _runs(measured: MeasuredCell, phase: Phase, flow: Flow) -> bool:
+    """Whether it sends in the phase; where its time was over before, what comes was on its way or queued."""
+    if flow.duration is not None and flow.start.seconds + flow.duration.seconds <= phase.start_s:
+        return False
+    return bool(within(measured.spans([flow]), phase.start_s, phase.end_s))
 
 
 # Goodput

@@ -236,6 +236,23 @@ def test_each_group_has_its_own_goodput_and_share_in_each_phase():
     assert steady["queue_delay_median_s"]["a"] == pytest.approx(0.010)
 
 
+def test_what_is_still_on_its_way_of_a_group_that_has_ended_takes_no_share_of_the_next_phase():
+    """A call goes on when a download is over, whose last bytes come a tenth of a second later."""
+    of_cell = cell(
+        flow(0, "call"), flow(1, "download", duration="8 s"), steps=[step("8 s", "4 Mbit/s")], warm_up="2 s"
+    )
+    late = of_cell.flows[1].model_copy(update={"duration": Duration.parse("8.1 s")})
+    tables = came(
+        of_cell.model_copy(update={"flows": (of_cell.flows[0], late)}), [steadily(1e5), steadily(6e6)]
+    )
+    found = pd.DataFrame(of_groups(tables, of_cell))
+    before, after = (found[found["phase_start_s"] == start_s].set_index("group") for start_s in (2.0, 8.0))
+    assert before["share"].to_dict() == pytest.approx({"call": 0.1 / 6.1, "download": 6 / 6.1})
+    assert after["n_flows"].to_dict() == {"call": 1, "download": 0}
+    assert after["received_bytes"]["download"] > 0
+    assert after["share"].isna().all()
+
+
 @given(st.lists(st.floats(1e3, 4e6), min_size=2, max_size=5), st.floats(0.5, 9.5))
 def test_what_came_in_the_phases_is_what_came_and_shares_add_up_to_one(rates, warm_up):
     of_cell = cell(*(flow(n, f"g{n}") for n in range(len(rates))), warm_up=f"{warm_up:.3f} s")
