@@ -341,6 +341,12 @@ class RunSet:
         """Read the chunks of videos: only these columns of only these cells."""
         return self._read("chunks", columns, cell_ids)
 
+    def datagrams(
+        self, columns: Sequence[str] | None = None, cell_ids: Sequence[str] | None = None
+    ) -> pd.DataFrame:
+        """Read what became of each datagram of UDP: only these columns of only these cells."""
+        return self._read("datagrams", columns, cell_ids)
+
 
 def _warm_up(given: str | Duration) -> Duration:
     try:

@@ -34,6 +34,10 @@ def test_datagrams_of_an_outage_are_lost_and_no_others(tmp_path):
     assert ran.wrong() == {}
     (row,) = ran.set.flows.query("datagrams_sent > 0").to_dict("records")
     assert (row["datagrams_sent"], row["datagrams_lost"]) == (400, 40)
+    each = ran.set.datagrams()
+    assert (each["pdv_s"].isna() == each["t_s"].between(1.0025, 1.2025)).all()
+    assert each["t_s"].diff().dropna().to_numpy() == pytest.approx(0.005, abs=1e-9)
+    assert each["pdv_s"].max() < 1e-4, "the link is idle: nothing waits"
     assert injected(ran) == {"0 %": (360, 0), "100 %": (40, 40)}
     # Echo requests are spared.
     assert ran.set.pings()["rtt_s"].notna().all()

@@ -112,6 +112,12 @@ def test_datagrams_wait_for_what_stands_before_them_in_the_queue(datagrams):
     assert flows.loc[5_000_000, "pdv_p95_s"] < frame_s
     assert flows.loc[5_000_000, "jitter_s"] < frame_s / 10
     assert flows.loc[20_000_000, "pdv_p95_s"] == pytest.approx(full_s, abs=3 * frame_s)
+    # Twice what the link carries: while one leaves two come, until the queue is full.
+    (cell_id,) = flows[flows["datagrams_lost"] > 0]["cell_id"]
+    each = datagrams.set.datagrams(cell_ids=[cell_id]).set_index("number")["pdv_s"]
+    growing = each.loc[: int(0.9 * full_s / frame_s)]
+    assert growing.notna().all()
+    assert growing.diff().dropna().to_numpy() == pytest.approx(frame_s / 2, abs=frame_s / 20)
 
 
 def test_the_queue_dropped_the_datagrams_that_are_missing(datagrams):

@@ -10,7 +10,8 @@ from plain_answers import Told, group, said
 
 from fabbbr import model
 from fabbbr.units import Duration, Rate, Size
-from fabbbr_analysis.answers.delays import _when_datagrams_came, told_of_delays
+from fabbbr_analysis.answers.delays import told_of_delays
+from fabbbr_analysis.answers.suffered import _outlast
 
 IDLE = {"ping_idle_median_s": 0.04}
 
@@ -104,17 +105,17 @@ def test_where_datagrams_wait_least_and_most_is_told_where_other_flows_run():
 
 
 @pytest.mark.parametrize(
-    ("download", "said_of_it"),
+    ("download", "longer"),
     [
-        ({"start": "0 s", "duration": "10 s"}, "Beside the flows"),
-        ({"start": "0.5 s", "duration": "9 s"}, "Beside the flows"),
-        ({"start": "2 s", "duration": "8 s"}, "Beside the flows and without them"),
-        ({"start": "0 s", "duration": "5 s"}, "Beside the flows and without them"),
-        ({"start": "0 s", "size": "10 MB"}, "Beside the flows"),  # at 8 Mbit/s ten seconds or more
-        ({"start": "0 s", "size": "1 MB"}, "Beside the flows and without them"),
+        ({"start": "0 s", "duration": "10 s"}, False),
+        ({"start": "0.5 s", "duration": "9 s"}, False),
+        ({"start": "2 s", "duration": "8 s"}, True),
+        ({"start": "0 s", "duration": "5 s"}, True),
+        ({"start": "0 s", "size": "10 MB"}, False),  # at 8 Mbit/s ten seconds or more
+        ({"start": "0 s", "size": "1 MB"}, True),
     ],
 )
-def test_datagrams_that_run_longer_than_the_flows_are_not_said_to_be_beside_them_alone(download, said_of_it):
+def test_datagrams_that_run_longer_than_the_flows_are_known(download, longer):
     def timed(index, start, duration=None, size=None, **more):
         return model.Flow(
             index=index, group="g", cca="cubic", sender="h1", receiver="h2", start=Duration.parse(start),
@@ -123,10 +124,8 @@ def test_datagrams_that_run_longer_than_the_flows_are_not_said_to_be_beside_them
         )  # fmt: skip
 
     call = timed(1, "0 s", "10 s", udp=model.Datagrams(rate=Rate.parse("100 kbit/s"), packet_bytes=200))
-    assert (
-        _when_datagrams_came(SimpleNamespace(plan={"c": carrying(timed(0, **download), call)})) == said_of_it
-    )
-    assert _when_datagrams_came(SimpleNamespace(plan={"c": carrying(call)})) == "Beside the flows"
+    assert _outlast(carrying(timed(0, **download), call)) == longer
+    assert not _outlast(carrying(call))
 
 
 def test_what_no_clock_tells_apart_is_no_delay():
@@ -244,7 +243,8 @@ def stepped(waits, *, phases=PHASES, groups=("ping",)):
         for place, wait_s in enumerate(each)
     ]
     pings += [{"cell_id": cell, "group": "ping", "t_s": -1.0, "rtt_s": 0.04} for cell in cells]
-    asked = SimpleNamespace(pings=[SimpleNamespace(group=name) for name in groups])
+    pings = pd.DataFrame(pings)
+    asked = SimpleNamespace(pings=[SimpleNamespace(group=name) for name in groups], flows=())
     told = SimpleNamespace(
         certified=pd.DataFrame(
             {
@@ -263,7 +263,7 @@ def stepped(waits, *, phases=PHASES, groups=("ping",)):
             for number, (name, begins, start, end) in enumerate(phases, start=1)
             for group in ("one", "other")
         ),
-        pings=lambda: pd.DataFrame(pings),
+        pings=lambda cell_ids=tuple(cells): pings[pings["cell_id"].isin(cell_ids)],
     )  # fmt: skip
     return list(map(said, told_of_delays(told, [], [])))
 

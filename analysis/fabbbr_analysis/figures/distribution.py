@@ -19,6 +19,7 @@ from fabbbr_analysis.figures.curves import told_apart, told_where
 from fabbbr_analysis.figures.sampling import compact
 from fabbbr_analysis.figures.style import NO_CCA, Look, Palette, among
 from fabbbr_analysis.metrics import queue_of, while_flows_run
+from fabbbr_analysis.waits import waits_s
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
@@ -212,6 +213,22 @@ def _chunks(run_set: RunSet, cell_ids: Sequence[str]) -> Samples:
     return _by_series(whole.assign(value=whole["whole_s"] - whole["asked_s"], series=series))
 
 
+def _datagrams(run_set: RunSet, cell_ids: Sequence[str]) -> Samples:
+    """Of those sent while other flows ran, where some do; one that never came is later than any."""
+    ccas = _mixes(run_set, cell_ids)
+    found: Samples = {}
+    for cell_id in cell_ids:
+        if cell_id not in run_set.plan:
+            continue
+        datagrams = run_set.datagrams(columns=["cell_id", "flow", "t_s", "pdv_s"], cell_ids=[cell_id])
+        waits = waits_s(datagrams, run_set.plan[cell_id])
+        timed = datagrams.assign(value=waits.fillna(np.inf) * 1e3, series=ccas[cell_id])
+        flows = run_set.flows[run_set.flows["cell_id"] == cell_id]
+        others = flows[flows["udp_rate_bps"].isna()]
+        found = {**found, **_by_series(while_flows_run(timed, flows if others.empty else others))}
+    return found
+
+
 def transfers(run_set: RunSet, cell_ids: Sequence[str]) -> pd.DataFrame:
     """The flows of these cells that deliver a given number of bytes, with ``series`` and ``size_bytes``."""
     flows = _named(run_set, cell_ids)
@@ -306,4 +323,17 @@ CHUNK = Distribution(
     what="chunks",
     asked=lambda cell: any(flow.video is not None for flow in cell.flows),
 )
-QUANTITIES = (COMPLETION, PING, CHUNK, RTT, QUEUE)
+DATAGRAM = Distribution(
+    slug="datagram_cdf",
+    title="What datagrams wait",
+    label="Wait of a datagram",
+    unit="ms",
+    caption=(
+        "By how much each datagram is later than the quickest of its flow, apart from what steps add to the "
+        f"path; of those that were sent while other flows ran. Those lost keep the curve below 100 %. {_BAND}"
+    ),
+    samples=_datagrams,
+    what="datagrams",
+    asked=lambda cell: any(flow.udp is not None for flow in cell.flows),
+)
+QUANTITIES = (COMPLETION, PING, DATAGRAM, CHUNK, RTT, QUEUE)

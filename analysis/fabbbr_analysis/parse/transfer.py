@@ -14,6 +14,7 @@ import msgspec
 import pyarrow as pa
 
 from fabbbr.errors import ParseError
+from fabbbr_analysis.parse.datagrams import DatagramFates, Told, datagrams_of
 from fabbbr_analysis.parse.iperf3 import INTERVALS, EndReport, Side, Transferred
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
@@ -36,18 +37,6 @@ class _Stream(msgspec.Struct, frozen=True):
     samples: list[_Sample] = []
 
 
-class _Datagrams(msgspec.Struct, frozen=True):
-    """``sent`` is the sender's, the rest the receiver's; one of an older fabbbr told a jitter that forgot."""
-
-    sent: _Count = 0
-    received: _Count = 0
-    reordered: _Count = 0
-    jitter_mean_s: float | None = None
-    pdv_p95_s: float | None = None
-    first_s: float | None = None
-    last_s: float | None = None
-
-
 class _Chunk(msgspec.Struct, frozen=True):
     asked_s: float
     level_s: float
@@ -63,7 +52,7 @@ class _Document(msgspec.Struct, frozen=True):
     started_s: float | None = None
     error: str | None = None
     streams: list[_Stream] = []
-    datagrams: _Datagrams | None = None
+    datagrams: Told | None = None
     chunks: list[_Chunk] = []
 
 
@@ -83,26 +72,12 @@ CHUNKS = pa.schema(
 
 
 @dataclass(frozen=True, kw_only=True)
-class DatagramCounts:
-    """What became of the datagrams of a flow of UDP, by the numbers of both ends."""
-
-    sent: int
-    lost: int
-    reordered: int
-    """That came after one with a higher number."""
-    jitter_s: float | None
-    """The mean change of transit times from one to the next that came."""
-    pdv_p95_s: float | None
-    """How much longer than the quickest 95 % of them took at most: the PDV of RFC 5481."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Ends:
     """What the two ends of a flow say."""
 
     sender: EndReport
     receiver: EndReport
-    datagrams: DatagramCounts | None = None
+    datagrams: DatagramFates | None = None
     """None of TCP, and where an end did not finish."""
     chunks: pa.Table
     """Of :data:`CHUNKS`; empty of what is no video."""
@@ -124,24 +99,17 @@ def parse_transfer(
     return Ends(
         sender=_report(sent, start_s, "sender", sources[0]),
         receiver=_report(received, there_s, "receiver", sources[1]),
-        datagrams=_datagrams(sent, received),
+        datagrams=_datagrams(sent, received, sources[1]),
         chunks=_chunks(received, there_s),
     )
 
 
-def _datagrams(sent: _Document | None, received: _Document | None) -> DatagramCounts | None:
+def _datagrams(sent: _Document | None, received: _Document | None, source: str) -> DatagramFates | None:
     if sent is None or received is None or sent.datagrams is None or received.datagrams is None:
         return None
     if sent.error is not None or received.error is not None:
         return None
-    got = received.datagrams
-    return DatagramCounts(
-        sent=sent.datagrams.sent,
-        lost=sent.datagrams.sent - got.received,
-        reordered=got.reordered,
-        jitter_s=got.jitter_mean_s,
-        pdv_p95_s=got.pdv_p95_s,
-    )
+    return datagrams_of(sent.datagrams, received.datagrams, source=source)
 
 
 def _chunks(received: _Document | None, start_s: float | None) -> pa.Table:

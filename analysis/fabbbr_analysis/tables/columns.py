@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from fabbbr_analysis.parse import iperf3
 
-TABLES_VERSION = 30
+TABLES_VERSION = 31
 """Raised when the same raw files give other tables: a parser was mended, a column changed, or they lie
 elsewhere: from 5 on a cell has its own files of samples, from 6 on completion is of the flows with a size,
 from 7 on a table says whether offloads were on, from 8 on there are packets, pings, groups and phases,
@@ -24,7 +24,8 @@ ideal of a transfer is the least that it can take, from 19 on groups have a 99th
 22 on there is a share of what a link carried whose rate changes, by steps or a trace, from 23 on an ideal
 of transfers through a trace, from 24 on the queue of a way back has its samples where it is unlike that of
 the way there, from 26 on groups say when the last of their transfers is done, and from 27 on a queue's delay
-follows steps of the RTT, and steps that come one upon another begin one phase."""
+follows steps of the RTT, and steps that come one upon another begin one phase, and from 31 on there are
+datagrams, each by itself, and a group whose time was over takes no share of what comes later."""
 
 CELLS = pa.schema(
     [

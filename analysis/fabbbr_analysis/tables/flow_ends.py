@@ -11,8 +11,9 @@ import pyarrow as pa
 from fabbbr.errors import ParseError
 from fabbbr.model import Flow
 from fabbbr.store import StoredCell
+from fabbbr_analysis.parse.datagrams import DatagramFates
 from fabbbr_analysis.parse.iperf3 import EndReport, Transferred, parse_iperf3
-from fabbbr_analysis.parse.transfer import CHUNKS, DatagramCounts, Ends, parse_transfer
+from fabbbr_analysis.parse.transfer import CHUNKS, Ends, parse_transfer
 from fabbbr_analysis.tables.raw import read_raw, source_of
 
 _T = TypeVar("_T")
@@ -27,7 +28,7 @@ class FlowEnds:
     """On the cell's clock."""
     client: EndReport
     server: EndReport
-    datagrams: DatagramCounts | None
+    datagrams: DatagramFates | None
     chunks: pa.Table
     words: str | None
     """What the sender said on standard error."""
