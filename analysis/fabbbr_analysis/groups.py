@@ -57,13 +57,14 @@ def _of_phase(measured: MeasuredCell, phase: Phase, together: Row) -> list[Row]:
 def _share_out(rows: Sequence[Row]) -> None:
     """Add the shares to the rows of rivals, in one phase.
 
-    One that has sent all before takes no part: what of it is still on its way makes no rival of it.
+    One that has sent all before takes no part: what of it is still on its way makes no rival of it. Of one
+    whose receiver said nothing that is not known, nor what the others have a share of.
     """
-    rivals = [row for row in rows if row["n_flows"]]
+    rivals = [row for row in rows if row["n_flows"] or row["received_bytes"] is None]
     total = _sum([row["received_bytes"] for row in rivals])
     running = sum(row["n_flows"] for row in rivals)
     for row in rows:
-        apart = len(rivals) < 2 or row not in rivals or not total
+        apart = len(rivals) < 2 or not row["n_flows"] or not total
         row["share"] = None if apart else row["received_bytes"] / total
         row["fair_share"] = None if apart else row["n_flows"] / running
 

@@ -393,13 +393,13 @@ def test_transfers_that_start_together_are_all_done_when_the_last_is(later, done
 
 
 def test_a_flow_without_a_receiver_makes_its_group_and_every_share_unknown():
-    of_cell = cell(flow(0), flow(1, "b"))
-    tables = came(of_cell, [steadily(1e6)] * 2)
+    of_cell = cell(flow(0), flow(1, "b"), flow(2, "c"))
+    tables = came(of_cell, [steadily(1e6)] * 3)
     tables.flows.loc[1, "received_bytes"] = NAN
     found = of_groups(
-        dataclasses.replace(tables, sockets=tables.sockets[tables.sockets["flow"] == 0]), of_cell
+        dataclasses.replace(tables, sockets=tables.sockets[tables.sockets["flow"] != 1]), of_cell
     )
-    assert [row["goodput_bps"] is None for row in found if row["phase"] == 0] == [False, True]
+    assert [row["goodput_bps"] is None for row in found if row["phase"] == 0] == [False, True, False]
     assert all(row["share"] is None for row in found)
 
 
