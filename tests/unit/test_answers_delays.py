@@ -150,6 +150,18 @@ def test_each_group_of_datagrams_is_told_by_itself():
     assert down == "Beside the flows 95 % of the datagrams of theirs wait at most 1.00 ms everywhere."
 
 
+def test_groups_of_datagrams_are_told_beside_one_another_too():
+    """Without any flow of TCP: what a sensor suffers from a flood is not what both together do."""
+    sensor, flood = (group(name, 1e5, cca=None, self_limited=True) for name in ("sensor", "flood"))
+    some, many = calling({"red": {"sensor": (0.001, 0.0), "flood": (0.02, 0.125)}}, sensor, flood)
+    assert some == "95 % of the datagrams of sensor wait at most 1.00 ms."
+    assert many == (
+        "95 % of the datagrams of flood that arrive wait at most 20.0 ms; "
+        "12.5 % of all datagrams of flood are lost."
+    )
+    assert calling({"red": {"sensor": (0.001, 0.0)}}, sensor) == []
+
+
 def test_of_many_groups_of_datagrams_a_few_are_told_and_where_the_others_are():
     names = [f"call {number}" for number in range(5)]
     groups = [group(name, 1e5, cca=None, self_limited=True) for name in names]

@@ -92,16 +92,19 @@ _PACKETS = _Kind(
 
 
 def told_of_delays(run_set: RunSet, rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> list[str]:
-    """A sentence on the pings of each group, one on its datagrams where TCP is beside, and one on packets.
+    """A sentence on the pings of each group, on its datagrams where others are beside, and one on packets.
 
     Where steps change the path, one on those of each phase: what all of a run say is of its worst alone.
     """
     pings = replace(_pings(), idle=None)
     said = _in_phases(pings_by_phase(run_set), pings, axes) or _each(pings_by_group(run_set), _pings, axes)
+    groups = datagrams_by_group(run_set)
     if any(row.cca for row in rows):
         begin = _BESIDE if is_known_beside_flows(run_set) else _WITHOUT_TOO
-        calls = _each(datagrams_by_group(run_set), _datagrams, axes, begin=begin)
+        calls = _each(groups, _datagrams, axes, begin=begin)
         said += _in_phases(datagrams_by_phase(run_set), _datagrams(), axes) or calls
+    elif len(groups) > 1:
+        said += _each(groups, _datagrams, axes, begin="")
     packets = _told(run_set.certified, axes, _PACKETS)
     said += [f"{capital(packets)}."] if packets else []
     return [tie(sentence) for sentence in said]
@@ -113,7 +116,7 @@ def _each(
     told = list(groups.items())[:_GROUPS]
     of = [f" of {name}" if len(groups) > 1 else "" for name, _ in told]
     said = [_told(runs, axes, kind(words)) for words, (_, runs) in zip(of, told, strict=True)]
-    sentences = [f"{begin} {each}." for each in said if each]
+    sentences = [f"{capital(f'{begin} {each}'.strip())}." for each in said if each]
     if len(groups) > _GROUPS:
         sentences.append(f"{counted(len(groups) - _GROUPS, 'more group')} have {kind('').all} too.")
     return sentences

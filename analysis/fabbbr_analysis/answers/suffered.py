@@ -50,10 +50,11 @@ def pings_by_phase(run_set: RunSet) -> ByName:
 
 def datagrams_by_group(run_set: RunSet) -> ByName:
     """While other flows run, too, as far as each was noted by itself. Empty without datagrams."""
-    runs, longer = run_set.certified, _outlasting(run_set)
+    runs, calls = run_set.certified, _calls(run_set)
+    longer = _outlasting(run_set) if len(calls) else []
     found: ByName = {}
-    for name, calls in _calls(run_set).groupby("group", sort=False, observed=True):
-        of_cells = _by_cell(calls).items()
+    for name, of_group in calls.groupby("group", sort=False, observed=True):
+        of_cells = _by_cell(of_group).items()
         suffered = {
             cell_id: _beside_others(run_set, cell_id, own) if cell_id in longer else of_datagrams(own)
             for cell_id, own in of_cells
