@@ -22,12 +22,14 @@ def within_95(waits_s: NDArray[np.float64]) -> float | None:
 def waits_s(datagrams: pd.DataFrame, cell: Cell) -> pd.Series[float]:
     """How long each datagram of a whole cell waited on its way [s]; null where it never came.
 
-    That is its ``pdv_s`` but for what steps add to the way there and do not where it is shortest. One that is
-    on its way when a step comes may be a little earlier than the way had been when it left: of such it is 0.
+    That is its ``pdv_s`` but for what steps add to the way there and did not add to the shortest by which one
+    came. One that is on its way when a step comes may be a little earlier than the way had been when it left:
+    of such it is 0.
     """
     found = datagrams["pdv_s"].astype("float64")
     flows = {flow.index: flow for flow in cell.flows}
-    for flow, times in datagrams["t_s"].groupby(datagrams["flow"]) if changes(cell) else ():
+    came = datagrams[found.notna()]
+    for flow, times in came["t_s"].groupby(came["flow"]) if changes(cell) else ():
         added = added_s(cell, flows[int(flow)], times.to_numpy(dtype=np.float64)) / 2
         found[times.index] -= added - added.min()
     return found.clip(lower=0)

@@ -88,6 +88,13 @@ def test_what_a_step_adds_to_the_way_there_is_no_wait():
     assert waits_s(rows, carrying(call(0))).tolist() == rows["pdv_s"].tolist()
 
 
+def test_where_none_came_while_the_way_was_shortest_the_others_are_compared_with_the_quickest_of_them():
+    of_cell = carrying(call(0), steps=[STEP])
+    rows = pd.DataFrame({"flow": [0] * 4, "t_s": [1.0, 5.0, 7.0, 8.0], "pdv_s": [None, None, 0.0, 0.004]})
+    assert waits_s(rows, of_cell).tolist()[2:] == pytest.approx([0, 0.004])
+    assert waits_s(rows.head(2), of_cell).isna().all()
+
+
 def test_each_phase_has_the_datagrams_that_were_sent_in_it():
     def pdv_s(t_s):
         if t_s >= 6:
