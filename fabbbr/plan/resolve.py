@@ -179,8 +179,8 @@ def _check_maxrates(ground: Ground) -> Iterator[Mistake]:
         ground.assigned, by=lambda flow: flow.ends.sender, asked=lambda flow: flow.group.maxrate
     ):
         message = (
-            f"maxrate holds for all that {flow.ends.sender} sends, but {said}; give each "
-            f"group a host of its own (from: h1, from: h2), or limit single connections with pacing"
+            f"maxrate holds for all that {flow.ends.sender} sends, but {said}; give each group "
+            f"a host of its own ({_other_senders(ground)}), or limit single connections with pacing"
         )
         yield ("flows", flow.position), message
 
@@ -193,10 +193,19 @@ def _check_initial_windows(ground: Ground) -> Iterator[Mistake]:
         asked=lambda flow: flow.group.initial_window,
     ):
         message = (
-            f"initial_window holds for all that {flow.ends.sender} sends to {flow.ends.receiver}, but "
-            f"{said}; give both the same (the kernel's is 10), or hosts of their own (from: h1, from: h2)"
+            f"initial_window holds for all that {flow.ends.sender} sends to {flow.ends.receiver}, "
+            f"but {said}; give both the same (the kernel's is 10), or hosts of their own "
+            f"({_other_senders(ground)})"
         )
         yield ("flows", flow.position), message
+
+
+def _other_senders(ground: Ground) -> str:
+    """How a file gives two groups senders of their own, if need be with a slice that has them."""
+    senders = dict.fromkeys(pair.sender for pair in ground.topology.pairs)
+    if len(senders) > 1:
+        return ", ".join(f"from: {sender}" for sender in list(senders)[:2])
+    return "slice: {name: dumbbell, hosts: 2} has two: from: h1, from: h2"
 
 
 def _differ(

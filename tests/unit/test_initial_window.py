@@ -1,6 +1,7 @@
 """The window with which connections begin: of whom it is asked, how hosts get it, and what they tell."""
 
 import json
+import re
 
 import pytest
 from places import GUEST
@@ -66,6 +67,16 @@ def test_groups_between_the_same_hosts_that_differ_are_refused_and_others_are_no
         cells(flows % ", from: h1", slice_="dumbbell")
     assert len(cells(flows % ", from: h2", slice_="dumbbell")[0].flows) == 2
     assert len(cells(f"{ONE}, {{udp: 1 Mbit/s, duration: 5 s}}")[0].flows) == 2
+
+
+def test_where_the_slice_has_one_sender_the_remedy_is_a_slice_that_has_two():
+    flows = f"{ONE}, {{cca: reno, duration: 5 s%s}}"
+    with pytest.raises(PlanError) as refused:
+        cells(flows % "")
+    ((slice_, other),) = re.findall(r"\(slice: ({.*}) has two: from: h1, (from: \w+)\)", str(refused.value))
+    assert len(cells(flows % f", {other}", slice_=slice_)[0].flows) == 2
+    with pytest.raises(PlanError, match=r"\(from: h1, from: x1\)"):
+        cells(flows % ", from: h1", slice_="parking_lot")
 
 
 @pytest.mark.parametrize(
