@@ -67,7 +67,7 @@ def of_cell(tables: CellTables, cell: Cell) -> dict[str, float | int | None]:
         "utilisation": utilisation(tables, cell),
         **_retransmission(flows, tables.sockets, cell),
         **_round_trip(tables.sockets, cell),
-        **_sojourn(tables.packets, cell),
+        **of_packets(data_through(tables.packets, cell.trunk.name)),
         **of_pings(tables.pings, flows),
         **_suffered(flows, cell),
         **_downloads(tables.chunks),
@@ -400,12 +400,9 @@ def queue_delay_s(samples: pd.DataFrame, cell: Cell) -> Array:
 # Queue
 
 
-def _sojourn(packets: pd.DataFrame, cell: Cell) -> dict[str, float | int | None]:
-    """Quantiles [s] of how long data stood in the first bottleneck's queue, over the packets that left it.
-
-    None where packets were not timed.
-    """
-    stood = _numbers(data_through(packets, cell.trunk.name), "sojourn_s")
+def of_packets(packets: pd.DataFrame) -> dict[str, float | int | None]:
+    """Quantiles [s] of how long these stood in a queue, over those that left it; None without any."""
+    stood = _numbers(packets, "sojourn_s")
     return {f"queue_delay_p{percent}_s": _quantile(stood, percent / 100) for percent in (50, 95, 99)}
 
 

@@ -1,4 +1,4 @@
-"""What datagrams suffer in each phase, and while other flows run: of each of them, by when it was sent."""
+"""What datagrams suffer in each phase and while other flows run; what packets do in each phase."""
 
 from types import SimpleNamespace
 
@@ -12,6 +12,7 @@ from fabbbr_analysis.answers.suffered import (
     datagrams_by_group,
     datagrams_by_phase,
     is_known_beside_flows,
+    packets_by_phase,
 )
 from fabbbr_analysis.waits import waits_s
 
@@ -136,3 +137,35 @@ def test_of_an_older_run_that_noted_none_singly_all_the_time_is_told_and_said():
     (runs,) = datagrams_by_group(older).values()
     assert runs[["pdv_p95_s", "datagram_loss_ratio"]].iloc[0].tolist() == pytest.approx([0.02, 0.05])
     assert datagrams_by_phase(older) == {}
+
+
+def stood():
+    """Each stood for as many ms as its second; others elsewhere, the other way or of no flow longer."""
+    kinds = (
+        ("trunk", "bottleneck", 0, 0),
+        ("trunk", "bottleneck", None, 500),
+        ("trunk", "bottleneck_reverse", 0, 600),
+        ("other", "bottleneck", 0, 700),
+    )
+    rows = [
+        ("c", link, role, flow, second, (second + more) / 1e3)
+        for second in range(10)
+        for link, role, flow, more in kinds
+    ]
+    dropped = ("c", "trunk", "bottleneck", 0, 7.2, None)
+    return pd.DataFrame([*rows, dropped], columns=["cell_id", "link", "role", "flow", "t_s", "sojourn_s"])
+
+
+def test_each_phase_has_the_data_that_came_to_the_first_bottleneck_in_it():
+    of_cell = carrying(DOWNLOAD, steps=[STEP])
+    timed = run_of(of_cell, sent(lambda _: 0.0).head(0))
+    packets = stood()
+    timed.packets = lambda columns, cell_ids: packets.loc[packets["cell_id"].isin(cell_ids), columns]
+    assert packets_by_phase(timed) == {}, "none was timed"
+    timed.certified["queue_delay_p95_s"] = 0.009
+    told = {name: runs["queue_delay_p95_s"].tolist() for name, runs in packets_by_phase(timed).items()}
+    # Of 2, 3, 4 and 5 ms, and of 6, 7, 8 and 9.
+    assert told["until 6 s"] == pytest.approx([0.00485])
+    assert told["from 6 s"] == pytest.approx([0.00885])
+    timed.groups["begins_with"] = timed.groups["begins_with"].replace("step", "warm-up")
+    assert packets_by_phase(timed) == {}

@@ -16,6 +16,7 @@ from fabbbr_analysis.answers.suffered import (
     datagrams_by_group,
     datagrams_by_phase,
     is_known_beside_flows,
+    packets_by_phase,
     pings_by_group,
     pings_by_phase,
 )
@@ -106,7 +107,8 @@ def told_of_delays(run_set: RunSet, rows: Sequence[AnswerRow], axes: Sequence[Ax
     elif len(groups) > 1:
         said += _each(groups, _datagrams, axes, begin="")
     packets = _told(run_set.certified, axes, _PACKETS)
-    said += [f"{capital(packets)}."] if packets else []
+    overall = [f"{capital(packets)}."] if packets else []
+    said += _in_phases(packets_by_phase(run_set), _PACKETS, axes) or overall
     return [tie(sentence) for sentence in said]
 
 

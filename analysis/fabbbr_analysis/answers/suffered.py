@@ -1,7 +1,7 @@
-"""What pings and datagrams beside the flows suffer, by their groups or by the phases of their runs.
+"""What pings, datagrams and packets suffer: by their groups, or by the phases of their runs.
 
 They go either way and over other links: what one waits says nothing of another. So each table here is of the
-runs, whose columns on pings or datagrams say of one group, or of one phase, what they say of all.
+runs, whose columns on pings, datagrams or packets say of one group, or of one phase, what they say of all.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pandas as pd
 
 from fabbbr.model import Cell
 from fabbbr.physics import end_of
-from fabbbr_analysis.metrics import of_datagrams, of_pings, while_flows_run
+from fabbbr_analysis.metrics import data_through, of_datagrams, of_packets, of_pings, while_flows_run
 from fabbbr_analysis.waits import of_some_datagrams, waits_s
 
 if TYPE_CHECKING:
@@ -70,6 +70,14 @@ def datagrams_by_phase(run_set: RunSet) -> ByName:
     return _by_phase(run_set, lambda cell: _waiting(run_set, cell), lambda _, sent: of_some_datagrams(sent))
 
 
+def packets_by_phase(run_set: RunSet) -> ByName:
+    """By when they came to the first bottleneck's queue. Empty without steps, and where none was timed."""
+    runs = run_set.certified
+    if "queue_delay_p95_s" not in runs or not runs["queue_delay_p95_s"].notna().any():
+        return {}
+    return _by_phase(run_set, lambda cell: _queued(run_set, cell), lambda _, packets: of_packets(packets))
+
+
 def is_known_beside_flows(run_set: RunSet) -> bool:
     """Whether what datagrams suffer is of while others ran: older runs that they outlast do not tell."""
     longer = _outlasting(run_set)
@@ -110,6 +118,12 @@ def _waiting(run_set: RunSet, cell_id: str) -> pd.DataFrame:
     """The datagrams of a cell with ``wait_s``; none where none was noted by itself."""
     sent = run_set.datagrams(columns=["flow", "t_s", "pdv_s"], cell_ids=[cell_id])
     return sent.assign(wait_s=waits_s(sent, run_set.plan[cell_id]))
+
+
+def _queued(run_set: RunSet, cell_id: str) -> pd.DataFrame:
+    """The data that came to the first bottleneck's queue of a cell; none where none was timed."""
+    packets = run_set.packets(columns=["link", "role", "flow", "t_s", "sojourn_s"], cell_ids=[cell_id])
+    return data_through(packets, run_set.plan[cell_id].trunk.name)
 
 
 def _beside_others(run_set: RunSet, cell_id: str, calls: pd.DataFrame) -> _Suffered:
