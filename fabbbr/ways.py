@@ -90,12 +90,3 @@ def first_queue(cell: Cell, flow: Flow) -> Bottleneck:
     """The first bottleneck as data of ``flow`` meets it, which may go its way back."""
     forward = crossed(cell.links, flow.sender, flow.receiver).get(cell.trunk.name, True)
     return cell.bottleneck if forward else cell.bottleneck.way_back or cell.bottleneck
-
-
-def limits_itself(cell: Cell, flow: Flow) -> bool:
-    """Whether its rate is what was asked for: UDP, a video, or paced to less than its link ever carries."""
-    if not flow.elastic or flow.pacing is None:
-        return not flow.elastic
-    queue = first_queue(cell, flow)
-    rates = [queue.rate, *(step.rate for step in cell.steps if step.rate and step.link == cell.trunk.name)]
-    return queue.trace is not None or flow.pacing.bps * flow.streams < max(rate.bps for rate in rates)

@@ -15,7 +15,6 @@ import pandas as pd
 from fabbbr.model import Cell, Flow
 from fabbbr.physics import payload_share
 from fabbbr.units import TCP_IPV4_HEADER_BYTES
-from fabbbr.ways import limits_itself
 from fabbbr_analysis.after_steps import on_average, recovery
 from fabbbr_analysis.arrivals import Array, known, union_s, within
 from fabbbr_analysis.ceilings import most_bps
@@ -91,7 +90,7 @@ def _of_group(measured: MeasuredCell, phase: Phase, group: str) -> Row:
         "competes_in": measured.contests[group],
         "n_flows": len(running),
         "sized": all(flow.size is not None for flow in flows),
-        "self_limited": any(limits_itself(measured.cell, flow) for flow in flows),
+        "self_limited": not measured.limiting_themselves.isdisjoint(flow.index for flow in flows),
         **_goodput(measured, phase, flows),
         "ceiling_bps": _ceiling_bps(measured, phase, flows),
         **_round_trip(measured, phase, flows),

@@ -15,6 +15,7 @@ from fabbbr.ways import Ways
 from fabbbr_analysis.arrivals import Arrival, arrivals, deliveries, within
 from fabbbr_analysis.ceilings import behind_s, held_bytes
 from fabbbr_analysis.contests import contests
+from fabbbr_analysis.fair_shares import limiting_themselves
 from fabbbr_analysis.metrics import (
     CellTables,
     answer_delays_s,
@@ -50,6 +51,8 @@ class MeasuredCell:
     """Flow → the links that it crosses, as ``fabbbr.ways.crossed`` has them."""
     contests: Mapping[str, str]
     """Group → where it competes."""
+    limiting_themselves: frozenset[int]
+    """Flows whose rate is what was asked for."""
 
     @classmethod
     def of(cls, tables: CellTables, cell: Cell) -> MeasuredCell:
@@ -69,6 +72,7 @@ class MeasuredCell:
             },
             ways={flow.index: ways.between(flow.sender, flow.receiver) for flow in cell.flows},
             contests=contests(cell),
+            limiting_themselves=limiting_themselves(cell),
         )
 
     @property

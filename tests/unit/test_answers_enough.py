@@ -56,6 +56,36 @@ def test_where_it_is_nowhere_enough_for_anybody_or_everywhere_nothing_is_said(ea
     assert told_of(along_buffers({"a": each, "b": each})) == []
 
 
+def along_paces(goodputs):
+    """Those of 1 and 5 Mbit/s limit themselves, those of 12 Mbit/s share 10."""
+    told = Told()
+    for cca, each in goodputs.items():
+        for pace, mbit in zip(("1 Mbit/s", "5 Mbit/s", "12 Mbit/s"), each, strict=True):
+            limited = {"self_limited": pace != "12 Mbit/s"}
+            row = group(cca, [1e6 * mbit] * 3, **limited)
+            told.condition(f"{cca},{pace}", row, ccas=cca, axes={"cca": cca, "pace": pace})
+    return told
+
+
+def test_along_a_pace_those_that_limit_themselves_up_to_their_share_are_told_too():
+    made = along_paces({"a": (1, 5, 4.9), "b": (1, 5, 3)})
+    assert told_of(made, "pace") == [
+        "Along the pace, mean goodput is within 5 % of its best: a from 5 Mbit/s on; b only at 5 Mbit/s."
+    ]
+    headline = list(map(said, made.answer().headline))
+    change = "With a pace of 12 Mbit/s instead of 1 Mbit/s, a has 4.90 times the goodput and b 3.00 times."
+    assert change in headline
+    assert headline[0].startswith("At a pace of 12 Mbit/s, a wins: 4.90 Mbit/s, b 3.00 Mbit/s")
+    assert not any("At a pace of 5 Mbit/s" in each for each in headline), "both have what they asked for"
+
+
+def test_of_one_alone_the_pace_that_brings_most_is_told():
+    (most,) = map(said, along_paces({"a": (1, 5, 3)}).answer().headline)
+    assert most.startswith(
+        "a has most at a pace of 5 Mbit/s, 5.00 Mbit/s, and least at a pace of 1 Mbit/s, 1.00 "
+    )
+
+
 def test_of_one_alone_along_one_axis_it_is_said_where_the_places_are_compared():
     headline = list(map(said, along_buffers({"a": (5, 9.6, 9.8, 10)}).answer().headline))
     assert [each for each in headline if "within 5 %" in each] == [

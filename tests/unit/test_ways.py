@@ -1,13 +1,10 @@
 """Which way data goes through a tree of links."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fabbbr.model import CellLink
-from fabbbr.plan import definitions, expand
-from fabbbr.spec import read
-from fabbbr.ways import Ways, crossed, limits_itself
+from fabbbr.ways import Ways, crossed
 
 
 def test_a_flow_crosses_the_links_between_its_ends():
@@ -52,27 +49,3 @@ def test_a_way_is_walked_link_by_link_and_back_the_same_way(links, data):
         assert start == here
         here = end
     assert here == receiver
-
-
-@pytest.mark.parametrize(
-    ("flow", "more", "limited"),
-    [
-        ("cca: cubic", "", False),
-        ("cca: cubic, pacing: 15 Mbit/s", "", True),
-        ("cca: cubic, pacing: 20 Mbit/s", "", False),
-        ("cca: cubic, pacing: 25 Mbit/s", "", False),
-        ("cca: cubic, pacing: 5 Mbit/s, streams: 4", "", False),
-        ("cca: cubic, pacing: 5 Mbit/s, streams: 3", "", True),
-        ("cca: cubic, pacing: 25 Mbit/s", "steps: [{at: 10 s, rate: 50 Mbit/s}]", True),
-        ("cca: cubic, pacing: 25 Mbit/s", "steps: [{at: 10 s, rate: 10 Mbit/s}]", False),
-        ("udp: 50 Mbit/s", "", True),
-        ("cca: cubic, video: {bitrate: 4 Mbit/s}", "", True),
-    ],
-)
-def test_what_is_paced_above_what_the_link_ever_carries_does_not_limit_itself(flow, more, limited):
-    text = (
-        "id: x\ntitle: X\nslice: two_site\npath: {rate: 20 Mbit/s, rtt: 20 ms}\n"
-        f"flows: [{{{flow}, duration: 20 s}}]\nrepeat: 1\n{more}\n"
-    )
-    (cell,) = expand.cells(read.parse(text, source="f.yaml"), definitions.load, seed=1)
-    assert limits_itself(cell, cell.flows[0]) is limited

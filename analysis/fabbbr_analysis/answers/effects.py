@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from fabbbr.counts import counted
 from fabbbr_analysis import stats
-from fabbbr_analysis.answers.leads import decides, decides_apart, leads_among
+from fabbbr_analysis.answers.leads import contending, decides, decides_apart, leads_among
 from fabbbr_analysis.answers.records import AnswerRow, Lead
 from fabbbr_analysis.answers.rows import COMPLETION, GOODPUT, OF_ALL, RTT
 from fabbbr_analysis.answers.tallies import ranking
@@ -82,7 +82,7 @@ def told_of_axes(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> list[str]:
     Or to the only group of transfers and the only one of other flows, where these ran beside each other. Of
     what ran alone along one axis it is said elsewhere where it has most and least.
     """
-    own = [row for row in rows if not row.self_limited]
+    own = contending(rows)
     kinds = [[row for row in own if row.sized], [row for row in own if not row.sized]]
     alone = not all(kinds)
     if alone and len({row.variant for row in own}) < 2 and len(axes) < 2:

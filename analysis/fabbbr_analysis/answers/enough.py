@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fabbbr_analysis.answers.effects import TOLD_ELSEWHERE, is_one_at_each_place
-from fabbbr_analysis.answers.leads import decides_apart
+from fabbbr_analysis.answers.leads import contending, decides_apart
 from fabbbr_analysis.answers.records import AnswerRow
 from fabbbr_analysis.answers.rows import COMPLETION, GOODPUT, OF_ALL
 from fabbbr_analysis.figures.conditions import Axis, places_in_words
@@ -79,7 +79,7 @@ def told_of_enough(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> list[str]
 
     Of one of them along the only axis it is said where the places are compared.
     """
-    own = [row for row in rows if not row.self_limited]
+    own = contending(rows)
     if len({row.sized for row in own}) != 1 or not is_one_at_each_place(own):
         return []
     if len(axes) == 1 and len({row.rival for row in own}) == 1:

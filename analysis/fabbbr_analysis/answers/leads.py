@@ -66,6 +66,12 @@ def decides_apart(rows: Sequence[AnswerRow]) -> str:
     return OF_ALL if column == GOODPUT and several else column
 
 
+def contending(rows: Sequence[AnswerRow]) -> list[AnswerRow]:
+    """Those of groups that do not limit themselves everywhere: along a pace one does up to its fair share."""
+    groups = {row.position for row in rows if not row.self_limited}
+    return [row for row in rows if row.position in groups]
+
+
 def _rivals(rows: Sequence[AnswerRow]) -> Iterator[list[int]]:
     cells: dict[tuple[object, ...], list[int]] = {}
     for index, row in enumerate(rows):

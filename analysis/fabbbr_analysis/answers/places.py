@@ -7,7 +7,7 @@ from math import comb
 
 from fabbbr_analysis import stats
 from fabbbr_analysis.answers.enough import Stretch
-from fabbbr_analysis.answers.leads import decides, decides_apart, lead_over
+from fabbbr_analysis.answers.leads import contending, decides, decides_apart, lead_over
 from fabbbr_analysis.answers.outcomes import amount, apart, margin, value
 from fabbbr_analysis.answers.records import AnswerRow, Lead
 from fabbbr_analysis.answers.rows import COMPLETION
@@ -23,7 +23,7 @@ _WORTH_SAYING_S = 1e-3
 
 def told_of_places(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[Axis]) -> list[str]:
     """Compare the places with each other, where one group of flows ran alone at each and nothing else did."""
-    own = [row for row in rows if not row.self_limited and row.mean(decides(row)) is not None]
+    own = [row for row in contending(rows) if row.mean(decides(row)) is not None]
     alone = len({row.place for row in own}) == len(own) > 1
     if leads or not alone or len({row.rival for row in own}) > 1:
         return []

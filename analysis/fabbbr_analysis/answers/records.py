@@ -86,7 +86,7 @@ class AnswerRow:
     n_flows: int
     sized: bool
     self_limited: bool
-    """UDP, a video, or paced: its rate is what was asked for, so it wins and loses nothing."""
+    """UDP, a video, or paced to less than its fair share: it has what was asked for, and wins nothing."""
     values: Mapping[str, Interval]
     """Column of table ``groups`` → mean with its interval; absent where no run has it."""
     measures: Mapping[str, Measure]
