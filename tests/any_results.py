@@ -18,7 +18,7 @@ from fabbbr.spec.read import describe
 from fabbbr.store import RunFolder
 from fabbbr_analysis.contests import contests
 from fabbbr_analysis.figures.measures import MEASURES
-from fabbbr_analysis.phases import phases_of
+from fabbbr_analysis.phases import planned_phases
 from fabbbr_analysis.runset import RunSet
 from fabbbr_analysis.summary import _TELLING, COMPARED
 from fabbbr_analysis.tables.cell import _cell_row
@@ -117,7 +117,7 @@ def _add(rows, cell, stored, numbers, random):
         ends = {"sender": flow.sender, "receiver": flow.receiver, "outcome": "completed", "streams": 1}
         rows["flows"].append(_filled(FLOWS, numbers, own | ends | {"cell_id": cell.id}))
     groups = contests(cell)
-    for phase in phases_of(cell, end_s):
+    for phase in planned_phases(cell):
         for group in groups:
             flows = [flow for flow in cell.flows if flow.group == group]
             known = {

@@ -36,10 +36,10 @@ def of_groups(tables: CellTables, cell: Cell) -> list[Row]:
     Nothing when no flow's receiver said anything: then there is no time to divide.
     """
     measured = MeasuredCell.of(tables, cell)
-    ends = [each.span[1] for each in measured.arrived.values() if each is not None]
-    if not ends:
+    ended_s = {index: each.span[1] for index, each in measured.arrived.items() if each is not None}
+    if not ended_s:
         return []
-    phases = phases_of(cell, max(ends))
+    phases = phases_of(cell, ended_s)
     after = {phase.number: recovery(measured, phase) for phase in phases}
     after[WHOLE_RUN] = on_average([after[phase.number] for phase in phases if phase.begins_with == "step"])
     return [row for phase in phases for row in _of_phase(measured, phase, after[phase.number])]

@@ -5,13 +5,13 @@ Everything comes from the plan but the end, which is measured. Seconds count fro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
 from fabbbr.model import Cell, CellLink
-from fabbbr.physics import loses, loss_in_words
+from fabbbr.physics import end_of, loses, loss_in_words
 from fabbbr.units import Duration
 
 Cause = Literal["start", "warm-up", "step", "flows"]
@@ -40,13 +40,14 @@ class Phase:
     """From when on nothing changes: steps that come one upon another begin one phase."""
 
 
-def phases_of(cell: Cell, end_s: float) -> tuple[Phase, ...]:
-    """The whole run, then its phases in order; ``end_s`` is when the last flow ended.
+def phases_of(cell: Cell, ended_s: Mapping[int, float]) -> tuple[Phase, ...]:
+    """The whole run, then its phases in order; ``ended_s``: flow → when its last byte came.
 
     The first is the start-up. It lasts for the cell's warm-up, or until half of the time before the first
     step where that comes within the warm-up. Without a step, and with groups that run side by side, all that
-    follows is the steady state. The last one ends when it was to, which is before the last byte came.
+    follows is the steady state. The last one ends when the last flow has sent.
     """
+    end_s = max(ended_s.values())
     whole = Phase(
         number=WHOLE_RUN,
         name="whole run",
@@ -55,9 +56,8 @@ def phases_of(cell: Cell, end_s: float) -> tuple[Phase, ...]:
         begins_with="start",
         steady_from_s=0.0,
     )
-    planned_s = planned_end_s(cell)
     # What arrives after the time that was asked for is the tail of some flows, and no phase.
-    end_s = end_s if planned_s is None else min(end_s, planned_s)
+    end_s = min(end_s, _sent_until_s(cell, ended_s))
     lots = _lots(cell, end_s)
     edges = _edges(cell, end_s, [*lots])
     instants = [*edges, end_s]
@@ -73,6 +73,12 @@ def phases_of(cell: Cell, end_s: float) -> tuple[Phase, ...]:
         for number, (start, end) in enumerate(pairwise(instants), start=1)
     ]
     return whole, *(replace(phase, name=_name(cell, phase, phases)) for phase in phases)
+
+
+def planned_phases(cell: Cell) -> tuple[Phase, ...]:
+    """As they will be, where transfers of given sizes take what the slowest bottleneck allows."""
+    end_s = end_of(cell.flows, cell.links).seconds
+    return phases_of(cell, {flow.index: end_s for flow in cell.flows})
 
 
 def _lots(cell: Cell, end_s: float) -> dict[float, float]:
@@ -117,9 +123,18 @@ def _edges(cell: Cell, end_s: float, steps: Sequence[float]) -> dict[float, Caus
 
 
 def planned_end_s(cell: Cell) -> float | None:
-    """When the last flow is to end; None where some flow has a size instead of a duration."""
-    ends = [flow.start.seconds + flow.duration.seconds for flow in cell.flows if flow.duration is not None]
-    return max(ends) if len(ends) == len(cell.flows) and ends else None
+    """When the last flow is to end, or to come at random; None where some flow has a size instead."""
+    if any(flow.duration is None and not flow.at_random for flow in cell.flows):
+        return None
+    return _sent_until_s(cell, {})
+
+
+def _sent_until_s(cell: Cell, ended_s: Mapping[int, float]) -> float:
+    """Until when flows send: those with a duration until it is over, those at random until no more come."""
+    timed = [flow.start.seconds + flow.duration.seconds for flow in cell.flows if flow.duration is not None]
+    random = [group.start.seconds + group.duration.seconds for group in cell.arrivals]
+    others = (flow for flow in cell.flows if flow.duration is None and not flow.at_random)
+    return max([*timed, *random, *(ended_s.get(flow.index, 0.0) for flow in others)])
 
 
 def _comings_and_goings(cell: Cell) -> Iterator[float]:

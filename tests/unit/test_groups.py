@@ -12,7 +12,7 @@ from measured import EMPTY, NAN, behind_a_trace, carrying
 from fabbbr import model
 from fabbbr.capacity import RateOverTime
 from fabbbr.physics import burst_bytes
-from fabbbr.units import Duration, Rate, Ratio, Size
+from fabbbr.units import Duration, Frequency, Rate, Ratio, Size
 from fabbbr_analysis.after_steps import on_average
 from fabbbr_analysis.arrivals import amounts_between, union_s
 from fabbbr_analysis.groups import of_groups
@@ -95,12 +95,17 @@ def steadily(bps):
 # Phases
 
 
+def phases(of_cell, end_s=20.2):
+    """Where all flows end at once."""
+    return phases_of(of_cell, {flow.index: end_s for flow in of_cell.flows})
+
+
 def names(of_cell, end_s=20.2):
-    return [phase.name for phase in phases_of(of_cell, end_s)]
+    return [phase.name for phase in phases(of_cell, end_s)]
 
 
 def test_without_steps_there_are_start_up_and_steady_state():
-    found = phases_of(cell(flow(0)), 20.2)
+    found = phases(cell(flow(0)))
     assert [(each.name, each.start_s, each.end_s) for each in found] == [
         ("whole run", 0, 20.2), ("start-up", 0, 4), ("steady state", 4, 20),
     ]  # fmt: skip
@@ -130,9 +135,7 @@ def test_a_phase_before_a_step_of_the_round_trip_says_what_it_was():
 
 
 def test_a_warm_up_that_reaches_to_the_first_step_leaves_half_of_the_time_before_it():
-    whole, start_up, then, _ = phases_of(
-        cell(flow(0), steps=[step("10 s", "2 Mbit/s")], warm_up="10 s"), 20.2
-    )
+    whole, start_up, then, _ = phases(cell(flow(0), steps=[step("10 s", "2 Mbit/s")], warm_up="10 s"))
     assert [start_up.start_s, start_up.end_s, then.end_s, whole.end_s] == [0, 5, 10, 20.2]
 
 
@@ -154,8 +157,27 @@ def test_what_was_to_come_after_the_end_of_a_run_is_no_phase():
     later = cell(flow(0), flow(1, "b", start="8 s", duration="6 s"))
     assert names(later, 11.0)[1:] == ["start-up", "after start-up, until 8 s", "from 8 s"]
     assert names(cell(flow(0)), 11.0) == ["whole run", "start-up", "steady state"]
-    for found in (phases_of(later, 11.0), phases_of(later, 5.0), phases_of(cell(flow(0)), 2.0)):
+    for found in (phases(later, 11.0), phases(later, 5.0), phases(cell(flow(0)), 2.0)):
         assert all(each.start_s < each.end_s for each in found)
+
+
+@pytest.mark.parametrize("random", [True, False])
+def test_the_tail_of_what_was_timed_is_no_phase_beside_transfers_either(random):
+    """A full queue of 600 ms: the last byte comes 3 s after the last one was sent."""
+    page = flow(1, "b", start="2 s", size="1 MB").model_copy(update={"at_random": random})
+    times = {"start": Duration(0), "duration": Duration.parse("20 s")}
+    group = model.Arrivals(group="b", rate=Frequency.parse("1 /s"), sizes="1 MB", **times)
+    beside = cell(flow(0), page).model_copy(update={"arrivals": (group,) if random else ()})
+    *_, last = found = phases_of(beside, {0: 23.0, 1: 22.0 if random else 20.5})
+    assert [each.name for each in found] == ["whole run", "start-up", "steady state"]
+    assert (found[0].end_s, last.end_s) == (23.0, 20 if random else 20.5)
+
+
+def test_what_transfers_send_after_all_that_was_timed_is_a_phase():
+    """But not one longer than they take."""
+    beside = cell(flow(0), flow(1, "b", start="2 s", size="30 MB"))
+    *_, last = phases_of(beside, {0: 23.0, 1: 26.0})
+    assert (last.name, last.end_s) == ("from 20 s", 26.0)
 
 
 @pytest.mark.parametrize(("apart_s", "until_s"), [(1, 100), (1, 61), (2, 200), (0.1, 30)])
@@ -186,7 +208,7 @@ def test_steps_that_come_one_upon_another_begin_one_phase_named_by_what_they_lea
         step("14.4 s", "4 Mbit/s"),
     ]
     of_cell = lossless_at_first(cell(flow(0), steps=handovers))
-    *_, before, first, second = phases_of(of_cell, 20.2)
+    *_, before, first, second = phases(of_cell)
     assert [(each.start_s, each.steady_from_s, each.end_s) for each in (before, first, second)] == [
         (4, 4, 8), (8, 8.1, 14), (14, 14.4, 20),
     ]  # fmt: skip

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from fabbbr.capacity import OPPORTUNITY_BYTES, TRACE_BIN
 from fabbbr.counts import counted
 from fabbbr.model import Cell
-from fabbbr.physics import end_of, idle_aqms
-from fabbbr_analysis.phases import WHOLE_RUN, phases_of
+from fabbbr.physics import idle_aqms
+from fabbbr_analysis.phases import WHOLE_RUN, planned_phases
 from fabbbr_analysis.summary import are_one
 from fabbbr_analysis.wording import listing, number
 
@@ -163,7 +163,7 @@ def _late(run_set: RunSet) -> Iterator[str]:
     """What follows the start of a group is told only where a phase begins with it."""
     missed: dict[str, float] = {}
     for cell in run_set.plan.values():
-        edges = [phase.start_s for phase in phases_of(cell, end_of(cell.flows, cell.links).seconds)]
+        edges = [phase.start_s for phase in planned_phases(cell)]
         starts: dict[str, float] = {}
         for flow in cell.flows:
             if flow.elastic and flow.size is None:
