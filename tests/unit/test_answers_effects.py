@@ -379,7 +379,7 @@ def test_transfers_beside_a_video_are_not_of_what_the_video_runs():
     assert "transfers of web beside a take 2.000 [" in text
 
 
-def test_of_three_rivals_beside_a_flow_that_stays_it_is_said_in_what():
+def test_of_three_rivals_beside_a_flow_that_stays_it_is_said_in_what_and_how_far_apart_they_are():
     told = Told()
     for cca, rate in (("a", 9e6), ("b", 8e6), ("c", 1e6)):
         for n in ("1", "2"):
@@ -387,10 +387,12 @@ def test_of_three_rivals_beside_a_flow_that_stays_it_is_said_in_what():
             flow = group("flow", around(rate), cca=cca)
             steady = group("constant", 1e6, cca=None, self_limited=True)
             told.condition(f"{axes}", flow, steady, ccas=cca, axes=axes)
-    assert said(told.answer().headline[0]) == (
+    tallied, widest, *_ = map(said, told.answer().headline)
+    assert tallied == (
         "Of 2 comparisons of 3 rivals in what flow gets, a is best or within 5 % of the best in 2, b in none "
         "and c in none."
     )
+    assert widest.startswith("At an N of 1, in the group flow, a wins: it has 9.00 ")
 
 
 def test_differences_that_share_what_was_drawn_are_no_surer_together_than_each_alone():

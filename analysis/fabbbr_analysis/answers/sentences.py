@@ -280,13 +280,13 @@ def _sweep(
         for index, lead in leads.items()
         if not lead.together and not rows[index].sized and rows[index].begins_with != "step"
     }
-    lasts = _lasts(rows, alone)
-    if len(lasts) == 1:
-        last, lead = lasts[0]
+    lasts, subject = _lasts(rows, alone), _subject(rows, alone, "what {} gets")
+    if len(lasts) > 1:
+        ranked = standings(rows, alone, phased=phased, subject=subject)
+        yield ranked or tally(lasts, phased=phased, subject=subject)
+    # Of a group that is alone the report says first how far apart they are at most.
+    if len(lasts) == 1 or (lasts and subject):
+        last, lead = max(lasts, key=lambda each: ratio(*each))
         shared = last.group == lead.over.group != last.rival
         group = f"in the group {last.group}, " if shared else ""
         yield f"{where(last, axes, phased=phased)}{group}{outcome(rows, alone, last, lead)}"
-    elif lasts:
-        subject = _subject(rows, alone, "what {} gets")
-        ranked = standings(rows, alone, phased=phased, subject=subject)
-        yield ranked or tally(lasts, phased=phased, subject=subject)
