@@ -15,10 +15,10 @@ from fabbbr.job.cabling import Cabling
 from fabbbr.job.expected import BurstProbe, Queue, RoundTrip, Slots, slots_s
 from fabbbr.job.reached import Reached, reached_back, reached_there
 from fabbbr.job.records import Burst, Capture, Command
-from fabbbr.model import Cell, CellLink
+from fabbbr.model import AckAggregation, Cell, CellLink
 from fabbbr.physics import bucket_bytes
 from fabbbr.testbed import Testbed
-from fabbbr.units import NANOSECONDS_PER_SECOND, Rate
+from fabbbr.units import NANOSECONDS_PER_SECOND, Duration, Rate
 
 _PINGS = 3
 _PING_FRAME_BYTES = 98
@@ -70,13 +70,19 @@ def _waits_s(link: CellLink) -> Iterator[Slots]:
     """How long a lone packet is held, at least and at most: for its aggregate, for an opportunity."""
     if link.ack_aggregation is not None:
         least_s, most_s = slots_s(link.ack_aggregation)
-        # netem draws a slot as a packet comes; one that opens while the packet is still delayed counts no
-        # more, and one that opens later has waited for both at once.
-        overlaps = link.delay is not None and 0 < link.delay.ns < link.ack_aggregation.most.ns
-        yield 0.0 if overlaps else least_s, most_s
+        yield 0.0 if _overlap(link.delay, link.ack_aggregation) else least_s, most_s
     for way in link.bottleneck.distinct if link.bottleneck is not None else ():
         if way.trace is not None:
             yield 0.0, opportunity_s(way.rate)
+
+
+def _overlap(delay: Duration | None, held: AckAggregation) -> bool:
+    """Whether a packet may be delayed and held at once.
+
+    netem draws a slot as a packet comes, below ``most`` unless ``least`` is as long. One that opens while the
+    packet is still delayed counts no more; one that opens then or later has waited for both at once.
+    """
+    return delay is not None and delay.ns > 0 and (delay < held.most or delay == held.least)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -383,17 +383,17 @@ def test_samples_asked_for_every_millisecond_come_every_millisecond(both_ways):
 
 @pytest.fixture(scope="module")
 def aggregated(tmp_path_factory):
-    """The same flow whose acknowledgements come one by one, and every 5 ms or later."""
+    """A flow whose acknowledgements come one by one, every 5 ms, or every 10, as long as their way is."""
     text = experiment(
         "aggregated",
         path="rate: 20 Mbit/s, rtt: 20 ms, ack_aggregation: $held",
         flows="{cca: cubic, duration: 4 s}",
-        more="sample_period: 1 ms\nvary: {held: [0 ms, 5 ms]}",
+        more="sample_period: 1 ms\nvary: {held: [0 ms, 5 ms, 10 ms]}",
     )
     return run(tmp_path_factory.mktemp("aggregated"), text)
 
 
-@pytest.mark.parametrize(("held", "least_ms", "most_ms"), [("0ms", 0, 2.5), ("5ms", 5, 8)])
+@pytest.mark.parametrize(("held", "least_ms", "most_ms"), [("0ms", 0, 2.5), ("5ms", 5, 8), ("10ms", 10, 13)])
 def test_acknowledgements_arrive_in_aggregates_that_are_as_far_apart_as_asked(
     aggregated, held, least_ms, most_ms
 ):

@@ -444,10 +444,19 @@ def test_red_is_given_a_packet_that_tc_finds_a_weight_for(limit_bytes):
 
 
 @pytest.mark.parametrize(
-    ("rtt", "least_s"), [("20 ms", 0.0002), ("6 ms", 0.0002), ("4 ms", 0.0), ("{h1: 20 ms}", 0.0002)]
+    ("rtt", "held", "least_s"),
+    [
+        ("20 ms", "{least: 0.2 ms, most: 3 ms}", 0.0002),
+        ("6 ms", "{least: 0.2 ms, most: 3 ms}", 0.0002),  # a slot is drawn below its most
+        ("4 ms", "{least: 0.2 ms, most: 3 ms}", 0.0),
+        ("{h1: 20 ms}", "{least: 0.2 ms, most: 3 ms}", 0.0002),
+        ("7 ms", "3 ms", 0.003),
+        ("6 ms", "3 ms", 0.0),
+        ("4 ms", "3 ms", 0.0),
+    ],
 )
-def test_what_is_held_while_it_is_delayed_waits_for_both_at_once(planned, rtt, least_s):
+def test_what_is_held_while_it_is_delayed_waits_for_both_at_once(planned, rtt, held, least_s):
     """Half of the round trip is on the way back, where slots are drawn as packets come."""
-    cell = planned(f"rate: 10 Mbit/s, rtt: {rtt}, ack_aggregation: {{least: 0.2 ms, most: 3 ms}}")
+    cell = planned(f"rate: 10 Mbit/s, rtt: {rtt}, ack_aggregation: {held}")
     (trip,) = prepare(cell, GUEST).expected.round_trips
     assert trip.held_s == (least_s, 0.003)
