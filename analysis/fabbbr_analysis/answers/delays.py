@@ -93,19 +93,17 @@ _PACKETS = _Kind(
 
 
 def told_of_delays(run_set: RunSet, rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> list[str]:
-    """A sentence on the pings of each group, on its datagrams where others are beside, and one on packets.
+    """A sentence on the pings of each group, one on its datagrams, and one on packets.
 
     Where steps change the path, one on those of each phase: what all of a run say is of its worst alone.
     """
     pings = replace(_pings(), idle=None)
     said = _in_phases(pings_by_phase(run_set), pings, axes) or _each(pings_by_group(run_set), _pings, axes)
-    groups = datagrams_by_group(run_set)
+    begin = ""
     if any(row.cca for row in rows):
         begin = _BESIDE if is_known_beside_flows(run_set) else _WITHOUT_TOO
-        calls = _each(groups, _datagrams, axes, begin=begin)
-        said += _in_phases(datagrams_by_phase(run_set), _datagrams(), axes) or calls
-    elif len(groups) > 1:
-        said += _each(groups, _datagrams, axes, begin="")
+    calls = _each(datagrams_by_group(run_set), _datagrams, axes, begin=begin)
+    said += _in_phases(datagrams_by_phase(run_set), _datagrams(), axes) or calls
     packets = _told(run_set.certified, axes, _PACKETS)
     overall = [f"{capital(packets)}."] if packets else []
     said += _in_phases(packets_by_phase(run_set), _PACKETS, axes) or overall

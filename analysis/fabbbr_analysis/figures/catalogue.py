@@ -52,6 +52,8 @@ OFFERED = (
 )
 """Metrics that get a figure, in this order; throughput only where a paper reports it and not goodput."""
 
+_OF_DATAGRAMS = {"datagram_loss_ratio": 0.0, "pdv_p95_s": 1e-6, "jitter_s": 1e-6}
+"""Metric → up to which it is none."""
 _MOST_BESIDE = 6
 _A_FLOW = frozenset({"goodput_bps", "throughput_bps"})
 """Of which a flow has its own."""
@@ -182,7 +184,7 @@ def has_groups(run_set: RunSet) -> bool:
 
 
 def _measures(run_set: RunSet, axis: Axis | None) -> Iterator[Measure]:
-    for column in OFFERED:
+    for column in (*_suffered(run_set), *OFFERED):
         if column not in run_set.runs.columns or run_set.runs[column].isna().all():
             continue
         if BY_COLUMN[column].rare and not run_set.runs[column].any():
@@ -190,6 +192,14 @@ def _measures(run_set: RunSet, axis: Axis | None) -> Iterator[Measure]:
         if column == "throughput_bps" and not _only_throughput_is_published(run_set, axis):
             continue
         yield BY_COLUMN[column]
+
+
+def _suffered(run_set: RunSet) -> list[str]:
+    """What comes first where nothing but UDP was sent: goodput is what was asked for, less what was lost."""
+    flows, runs = run_set.flows, run_set.runs
+    if "udp_rate_bps" not in flows or flows["udp_rate_bps"].isna().any():
+        return []
+    return [column for column, none in _OF_DATAGRAMS.items() if column in runs and runs[column].max() > none]
 
 
 def _only_throughput_is_published(run_set: RunSet, axis: Axis | None) -> bool:

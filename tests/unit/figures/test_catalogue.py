@@ -36,6 +36,21 @@ def test_what_is_rare_has_a_figure_only_where_some_run_has_any_of_it(f10, share,
     assert any(name.startswith("spurious") for name in names) == shown
 
 
+@pytest.mark.parametrize(
+    ("udp", "lost", "first"),
+    [(1e6, 0.01, "datagram_loss"), (1e6, 0.0, "datagram_wait"), (None, 0.01, "retransmits")],
+)
+def test_of_udp_alone_what_datagrams_suffer_comes_first(f10, udp, lost, first):
+    """But for what papers have, here goodput. A jitter of nanoseconds is none."""
+    suffered = {"datagram_loss_ratio": lost, "pdv_p95_s": 0.002, "jitter_s": 2e-9}
+    flows = f10.flows.assign(udp_rate_bps=[1e6, *[udp] * (len(f10.flows) - 1)])
+    run_set = synthetic.changed(f10, runs=f10.runs.assign(**suffered), flows=flows)
+    found = catalogue.entries(run_set)
+    slugs = [entry.sweep.measure.slug for entry in found if entry.published is None]
+    assert slugs[0] == first
+    assert "jitter" not in slugs
+
+
 def test_an_unknown_figure_is_refused_with_the_names_that_exist(f10):
     with pytest.raises(AnalysisError, match="goodput_by_loss"):
         figures.figure(f10, "goodput_by_moon")
