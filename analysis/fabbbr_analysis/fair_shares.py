@@ -32,14 +32,17 @@ def limiting_themselves(cell: Cell) -> frozenset[int]:
     crosses, among all that run at some time while it does. Transfers of given sizes come and go, and count
     for none. Of a rate that steps change the highest counts, and of a trace the mean.
     """
-    own = {flow.index for flow in cell.flows if not flow.elastic or math.isfinite(_each_bps(cell, flow))}
-    greedy = {
+    rigid = {flow.index for flow in cell.flows if not flow.elastic}
+    paced = {flow.index for flow in cell.flows if math.isfinite(_each_bps(cell, flow))} - rigid
+    if not paced:
+        return frozenset(rigid)
+    wanting_more = {
         one.flow.index
         for queue, asking in _by_queue(cell).items()
         for one in asking
-        if one.flow.elastic and one.flow.index in own and one.each_bps > _share_bps(cell, queue, one, asking)
+        if one.flow.index in paced and one.each_bps > _share_bps(cell, queue, one, asking)
     }
-    return frozenset(own - greedy)
+    return frozenset(rigid | paced - wanting_more)
 
 
 def fair_share(capacity: float, demands: Iterable[float]) -> float:
