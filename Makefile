@@ -78,7 +78,7 @@ wheels: guest
 
 # Python's modules are compiled when they are first used: as pip does it, all at once, the kernel has to wait for it.
 demo:
-	@echo "make demo: 8 to 10 minutes with 2 CPUs the first time (14 with slow ones), half of it to compile the guest's kernel; then 4 to 7"
+	@echo "make demo: 6 to 10 minutes with 2 CPUs the first time (14 with slow ones), half of it to compile the guest's kernel; then 3 to 7"
 	@$(MAKE) --silent --no-print-directory $(BIN)/.begun
 	@$(MAKE) --silent --no-print-directory --jobs=2 PIP_FLAGS="--quiet --no-compile" $(BIN)/.runs image
 	@$(BIN)/fabbbr run cardwell_f10 --quick --out $(DEMO)/cardwell_f10
