@@ -39,6 +39,7 @@ def test_it_is_made_prepared_run_on_and_given_back(dry_run):
     _, said = dry_run
     assert "preparing" in said
     assert "slice ci is ready" in said
+    assert "computing takes no time there" in " ".join(said.split())
     assert "cells: 2 certified" in said
     assert said.rstrip().endswith("slice ci is gone")
 

@@ -116,14 +116,15 @@ def test_what_stands_on_one_machine_is_joined_there():
 class Paths:
     """Answers as a network does that is up a little late: what is asked first takes 190 ms."""
 
-    def __init__(self):
+    def __init__(self, then="0.040"):
         self.asked = []
+        self.then = then
 
     def run(self, node, argv, *, timeout_s):
         first = not self.asked
         self.asked.append((node, argv))
         if argv[0] == "ping":
-            least = "190.1" if first else "0.040"
+            least = "190.1" if first else self.then
             times = f"rtt min/avg/max/mdev = {least}/200.0/300.0/1.0 ms"
             return answer(f"3 packets transmitted, 3 received, 0% packet loss\n{times}")
         return answer(json.dumps({"end": {"sum_received": {"bits_per_second": 1e9}}}))
@@ -133,3 +134,11 @@ def test_what_the_first_pings_waited_for_is_no_round_trip():
     pair = measure._measured(Paths(), "h1", "h2", "10.77.0.2", lambda _: None, with_rate=True)
     assert pair.rtt_s == 0.040e-3
     assert pair.rate_bps == 1e9
+
+
+def test_where_computing_takes_no_time_there_is_no_rate_to_measure():
+    paths = Paths("0.000")
+    pair = measure._measured(paths, "h1", "h2", "10.77.0.2", lambda _: None, with_rate=True)
+    assert (pair.rtt_s, pair.rate_bps) == (0, None)
+    assert "no time" in pair.said
+    assert {argv[0] for _, argv in paths.asked} == {"ping"}
