@@ -32,7 +32,7 @@ help:
 	@echo "make fuzz       ten million random steps through the core of BBRv2 and BBRv3"
 	@echo "make scoreboard  every published claim in its quick form, one page on them all, into docs/scoreboard (two hours on 2 cores; goes on where it was)"
 	@echo "make datasheets  cubic, reno, bbr1, bbr2 and bbr3, each against the others of cubic, bbr1 and bbr3, into docs/datasheets (40 minutes on 2 cores)"
-	@echo "make numbers    measure the numbers of README and docs again, and say which no longer hold (a quarter of an hour)"
+	@echo "make numbers    measure the numbers of README and docs again, the answers of the gallery too, and say which no longer hold (a quarter of an hour)"
 	@echo "make study      every bundled experiment in its default form (hours)"
 	@echo "make benchmark  speed of emulator and parsers beside their rivals"
 
@@ -106,7 +106,7 @@ format: tools
 	@$(BIN)/ruff check --fix --quiet . || true
 	@$(BIN)/ruff format --quiet .
 
-TESTED = not fabric and not wheel$$(tests/bpf/able || echo ' and not bpf')
+TESTED = not fabric and not wheel and not numbers$$(tests/bpf/able || echo ' and not bpf')
 
 # Without check: what type checkers say depends on the releases of numpy and scipy that a machine's Python can have.
 test: tools image older
@@ -114,7 +114,7 @@ test: tools image older
 	@$(BIN)/pytest -n auto --dist loadgroup -m "$(TESTED)"
 
 test-fast: tools
-	@$(BIN)/pytest -n auto -m 'not guest and not browser and not bpf and not fabric and not wheel'
+	@$(BIN)/pytest -n auto -m 'not guest and not browser and not bpf and not fabric and not wheel and not numbers'
 
 # In a place of its own: fablib pins releases that the other tests do not want.
 .venv-fabric/.installed: pyproject.toml scripts/install-packages
@@ -168,8 +168,9 @@ datasheets: guest
 		for kind in md pdf; do cp runs/datasheet-$$cca/datasheet.$$kind docs/datasheets/$$cca.$$kind || exit; done; \
 	done
 
-numbers: guest
-	@$(BIN)/python -m benchmarks.numbers --run
+numbers: tools image
+	@$(BIN)/python -m benchmarks.numbers --run && held=yes; \
+	$(BIN)/pytest -n auto -m numbers tests/notebooks && test "$$held" = yes
 
 study: guest
 	@for experiment in experiments/*.yaml; do \

@@ -1,6 +1,7 @@
 """The eleven questions of docs/gallery.md: what the page says is run as it stands, and answers what it says.
 
 Directions are checked beyond the intervals, and numbers against what physics allows; none is a copied output.
+That takes all repetitions, and so ``make numbers``; ``make test`` runs each question with one.
 """
 
 import ast
@@ -42,8 +43,10 @@ def answered(tmp_path, monkeypatch):
         pytest.skip("there is no guest image: fabbbr guest build")
     monkeypatch.chdir(tmp_path)
 
-    def answer(name):
+    def answer(name, repeat=None):
         (_, experiment), (_, asks), (_, draws) = QUESTIONS[name]
+        if repeat is not None:
+            experiment = re.sub(r"^repeat: \d+$", f"repeat: {repeat}", experiment, flags=re.MULTILINE)
         (tmp_path / f"{name}.yaml").write_text(experiment)
         names = {}
         table = last_value(asks, names)
@@ -84,6 +87,15 @@ def test_every_question_has_a_file_an_answer_and_a_figure():
 
 
 @pytest.mark.guest
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_with_one_repetition_a_question_has_its_answer_and_its_figure_too(answered, name):
+    run, _ = answered(name, repeat=1)
+    assert set(run.runs["repetition"]) == {1}
+    assert run.answer.rows
+
+
+@pytest.mark.guest
+@pytest.mark.numbers
 def test_bbr1_starves_cubic_in_a_shallow_buffer_and_bbr3_does_not(answered):
     run, said = answered("shallow")
     share = shares(said, "CUBIC")
@@ -95,6 +107,7 @@ def test_bbr1_starves_cubic_in_a_shallow_buffer_and_bbr3_does_not(answered):
 
 
 @pytest.mark.guest
+@pytest.mark.numbers
 def test_after_a_fall_of_the_rate_bbr_drains_its_queue_and_cubic_keeps_it(answered):
     run, table = answered("drop")
     slow_s = intervals(table)
@@ -110,6 +123,7 @@ def test_after_a_fall_of_the_rate_bbr_drains_its_queue_and_cubic_keeps_it(answer
 
 
 @pytest.mark.guest
+@pytest.mark.numbers
 def test_short_flows_suffer_from_the_queue_that_the_long_one_keeps(answered):
     run, comparison = answered("short")
     completion = comparison.table[comparison.table["metric"] == "completion_mean_s"].set_index("a")
@@ -122,6 +136,7 @@ def test_short_flows_suffer_from_the_queue_that_the_long_one_keeps(answered):
 
 
 @pytest.mark.guest
+@pytest.mark.numbers
 def test_bbr_favours_long_round_trips_and_cubic_short_ones(answered):
     run, table = answered("near_far")
     assert len(table) == 6
@@ -130,6 +145,7 @@ def test_bbr_favours_long_round_trips_and_cubic_short_ones(answered):
 
 
 @pytest.mark.guest
+@pytest.mark.numbers
 def test_queues_that_keep_flows_apart_make_shares_equal_but_not_losses(answered):
     run, comparison = answered("queues")
     share = run.summary(["bbr_share"]).set_index(["axis_aqm", "axis_cca"])
@@ -142,6 +158,7 @@ def test_queues_that_keep_flows_apart_make_shares_equal_but_not_losses(answered)
 
 
 @pytest.mark.guest
+@pytest.mark.numbers
 def test_an_upload_takes_a_downloads_rate_until_its_queue_keeps_them_apart(answered):
     run, table = answered("uplink")
     assert len(table) == 12
@@ -162,6 +179,7 @@ def test_an_upload_takes_a_downloads_rate_until_its_queue_keeps_them_apart(answe
 
 
 @pytest.mark.guest
+@pytest.mark.numbers
 def test_bbr_bears_packets_that_cubic_takes_for_lost_and_keeps_a_queue_for_them(answered):
     run, table = answered("late")
     assert len(table) == 12
@@ -192,6 +210,7 @@ def believed_bps(run, late):
 
 
 @pytest.mark.guest
+@pytest.mark.numbers
 def test_a_larger_initial_window_saves_the_pages_that_fit_into_it_a_round_trip(answered):
     run, table = answered("pages")
     assert len(table) == 3
@@ -214,6 +233,7 @@ def test_a_larger_initial_window_saves_the_pages_that_fit_into_it_a_round_trip(a
 
 
 @pytest.mark.guest
+@pytest.mark.numbers
 def test_a_policer_needs_a_deep_bucket_for_cubic_and_none_for_bbr1_which_pays_with_bytes_sent_again(answered):
     run, table = answered("policer")
     assert len(table) == 12
@@ -230,6 +250,7 @@ def test_a_policer_needs_a_deep_bucket_for_cubic_and_none_for_bbr1_which_pays_wi
 
 
 @pytest.mark.guest
+@pytest.mark.numbers
 def test_a_handover_costs_seconds_where_the_path_becomes_much_longer_and_only_there(answered):
     run, table = answered("handover")
     assert len(table) == 12
@@ -249,6 +270,7 @@ def test_a_handover_costs_seconds_where_the_path_becomes_much_longer_and_only_th
 
 
 @pytest.mark.guest
+@pytest.mark.numbers
 def test_in_a_small_buffer_all_would_change_to_bbr3_and_in_a_deep_one_not_the_last(answered):
     run, table = answered("changing")
     gain_bps = {
