@@ -21,6 +21,14 @@ JOB_VERSION = 1
 Aqm = Literal["taildrop", "codel", "fq_codel", "cake", "red", "pie", "fq_pie"]
 THRESHOLD_AQMS: tuple[Aqm, ...] = ("codel", "fq_codel")
 """Those that can mark whatever has waited longer than a threshold."""
+_CODEL_TARGET, _PIE_TARGET, _INTERVAL = (Duration(1_000_000 * each) for each in (5, 15, 100))
+AQM_TARGETS: dict[Aqm, Duration] = {
+    "codel": _CODEL_TARGET, "fq_codel": _CODEL_TARGET, "pie": _PIE_TARGET, "fq_pie": _PIE_TARGET,
+}  # fmt: skip
+"""Those that can be told how long packets may wait → how long by themselves, in Linux."""
+AQM_INTERVALS: dict[Aqm, Duration] = dict.fromkeys(("codel", "fq_codel", "cake"), _INTERVAL)
+"""Those that can be told in which time senders have answered → which by themselves. CAKE calls it ``rtt``,
+and its target is a twentieth of it."""
 LossPosition = Literal["after_bottleneck", "before_bottleneck"]
 Implementation = Literal["mainline", "fabbbr", "google"]
 """Whose BBR: that of the mainline kernel, of fabbbr's module fab_bbr, or of a
@@ -109,6 +117,10 @@ class LinkWay(Record):
     ecn: bool = False
     ce_threshold: Span | None = None
     """Of ``codel``, ``fq_codel``: what has waited longer is marked as it leaves, whatever CoDel decides."""
+    aqm_target: Span | None = None
+    """How long packets may wait; None: as in AQM_TARGETS."""
+    aqm_interval: Span | None = None
+    """In which time senders have answered; None: as in AQM_INTERVALS."""
     burst_bytes: int | None = None
     """What its token bucket holds; None: what the rate needs between two ticks of the kernel."""
     burst_asked: str | None = None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from fabbbr.capacity import RateOverTime
-from fabbbr.model import Cell, CellLink, Flow, LinkWay, Loss
+from fabbbr.model import AQM_TARGETS, Cell, CellLink, Flow, LinkWay, Loss
 from fabbbr.units import (
     ETHERNET_HEADER_BYTES,
     NANOSECONDS_PER_SECOND,
@@ -165,10 +165,17 @@ def payload_share(flow: Flow, mtu_bytes: int) -> float:
     return flow.udp.payload_bytes / (flow.udp.packet_bytes + ETHERNET_HEADER_BYTES)
 
 
-AQM_ACTS_AFTER = {"codel": Duration(5_000_000), "pie": Duration(7_500_000)}
-"""How long packets wait before an AQM drops or marks one: CoDel's target (RFC 8289), and half of PIE's, up to
-which Linux drops none early until its probability is 20 % (RFC 8033, 4.1). Those with ``fq_`` and CAKE time
-the packets of each flow apart, and RED goes by bytes."""
+def aqm_acts_after(queue: LinkWay) -> Duration | None:
+    """How long packets wait before an AQM drops or marks one; None where that is not known.
+
+    CoDel's target (RFC 8289), and half of PIE's, up to which Linux drops none early until its probability is
+    20 % (RFC 8033, 4.1). Those with ``fq_`` and CAKE time the packets of each flow apart, and RED goes by
+    bytes.
+    """
+    if queue.aqm not in ("codel", "pie"):
+        return None
+    target = queue.aqm_target or AQM_TARGETS[queue.aqm]
+    return Duration(target.ns // 2) if queue.aqm == "pie" else target
 
 
 class IdleAqm(NamedTuple):
@@ -178,6 +185,12 @@ class IdleAqm(NamedTuple):
     acts_after: Duration
     full_s: float
     """How long the last packet of a full buffer waits [s]."""
+
+
+def acts_after_in_words(idle: Collection[IdleAqm]) -> str:
+    """The waits after which they act, or the shortest and the longest."""
+    waits = [one.acts_after for one in idle]
+    return " to ".join(dict.fromkeys(map(str, (min(waits), max(waits)))))
 
 
 def idle_aqms(cells: Iterable[Cell]) -> dict[str, dict[str, IdleAqm]]:
@@ -204,7 +217,7 @@ def _idle_of(cell: Cell) -> Iterator[IdleAqm]:
 
 
 def _idle(queue: LinkWay, buffer_bytes: int, bps: int) -> Iterator[IdleAqm]:
-    acts_after, full_s = AQM_ACTS_AFTER.get(queue.aqm), 8 * buffer_bytes / bps
+    acts_after, full_s = aqm_acts_after(queue), 8 * buffer_bytes / bps
     marks_after = queue.ce_threshold
     marks = marks_after is not None and 0 < marks_after.seconds <= full_s
     if acts_after is not None and full_s < acts_after.seconds and not marks:

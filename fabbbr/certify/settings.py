@@ -23,7 +23,7 @@ _TOLD_DELAY_STEP_S = 1.5e-6
 """tc says a delay in whole microseconds, cut off; the pings measure it finer."""
 _TICK_S = 64e-9
 """tc keeps a TBF's burst as time, in ticks of 64 ns."""
-_CODEL_STEP_S = 2.1e-6
+_AQM_STEP_S = 2.1e-6
 """CoDel keeps times in steps of 1024 ns, and tells them in whole microseconds."""
 _NETEM_STEP = 2.0**-31
 """netem keeps probabilities in 32 bits."""
@@ -53,14 +53,17 @@ class _GilbertElliott(Told):
 
 
 class _Options(Told):
-    """Of tbf, netem, codel, fq_codel and fq; those of other kinds are of no interest."""
+    """Of tbf, netem, AQMs and fq; those of other kinds are of no interest."""
 
     rate: int | None = None
     """Bytes per second."""
     limit: int | None = None
     burst: int | None = None
+    target: int | None = None
+    """Microseconds, as the next three."""
+    interval: int | None = None
+    rtt: int | None = None
     ce_threshold: int | None = None
-    """Microseconds."""
     maxrate: int | None = None
     """Bytes per second."""
     delay: _Delay | None = None
@@ -187,40 +190,43 @@ def _queue_settings(queue: Queue, answers: _Answers) -> Check:
     kinds = [qdisc.kind for qdisc in answers.qdiscs(queue)]
     tbf = next(iter(answers.options(queue, "tbf")), _Options())
     slack = queue.rate.bps / 8 * _TICK_S * 2 + 1
-    told_s = _told_threshold_s(answers.options(queue, queue.aqm))
+    told_s = _told_times_s(queue, answers.options(queue, queue.aqm))
     right = (
         tbf.rate == queue.rate.bps // 8
         and tbf.limit == queue.buffer_bytes
         and abs((tbf.burst or 0) - queue.burst_bytes) <= max(slack, queue.burst_bytes * 0.002)
         and (queue.aqm == "taildrop" or queue.aqm in kinds)
-        and _same_threshold(told_s, queue.ce_threshold_s)
+        and _same_times(told_s, queue.aqm_times_s)
     )
     return Check(
         name=f"bottleneck {queue.link} at {queue.interface.name}",
         passed=right,
         asked=f"{queue.rate}, limit {queue.buffer_bytes} B, burst {queue.burst_bytes} B, {queue.aqm}"
-        + _threshold_in_words(queue.ce_threshold_s),
+        + _times_in_words(queue.aqm_times_s),
         measured=(
             f"{(tbf.rate or 0) * 8} bit/s, limit {tbf.limit} B, burst {tbf.burst} B, "
             + "+".join(kinds)
-            + _threshold_in_words(told_s)
+            + _times_in_words(told_s)
         ),
     )
 
 
-def _told_threshold_s(aqms: Sequence[_Options]) -> float | None:
-    told = next((one.ce_threshold for one in aqms), None)
-    return told / 1e6 if told is not None else None
+def _told_times_s(queue: Queue, aqms: Sequence[_Options]) -> dict[str, float]:
+    """Of those that were asked, and a threshold in any case: nothing has one by itself."""
+    told = next(iter(aqms), _Options())
+    found = {word: getattr(told, word) for word in (*queue.aqm_times_s, "ce_threshold")}
+    return {word: time / 1e6 for word, time in found.items() if time is not None}
 
 
-def _same_threshold(told_s: float | None, asked_s: float | None) -> bool:
-    if told_s is None or asked_s is None:
-        return told_s is asked_s
-    return abs(told_s - asked_s) < _CODEL_STEP_S
+def _same_times(told_s: Mapping[str, float], asked_s: Mapping[str, float]) -> bool:
+    return told_s.keys() == asked_s.keys() and all(
+        abs(told_s[word] - asked_s[word]) < _AQM_STEP_S for word in asked_s
+    )
 
 
-def _threshold_in_words(threshold_s: float | None) -> str:
-    return f", marks after {threshold_s * 1e6:g} us" if threshold_s is not None else ""
+def _times_in_words(times_s: Mapping[str, float]) -> str:
+    words = {"ce_threshold": "marks after"}
+    return "".join(f", {words.get(word, word)} {time * 1e6:g} us" for word, time in times_s.items())
 
 
 def _pacing_settings(pacing: HostPacing, answers: _Answers) -> Check:

@@ -34,7 +34,7 @@ from fabbbr.job import congestion
 from fabbbr.job.cabling import Cabling, LinkEnds
 from fabbbr.job.expected import HostPacing, HostSettings, InitialWindow, Offloads, Queue, Wire, slots_s
 from fabbbr.job.headroom import Extremes, window_bytes
-from fabbbr.job.qdiscs import aqm_lines, netem_lines, netem_seed, tbf_burst_bytes, tbf_line
+from fabbbr.job.qdiscs import aqm_lines, aqm_times, netem_lines, netem_seed, tbf_burst_bytes, tbf_line
 from fabbbr.job.records import Cable, Capture, Command, GateTask, Interface, Node, StepTask
 from fabbbr.model import Bottleneck, Cell, CellLink, LinkTrace, Loss, Step
 from fabbbr.testbed import Testbed
@@ -239,7 +239,7 @@ def expected_queues(cell: Cell, testbed: Testbed, cabling: Cabling) -> Iterator[
                 burst_bytes=tbf_burst_bytes(interface, cell, testbed, queue, fastest=queue.rate),
                 burst_is_asked=queue.burst_bytes is not None,
                 aqm=queue.aqm,
-                ce_threshold_s=queue.ce_threshold.seconds if queue.ce_threshold is not None else None,
+                aqm_times_s={word: time.seconds for word, time in aqm_times(queue).items()},
                 reverse=interface != ends.queue,
                 trace=queue.trace,
                 gate_node=ends.wire_forward.node if queue.trace and ends.wire_forward else None,

@@ -57,7 +57,8 @@ class Queue:
     burst_is_asked: bool
     """Whether the experiment says it: then it stays while the rate changes, and is measured."""
     aqm: Aqm
-    ce_threshold_s: float | None
+    aqm_times_s: Mapping[str, float]
+    """By tc's words: ``target``, ``interval``, ``rtt``, ``ce_threshold``; the kernel's own are not in it."""
     reverse: bool
     """Whether it queues what goes against the direction of the data."""
     trace: LinkTrace | None = None

@@ -50,9 +50,8 @@ def aqm_lines(verb: str, cell: Cell, interface: Interface, queue: Bottleneck) ->
     if queue.aqm == "taildrop":
         return []
     packets = max(queue.buffer_bytes // cell.frame_bytes, 1)
-    ecn = "ecn" if queue.ecn else "noecn"
-    if queue.ce_threshold is not None:
-        ecn += f" ce_threshold {_microseconds(queue.ce_threshold)}"
+    told = "".join(f" {word} {_microseconds(time)}" for word, time in aqm_times(queue).items())
+    ecn = ("ecn" if queue.ecn else "noecn") + told
     # It counts kernel memory (truesize), so bytes are kept by counting full frames instead.
     memory = f"memory_limit {4 * queue.buffer_bytes + (1 << 20)}"
     options = {
@@ -64,9 +63,19 @@ def aqm_lines(verb: str, cell: Cell, interface: Interface, queue: Bottleneck) ->
             f"red limit {queue.buffer_bytes} avpkt {_red_packet_bytes(queue.buffer_bytes)} "
             f"bandwidth {queue.rate.bps}bit adaptive" + (" ecn" if queue.ecn else "")
         ),
-        "cake": f"cake unlimited besteffort memlimit {queue.buffer_bytes}",
+        "cake": f"cake unlimited besteffort memlimit {queue.buffer_bytes}{told}",
     }[queue.aqm]
     return [f"qdisc {verb} dev {interface.name} parent 1:1 handle 2: {options}"]
+
+
+def aqm_times(queue: LinkWay) -> dict[str, Duration]:
+    """What its AQM is told of times, by tc's words."""
+    told = {
+        "target": queue.aqm_target,
+        "rtt" if queue.aqm == "cake" else "interval": queue.aqm_interval,
+        "ce_threshold": queue.ce_threshold,
+    }
+    return {word: time for word, time in told.items() if time is not None}
 
 
 def _red_packet_bytes(limit_bytes: int) -> int:

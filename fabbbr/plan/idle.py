@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fabbbr.counts import counted
 from fabbbr.model import Cell
-from fabbbr.physics import IdleAqm, idle_aqms
+from fabbbr.physics import IdleAqm, acts_after_in_words, idle_aqms
 
 
 def idle_in_words(cells: Sequence[Cell]) -> list[str]:
@@ -20,6 +20,7 @@ def _said(aqm: str, idle: Sequence[IdleAqm], of: int) -> str:
     ends = dict.fromkeys(f"{1e3 * end:.3g}" for end in (min(drained_s), max(drained_s)))
     where = f"in {len(idle)} of {counted(of, 'condition')} " if of > 1 else ""
     return (
-        f"{where}{aqm} drops as taildrop does: it acts on packets that have waited for {idle[0].acts_after}, "
-        f"and a full buffer drains in {' to '.join(ends)} ms; a deeper buffer lets it act"
+        f"{where}{aqm} drops as taildrop does: it acts on packets that have waited for "
+        f"{acts_after_in_words(idle)}, and a full buffer drains in {' to '.join(ends)} ms; "
+        "a deeper buffer lets it act"
     )

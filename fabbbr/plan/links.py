@@ -8,6 +8,8 @@ from typing import Any
 from fabbbr import limits
 from fabbbr.foreign import listed, shown
 from fabbbr.model import (
+    AQM_INTERVALS,
+    AQM_TARGETS,
     THRESHOLD_AQMS,
     AckAggregation,
     Aqm,
@@ -167,27 +169,30 @@ def _check_backwards(
         raise MisfitError.of((("path", "ack_aggregation"), message))
 
 
-def _marks(ground: Ground, aqm: Aqm) -> tuple[bool, Duration | None]:
-    """Whether such a queue marks, and after which wait whatever else it decides."""
+def _queue(ground: Ground, aqm: Aqm) -> dict[str, Any]:
+    """The fields of a way that say what holds its queue, and what that is told."""
     path = ground.setup.path
     marks = path.ecn and aqm != "taildrop"
     after = path.ce_threshold if marks and aqm in THRESHOLD_AQMS else None
-    return marks, after if after is not None and after.ns else None
+    return {
+        "aqm": aqm,
+        "ecn": marks,
+        "ce_threshold": after if after is not None and after.ns else None,
+        "aqm_target": path.aqm_target if aqm in AQM_TARGETS else None,
+        "aqm_interval": path.aqm_interval if aqm in AQM_INTERVALS else None,
+    }
 
 
 def _bottleneck(ground: Ground, link: str, delays: dict[str, Duration], rate: Rate) -> Bottleneck:
     buffer, loc = _buffer_asked(ground, link)
     aqm = aqm_of(ground, link)
-    ecn, marks_after = _marks(ground, aqm)
     rtt = ground.longest_rtt(link, delays)
     return Bottleneck(
         rate=rate,
         buffer_bytes=buffer_bytes(ground, loc, buffer, rate, rtt, of=f"link {link}: "),
         buffer_asked=str(buffer),
         bdp_bytes=int(bdp_bytes(rate, rtt)),
-        aqm=aqm,
-        ecn=ecn,
-        ce_threshold=marks_after,
+        **_queue(ground, aqm),
         both_directions=link in ground.backwards,
         **_bucket(ground, _burst_asked(ground, link), rate, rtt, of=f"link {link}: "),
         reverse=_way_back(ground, link, rtt, aqm),
@@ -237,7 +242,6 @@ def _way_back(ground: Ground, link: str, rtt: Duration, aqm: Aqm) -> LinkWay | N
         buffer, place = reverse.buffer, (*loc, "buffer")
     burst = _burst_asked(ground, link) if reverse.burst is None else (reverse.burst, (*loc, "burst"))
     of, own_aqm = f"way back of link {link}: ", reverse.aqm or aqm
-    ecn, marks_after = _marks(ground, own_aqm)
     trace = _followed_back(ground, reverse, loc, own_aqm)
     rate = rate_back(ground, reverse, loc)
     return LinkWay(
@@ -246,9 +250,7 @@ def _way_back(ground: Ground, link: str, rtt: Duration, aqm: Aqm) -> LinkWay | N
         buffer_asked=str(buffer),
         bdp_bytes=int(bdp_bytes(rate, rtt)),
         **({} if trace else _bucket(ground, burst, rate, rtt, of=of)),
-        aqm=own_aqm,
-        ecn=ecn,
-        ce_threshold=marks_after,
+        **_queue(ground, own_aqm),
         trace=trace,
     )
 

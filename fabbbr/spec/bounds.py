@@ -15,8 +15,8 @@ FASTEST_RATE = Rate(10**12)
 LONGEST_RTT = Duration(60 * NANOSECONDS_PER_SECOND)
 """A lost packet is not sent again before a round trip; TCP's own timers end at two minutes."""
 
-SHORTEST_CE_THRESHOLD = Duration(10_000)
-"""The kernel keeps it in steps of 1024 ns, and tc in microseconds."""
+SHORTEST_WAIT = Duration(10_000)
+"""That an AQM is told: the kernel keeps it in steps of 1024 ns, and tc in microseconds."""
 
 LONGEST_AGGREGATION = Duration(NANOSECONDS_PER_SECOND)
 """Far beyond any link layer; what waits longer than TCP's least retransmission

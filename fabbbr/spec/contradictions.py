@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fabbbr.model import AckAggregation, Loss, Reordering
+from fabbbr.model import AQM_INTERVALS, AQM_TARGETS, AckAggregation, Loss, Reordering
 from fabbbr.spec.bounds import (
     LATEST,
     LONGEST_AGGREGATION,
@@ -17,13 +17,13 @@ from fabbbr.spec.bounds import (
     LONGEST_RUN,
     MOST_REORDERED,
     REORDERED_STEP,
-    SHORTEST_CE_THRESHOLD,
     SHORTEST_SAMPLE_PERIOD,
+    SHORTEST_WAIT,
     rate_within,
     rtt_within,
     within,
 )
-from fabbbr.spec.document import Loc, Mistake
+from fabbbr.spec.document import Loc, Mistake, spell
 from fabbbr.spec.experiment import LinkSetup, PathSetup, ReverseSetup, Setup, StepSetup
 from fabbbr.spec.flow_contradictions import flow_mistakes
 from fabbbr.units import ETHERNET_HEADER_BYTES, Duration, QueueSize, Ratio
@@ -36,6 +36,7 @@ NO_BUCKET = "a trace says when packets leave, and no token bucket does; remove b
 def mistakes(setup: Setup) -> Iterator[Mistake]:
     """All of them."""
     yield from _path(setup.path)
+    yield from _intervals(setup)
     yield from _traces(setup)
     for name, link in setup.links.items():
         yield from _link(("links", name), link, setup.path.mtu)
@@ -98,7 +99,26 @@ def _path(path: PathSetup) -> Iterator[Mistake]:
     yield from _reordering(("path", "reordering"), path.reordering)
     yield from _aggregation(("path", "ack_aggregation"), path.ack_aggregation)
     if path.ce_threshold != Duration(0):
-        yield from within(("path", "ce_threshold"), path.ce_threshold, SHORTEST_CE_THRESHOLD, LONGEST_RTT)
+        yield from within(("path", "ce_threshold"), path.ce_threshold, SHORTEST_WAIT, LONGEST_RTT)
+    for key in ("aqm_target", "aqm_interval"):
+        yield from within(("path", key), getattr(path, key), SHORTEST_WAIT, LONGEST_RTT)
+
+
+def _intervals(setup: Setup) -> Iterator[Mistake]:
+    """CoDel waits an interval before it drops what waited longer than the target."""
+    path = setup.path
+    for loc, aqm in setup.aqms.items():
+        if aqm in AQM_TARGETS and aqm in AQM_INTERVALS:
+            target = path.aqm_target or AQM_TARGETS[aqm]
+            interval = path.aqm_interval or AQM_INTERVALS[aqm]
+            if interval <= target:
+                at: Loc = ("path", "aqm_target" if path.aqm_target is not None else "aqm_interval")
+                said = (
+                    f"{aqm} ({spell(loc)}) has a target of {target} and an interval of {interval}, which "
+                    "must be longer; give a shorter aqm_target or a longer aqm_interval"
+                )
+                yield at, said
+                return
 
 
 def _link(loc: Loc, link: LinkSetup, mtu: int) -> Iterator[Mistake]:

@@ -220,6 +220,12 @@ class PathSetup(FileRecord):
     ce_threshold: Span | None = None
     """``codel`` and ``fq_codel`` mark what has waited longer, in ms or µs; ``0 s`` is none. Default: as CoDel
     decides."""
+    aqm_target: Span | None = Field(None, examples=["20 ms"])
+    """How long packets may wait for ``codel`` and ``fq_codel`` (default: 5 ms), ``pie`` and ``fq_pie``
+    (15 ms)."""
+    aqm_interval: Span | None = Field(None, examples=["200 ms"])
+    """For how long ``codel`` and ``fq_codel`` bear longer waits before the first drop, and ``rtt`` of
+    ``cake``, in ms or s: some round trip of the flows. Default: 100 ms."""
     mtu: Annotated[int, Field(ge=576, le=65_500), WHOLE] = 1500
     """Bytes of an IP packet."""
     offloads: bool = False
@@ -487,6 +493,14 @@ class Setup(FileRecord):
         found: dict[Loc, ReverseSetup | None] = {("path", "reverse"): self.path.reverse}
         found |= {("links", name, "reverse"): link.reverse for name, link in self.links.items()}
         return {loc: back for loc, back in found.items() if back is not None}
+
+    @property
+    def aqms(self) -> dict[Loc, Aqm]:
+        """All that are asked for, both ways, and where."""
+        found: dict[Loc, Aqm | None] = {("path", "aqm"): self.path.aqm}
+        found |= {("links", name, "aqm"): link.aqm for name, link in self.links.items()}
+        found |= {(*loc, "aqm"): back.aqm for loc, back in self.ways_back.items()}
+        return {loc: aqm for loc, aqm in found.items() if aqm is not None}
 
     @property
     def end(self) -> Duration | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from operator import itemgetter
 
-from fabbbr.model import THRESHOLD_AQMS, Aqm
+from fabbbr.model import AQM_INTERVALS, AQM_TARGETS, THRESHOLD_AQMS, Aqm
 from fabbbr.spec.document import Loc, Mistake, Scalar, Table, find
-from fabbbr.spec.experiment import BBR_PROFILES, FlowGroup, LinkSetup, PathSetup, Setup
+from fabbbr.spec.experiment import BBR_PROFILES, FlowGroup, PathSetup, Setup
 from fabbbr.spec.guess import Guess
 
 
@@ -44,11 +44,10 @@ def _left_out(said: Mistake) -> Mistake:
 
 def _idle(setup: Setup) -> Iterator[Mistake]:
     """Keys that change nothing here, each with the remedy."""
-    path, aqms = setup.path, set(_aqms(setup.path, setup.links))
+    path, aqms = setup.path, set(setup.aqms.values())
     if path.ecn and aqms == {"taildrop"}:
         yield ("path", "ecn"), "tail drop cannot mark; set aqm: fq_codel (or another) or remove ecn"
-    if path.ce_threshold is not None and path.ce_threshold.ns:
-        yield from _idle_threshold(path, aqms)
+    yield from _idle_times(path, aqms)
     if setup.sysctl is not None and not any(_of_tcp(group) for group in setup.flows):
         yield ("sysctl",), "is how TCP is tuned, and no flow is of TCP; add one or remove it"
     for index, group in enumerate(setup.flows):
@@ -62,18 +61,20 @@ def _of_tcp(group: FlowGroup) -> bool:
     return group.kind not in ("udp", "ping") and bool(group.count)
 
 
-def _idle_threshold(path: PathSetup, aqms: set[Aqm]) -> Iterator[Mistake]:
-    loc = ("path", "ce_threshold")
-    if not set(THRESHOLD_AQMS) & aqms:
-        known = " and ".join(THRESHOLD_AQMS)
-        yield loc, f"is of {known} alone, and aqm is {path.aqm}; set aqm: fq_codel or remove ce_threshold"
-    elif not path.ecn:
-        yield loc, "marks nothing without ECN; add ecn: true or remove ce_threshold"
+def _idle_times(path: PathSetup, aqms: set[Aqm]) -> Iterator[Mistake]:
+    """What only some AQMs are told."""
+    if path.ce_threshold is not None and path.ce_threshold.ns:
+        if set(THRESHOLD_AQMS) & aqms and not path.ecn:
+            yield ("path", "ce_threshold"), "marks nothing without ECN; add ecn: true or remove ce_threshold"
+        yield from _of_others(path, aqms, "ce_threshold", THRESHOLD_AQMS)
+    if path.aqm_target is not None:
+        yield from _of_others(path, aqms, "aqm_target", AQM_TARGETS)
+    if path.aqm_interval is not None:
+        yield from _of_others(path, aqms, "aqm_interval", AQM_INTERVALS)
 
 
-def _aqms(path: PathSetup, links: dict[str, LinkSetup]) -> Iterator[Aqm]:
-    """All that are asked for, both ways."""
-    yield path.aqm
-    for way in (*links.values(), path.reverse, *(link.reverse for link in links.values())):
-        if way is not None and way.aqm is not None:
-            yield way.aqm
+def _of_others(path: PathSetup, aqms: set[Aqm], key: str, known: Iterable[Aqm]) -> Iterator[Mistake]:
+    if not set(known) & aqms:
+        *first, last = known
+        said = f"is of {', '.join(first)} and {last} alone, and aqm is {path.aqm}"
+        yield ("path", key), f"{said}; set aqm: fq_codel or remove {key}"

@@ -8,7 +8,7 @@ from guest.cells import experiment, run
 from guest.links import ETHERNET_BYTES, TCP_IP_BYTES, ceiling_bps, departure_rate_bps, numbers, of_bottleneck
 from scipy.stats import binom
 
-from fabbbr.model import THRESHOLD_AQMS
+from fabbbr.model import AQM_TARGETS, THRESHOLD_AQMS
 from fabbbr.physics import idle_aqms
 
 pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
@@ -497,6 +497,39 @@ def test_fq_lets_no_connection_of_its_host_exceed_the_rate_and_another_host_is_f
     assert sent_bps == pytest.approx(2 * 2e6, rel=0.005)
     (free,) = ran.set.flows.query("cca == 'bbr1'")["goodput_bps"]
     assert free > 0.8 * ceiling_bps(20e6)
+
+
+@pytest.mark.parametrize("aqm", AQM_TARGETS)
+def test_a_queue_waits_for_the_target_of_its_aqm(tmp_path, aqm):
+    """One CUBIC fills what its AQM lets it: the longer packets may wait, the longer they do."""
+    ran = run(
+        tmp_path,
+        experiment(
+            "waits",
+            path=f"rate: 20 Mbit/s, rtt: 40 ms, buffer: 8 BDP, aqm: {aqm}, aqm_target: $target",
+            flows="{cca: cubic, duration: 30 s}",
+            more="warm_up: 10 s\nvary: {target: [5 ms, 20 ms, 80 ms]}",
+        ),
+    )
+    assert ran.wrong() == {}
+    waits_s = ran.set.runs.set_index("axis_target")["queue_delay_median_s"]
+    assert waits_s["5 ms"] < waits_s["20 ms"] < waits_s["80 ms"]
+    assert waits_s["80 ms"] > 0.04
+
+
+def test_cake_drops_later_where_it_is_told_of_a_longer_round_trip(tmp_path):
+    ran = run(
+        tmp_path,
+        experiment(
+            "cake",
+            path="rate: 20 Mbit/s, rtt: 40 ms, buffer: 8 BDP, aqm: cake, aqm_interval: $interval",
+            flows="{cca: cubic, duration: 30 s}",
+            more="warm_up: 10 s\nvary: {interval: [40 ms, 1 s]}",
+        ),
+    )
+    assert ran.wrong() == {}
+    waits_s = ran.set.runs.set_index("axis_interval")["queue_delay_median_s"]
+    assert 2 * waits_s["40 ms"] < waits_s["1 s"]
 
 
 @pytest.mark.parametrize("aqm", THRESHOLD_AQMS)

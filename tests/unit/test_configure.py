@@ -418,6 +418,30 @@ def test_those_that_mark_after_a_wait_are_given_their_threshold(planned, aqm):
     assert (node, f"2: {aqm} limit" in line, "ecn ce_threshold 242us" in line) == ("s1", True, True)
 
 
+@pytest.mark.parametrize(
+    ("aqm", "words"),
+    [
+        ("codel", "target 20000us interval 300000us"),
+        ("fq_codel", "target 20000us interval 300000us"),
+        ("pie", "target 20000us"),
+        ("fq_pie", "target 20000us"),
+        ("cake", "rtt 300000us"),
+        ("red", ""),
+    ],
+)
+def test_an_aqm_is_told_of_the_times_that_it_has(planned, aqm, words):
+    times = "aqm_target: 20 ms, aqm_interval: 300 ms"
+    path = f"rate: 9 Mbit/s, rtt: 20 ms, {times}, reverse: {{rate: 1 Mbit/s, aqm: codel}}"
+    asked = planned(f"{path}, aqm: {aqm}")
+    (line,) = {line for _, line in aqms(asked) if f" {aqm} " in line and "s1-eth1" in line}
+    told = re.findall(r"(?:target|interval|rtt) \S+", line)
+    assert " ".join(told) == words
+    (queue,) = [one for one in prepare(asked, GUEST).expected.queues if not one.reverse]
+    assert queue.aqm_times_s == {
+        word: float(time.removesuffix("us")) / 1e6 for word, time in (each.split() for each in told)
+    }
+
+
 @pytest.mark.parametrize("aqm", get_args(Aqm))
 def test_an_aqm_is_not_there_yet_when_the_rate_is_measured(planned, aqm):
     cell = planned(f"rate: 300 kbit/s, rtt: 40 ms, buffer: 4 packets, aqm: {aqm}")

@@ -43,6 +43,12 @@ FAST = "rate: 100 Mbit/s, rtt: 40 ms"
             for aqm in ("fq_codel", "cake", "red", "fq_pie")
         ),
         (f"{FAST}, buffer: 20 packets", "", {}),
+        # 10 ms are 125 kB; PIE acts after half of its target.
+        (f"{FAST}, aqm: codel, aqm_target: 10 ms, buffer: 124 kB", "", {"codel": 9.92e-3}),
+        (f"{FAST}, aqm: codel, aqm_target: 10 ms, buffer: 126 kB", "", {}),
+        (f"{FAST}, aqm: codel, aqm_target: 1 ms, buffer: 20 kB", "", {}),
+        (f"{FAST}, aqm: pie, aqm_target: 20 ms, buffer: 124 kB", "", {"pie": 9.92e-3}),
+        (f"{FAST}, aqm: pie, aqm_target: 20 ms, buffer: 126 kB", "", {}),
         # Marks by a threshold that packets do wait for, and by one that they do not.
         (f"{FAST}, aqm: codel, ecn: true, ce_threshold: 1 ms, buffer: 62 kB", "", {}),
         (f"{FAST}, aqm: codel, ecn: true, ce_threshold: 5 ms, buffer: 62 kB", "", {"codel": 4.96e-3}),
@@ -68,6 +74,13 @@ def test_it_never_acts_where_a_full_buffer_drains_sooner(path, more, idle):
         }
     ]
     assert where == pytest.approx(idle)
+
+
+def test_waits_that_differ_are_told_from_the_shortest_to_the_longest():
+    varied = "rate: 100 Mbit/s, rtt: 40 ms, aqm: codel, buffer: 20 kB, aqm_target: $target"
+    (said,) = idle_in_words(cells(varied, "vary: {target: [1 ms, 5 ms, 20 ms]}\n"))
+    assert said.startswith("in 2 of 3 conditions codel drops as taildrop does: ")
+    assert "packets that have waited for 5 ms to 20 ms, " in said
 
 
 VARIED = "rate: 100 Mbit/s, rtt: 40 ms, aqm: $aqm, buffer: $buffer"

@@ -153,6 +153,20 @@ def test_a_threshold_for_marks_is_that_of_codels_alone_and_zero_is_none():
     assert cell(path=f"{marks}: 0 s").bottleneck.ce_threshold is None
 
 
+def test_targets_and_intervals_are_of_the_aqms_that_have_them_both_ways():
+    one = cell(
+        "dumbbell",
+        path="aqm: pie, aqm_target: 20 ms, aqm_interval: 300 ms, reverse: {rate: 5 Mbit/s, aqm: codel}",
+        more="links: {out1: {rate: 9 Mbit/s, aqm: cake}, out2: {rate: 9 Mbit/s, aqm: red}}",
+    )
+    queues = {name: link(one, name).bottleneck for name in ("trunk", "out1", "out2")}
+    told = {name: (queue.aqm_target, queue.aqm_interval) for name, queue in queues.items()}
+    target, interval = Duration(20_000_000), Duration(300_000_000)
+    assert told == {"trunk": (target, None), "out1": (None, interval), "out2": (None, None)}
+    back = queues["trunk"].way_back
+    assert (back.aqm, back.aqm_target, back.aqm_interval) == ("codel", target, interval)
+
+
 def test_flows_take_the_pairs_in_turn_and_named_hosts_do_not_take_a_turn():
     flows = (
         "{cca: cubic, count: 2, stagger: 3 s, duration: 60 s}, {cca: reno, from: r2, to: h1, duration: 9 s}, "

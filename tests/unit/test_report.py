@@ -17,7 +17,7 @@ from plotly.offline import get_plotlyjs_version
 
 from fabbbr.errors import AnalysisError, StoreError
 from fabbbr.manifest import CellManifest, Certificate, Check, CongestionControl
-from fabbbr.model import LinkTrace, LinkWay, Reordering, Step
+from fabbbr.model import Bottleneck, LinkTrace, LinkWay, Reordering, Step
 from fabbbr.store import RunFolder
 from fabbbr.units import Duration, Rate, Size
 from fabbbr_analysis.claims import RULES_VERSION
@@ -636,3 +636,29 @@ def test_thresholds_of_marks_stand_in_their_order(runs, marking, said):
     cells = tuple(with_ecn(cell, threshold) for cell, threshold in zip(manifest.cells, marking, strict=False))
     facts = {fact.name: fact.value for fact in conditions(manifest.model_copy(update={"cells": cells}))}
     assert facts["ECN"] == said
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ([{}], "codel"),
+        ([{"aqm_target": "20 ms"}, {"aqm_target": "5 ms"}], "codel (target 5 ms and 20 ms)"),
+        (
+            [{"aqm_target": "20 ms", "aqm_interval": "1 s"}, {"aqm": "cake", "aqm_interval": "300 ms"}],
+            "cake (interval 300 ms) and codel (target 20 ms, interval 1 s)",
+        ),
+    ],
+)
+def test_what_an_aqm_is_told_stands_with_its_name(runs, asked, said):
+    manifest = runs[0].manifest
+
+    def told(cell, settings):
+        queue = cell.bottleneck.model_dump() | {"aqm": "codel"} | settings
+        (name,) = cell.bottlenecks
+        told = {"bottleneck": Bottleneck.model_validate(queue)}
+        links = (link.model_copy(update=told) if link.name == name else link for link in cell.links)
+        return cell.model_copy(update={"links": tuple(links)})
+
+    cells = tuple(map(told, manifest.cells, asked))
+    facts = {fact.name: fact.value for fact in conditions(manifest.model_copy(update={"cells": cells}))}
+    assert facts["Queue discipline"] == said

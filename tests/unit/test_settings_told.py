@@ -14,9 +14,8 @@ from fabbbr.plan.opening import open_plan
 TEXT = """id: made
 title: made for a test
 slice: two_site
-path: {rate: 9 Mbit/s, rtt: 20 ms, aqm: %s, ecn: true, ce_threshold: $threshold}
+path: {rate: 9 Mbit/s, rtt: 20 ms, aqm: %s, %s}
 flows: [{cca: cubic, duration: 10 s, maxrate: 8.5 Mbit/s}]
-vary: {threshold: [%s]}
 repeat: 1
 """
 
@@ -25,9 +24,9 @@ repeat: 1
 def check(tmp_path):
     """Checks by name, of a cell whose switch and sender told these options."""
 
-    def make(threshold="242 us", aqm="fq_codel", options=None, fq=None):
+    def make(asked="ecn: true, ce_threshold: 242 us", aqm="fq_codel", options=None, fq=None):
         file = tmp_path / "made.yaml"
-        file.write_text(TEXT % (aqm, threshold))
+        file.write_text(TEXT % (aqm, asked))
         prepared = prepare(open_plan(str(file), seed=1).cells[0], GUEST)
         queue, pacing = prepared.expected.queues[0], prepared.expected.pacings[0]
         own = {"rate": 1_125_000, "limit": queue.buffer_bytes, "burst": queue.burst_bytes}
@@ -67,9 +66,28 @@ def check(tmp_path):
 )
 @pytest.mark.parametrize("aqm", THRESHOLD_AQMS)
 def test_the_threshold_that_is_in_force_is_the_one_that_was_asked(check, aqm, asked, told, passed):
-    found = check(threshold=asked, aqm=aqm, options=told)["bottleneck trunk at s1-eth1"]
+    found = check(f"ecn: true, ce_threshold: {asked}", aqm, told)["bottleneck trunk at s1-eth1"]
     assert found.passed == passed
     assert ("marks after" in found.measured) == bool(told)
+
+
+@pytest.mark.parametrize(
+    ("aqm", "asked", "told", "passed"),
+    [
+        ("codel", "aqm_target: 20 ms", {"target": 19_999, "interval": 99_999}, True),
+        ("codel", "aqm_target: 20 ms", {"target": 4_999, "interval": 99_999}, False),
+        ("codel", "aqm_interval: 300 ms", {"target": 4_999, "interval": 299_999}, True),
+        ("codel", "aqm_interval: 300 ms", {"target": 4_999, "interval": 99_999}, False),
+        ("codel", "aqm_target: 20 ms", {}, False),
+        ("codel", "ecn: true", {"target": 4_999, "interval": 99_999}, True),
+        ("pie", "aqm_target: 20 ms", {"target": 20_000, "tupdate": 15_000}, True),
+        ("fq_pie", "aqm_target: 20 ms", {"target": 15_000, "tupdate": 15_000}, False),
+        ("cake", "aqm_interval: 300 ms", {"rtt": 300_000}, True),
+        ("cake", "aqm_interval: 300 ms", {"rtt": 100_000}, False),
+    ],
+)
+def test_the_times_that_are_in_force_are_those_that_were_asked(check, aqm, asked, told, passed):
+    assert check(asked, aqm, told)["bottleneck trunk at s1-eth1"].passed == passed
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fabbbr.capacity import OPPORTUNITY_BYTES, TRACE_BIN
 from fabbbr.counts import counted
 from fabbbr.model import Cell
-from fabbbr.physics import idle_aqms
+from fabbbr.physics import acts_after_in_words, idle_aqms
 from fabbbr_analysis.phases import WHOLE_RUN, planned_phases
 from fabbbr_analysis.summary import are_one
 from fabbbr_analysis.wording import listing, number
@@ -74,7 +74,7 @@ def _idle(run_set: RunSet) -> Iterator[str]:
             drained += " at most"
         yield (
             f"In {_named(list(conditions))} {aqm} drops as taildrop does: it acts on packets that have "
-            f"waited for {longest.acts_after}, and a full buffer drains in {drained}."
+            f"waited for {acts_after_in_words(conditions.values())}, and a full buffer drains in {drained}."
         )
 
 

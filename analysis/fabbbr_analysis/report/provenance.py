@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fabbbr.capacity import TRACE_BIN
 from fabbbr.counts import counted
 from fabbbr.manifest import CongestionControl, Provenance, RunManifest
-from fabbbr.model import Bottleneck, Cell, Flow
+from fabbbr.model import Bottleneck, Cell, Flow, LinkWay
 from fabbbr.physics import loses
 from fabbbr.units import Duration
 from fabbbr_analysis.figures.events import MOST_MARKS, step_in_words
@@ -73,7 +73,7 @@ def conditions(manifest: RunManifest, other: OtherWarmUp | None = None) -> tuple
         Fact(name="Bottleneck", value=spread(_rates([cell.bottleneck for cell in cells]))),
         Fact(name="Propagation RTT", value=spread(_rtts(cells))),
         Fact(name="Buffer", value=spread(buffers([cell.bottleneck for cell in cells]))),
-        Fact(name="Queue discipline", value=listing(sorted({cell.bottleneck.aqm for cell in cells}))),
+        Fact(name="Queue discipline", value=_disciplines([cell.bottleneck for cell in cells])),
         *_ways_back(cells),
         Fact(name="ECN", value=_ecn(cells)),
         Fact(name="Injected loss", value=_losses(cells)),
@@ -200,8 +200,25 @@ def _ways_back(cells: Sequence[Cell]) -> Iterator[Fact]:
     backs = list(filter(None, (queue.own_way_back for queue in _bottlenecks(cells))))
     if backs:
         rates = spread(_rates(backs))
-        disciplines = listing(sorted({back.aqm for back in backs}))
-        yield Fact(name="Way back", value=f"{rates}, {queues_in_words(backs)}, {disciplines}")
+        yield Fact(name="Way back", value=f"{rates}, {queues_in_words(backs)}, {_disciplines(backs)}")
+
+
+def _disciplines(ways: Sequence[LinkWay]) -> str:
+    """Each, and what it is told of times where that is not the kernel's."""
+    of_each: dict[str, set[tuple[str, Duration]]] = {way.aqm: set() for way in ways}
+    for way in ways:
+        asked = (("target", way.aqm_target), ("interval", way.aqm_interval))
+        of_each[way.aqm] |= {(name, time) for name, time in asked if time is not None}
+    return listing([aqm + _told(times) for aqm, times in sorted(of_each.items())])
+
+
+def _told(times: set[tuple[str, Duration]]) -> str:
+    words = [
+        f"{name} {spread([str(time) for one, time in sorted(times) if one == name])}"
+        for name in ("target", "interval")
+        if name in dict(times)
+    ]
+    return f" ({', '.join(words)})" if words else ""
 
 
 def _losses(cells: Sequence[Cell]) -> str:
