@@ -1,4 +1,4 @@
-"""What physics alone decides: bursts, losses, CUBIC's window, which AQMs act."""
+"""What physics alone decides: bursts, losses, CUBIC's window, what never does what its words say."""
 
 from __future__ import annotations
 
@@ -222,3 +222,29 @@ def _idle(queue: LinkWay, buffer_bytes: int, bps: int) -> Iterator[IdleAqm]:
     marks = marks_after is not None and 0 < marks_after.seconds <= full_s
     if acts_after is not None and full_s < acts_after.seconds and not marks:
         yield IdleAqm(queue.aqm, acts_after, full_s)
+
+
+def without_marks(cells: Iterable[Cell]) -> list[str]:
+    """Conditions in which DCTCP runs and no packet can be marked: Linux does Reno then (``dctcp_reno``)."""
+    found = (cell for cell in cells if not cell.ecn and "dctcp" in {flow.cca for flow in cell.flows})
+    return list(dict.fromkeys(cell.condition for cell in found))
+
+
+_MOST_TIMER_HZ = 1000
+"""Of Linux: a kernel with fewer ticks needs larger buckets."""
+
+
+def deep_buckets(cells: Iterable[Cell]) -> dict[str, tuple[int, int]]:
+    """Condition → bytes of a token bucket that holds what its path does and more, and of the path.
+
+    Of those that nobody asked for: on round trips of a millisecond and less, what a kernel's ticks need lets
+    a whole window pass at the speed of the access links.
+    """
+    found: dict[str, tuple[int, int]] = {}
+    for cell in cells:
+        for queue in cell.bottlenecks.values():
+            needs = burst_bytes(queue.rate, timer_hz=_MOST_TIMER_HZ, frame_bytes=cell.frame_bytes)
+            asked = queue.burst_bytes is not None or queue.trace_name is not None
+            if not asked and needs > cell.frame_bytes and needs >= queue.bdp_bytes:
+                found[cell.condition] = max(found.get(cell.condition, (0, 0)), (needs, queue.bdp_bytes))
+    return found

@@ -20,10 +20,10 @@ from fabbbr.job.build import prepare
 from fabbbr.job.records import Command, Job
 from fabbbr.laboratory import Request, place, planned, selected
 from fabbbr.model import Bottleneck, Cell, LinkWay
-from fabbbr.physics import end_of, idle_aqms, loses, loss_in_words
+from fabbbr.physics import deep_buckets, end_of, idle_aqms, loses, loss_in_words, without_marks
 from fabbbr.plan.alike import alike, alike_in_words
+from fabbbr.plan.doubts import doubts_in_words
 from fabbbr.plan.estimate import Estimate, estimate, offered_loads
-from fabbbr.plan.idle import idle_in_words
 from fabbbr.testbed import Testbed
 
 _WIDER_THAN_ANY_TABLE = 10_000
@@ -74,6 +74,8 @@ def print_plan(cells: Sequence[Cell], testbed: Testbed, *, commands: bool, as_js
                     },
                     "alike": alike(cells),
                     "idle_aqms": {aqm: sorted(where) for aqm, where in idle_aqms(cells).items()},
+                    "without_marks": without_marks(cells),
+                    "deep_buckets": sorted(deep_buckets(cells)),
                     "testbed": testbed.model_dump(mode="json"),
                 }
             )
@@ -85,7 +87,7 @@ def print_plan(cells: Sequence[Cell], testbed: Testbed, *, commands: bool, as_js
         for cell in cells:
             _print_commands(console, cell, testbed)
     console.say(cost_in_words(cost, testbed))
-    for said in (alike_in_words(cells), *idle_in_words(cells)):
+    for said in (alike_in_words(cells), *doubts_in_words(cells)):
         if said:
             console.say(said)
     if room.memory_bytes:

@@ -28,8 +28,8 @@ from fabbbr.execute import Summary
 from fabbbr.laboratory import Request, carry_out, place, planned, selected
 from fabbbr.model import Cell
 from fabbbr.plan.alike import alike_in_words
+from fabbbr.plan.doubts import doubts_in_words
 from fabbbr.plan.estimate import estimate
-from fabbbr.plan.idle import idle_in_words
 from fabbbr.slice.opening import backend_of, lease_end_of, lease_warning
 from fabbbr.store import RunFolder
 from fabbbr.testbed import Testbed
@@ -125,8 +125,8 @@ def _in_guest_too(
 def _say_before(
     console: Terminal, request: Request, folder: RunFolder, cells: Sequence[Cell], testbed: Testbed
 ) -> None:
-    """What is run under several names, which AQMs never act, and what is left out on its slice."""
-    for said in (alike_in_words(cells), *idle_in_words(cells)):
+    """What is run under several names, what is in doubt, and what is left out on its slice."""
+    for said in (alike_in_words(cells), *doubts_in_words(cells)):
         if said:
             console.say(said)
     _say_of_slice(console, request, folder, cells, testbed)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from fabbbr.capacity import OPPORTUNITY_BYTES, TRACE_BIN
 from fabbbr.counts import counted
 from fabbbr.model import Cell
-from fabbbr.physics import acts_after_in_words, idle_aqms
+from fabbbr.physics import acts_after_in_words, deep_buckets, idle_aqms, without_marks
+from fabbbr.units import Size
 from fabbbr_analysis.phases import WHOLE_RUN, planned_phases
 from fabbbr_analysis.summary import are_one
 from fabbbr_analysis.wording import listing, number
@@ -29,6 +30,8 @@ def warnings_of(run_set: RunSet) -> list[str]:
     return [
         *_marks(run_set),
         *_idle(run_set),
+        *_without_marks(run_set),
+        *_deep_buckets(run_set),
         *_two_ways_of_a_trace(run_set),
         *_held_up_by_acknowledgements(run_set),
         *_repeated(run_set),
@@ -73,8 +76,25 @@ def _idle(run_set: RunSet) -> Iterator[str]:
         if len({idle.full_s for idle in conditions.values()}) > 1:
             drained += " at most"
         yield (
-            f"In {_named(list(conditions))} {aqm} drops as taildrop does: it acts on packets that have "
+            f"{_in(list(conditions), run_set)} {aqm} drops as taildrop does: it acts on packets that have "
             f"waited for {acts_after_in_words(conditions.values())}, and a full buffer drains in {drained}."
+        )
+
+
+def _without_marks(run_set: RunSet) -> Iterator[str]:
+    conditions = without_marks(run_set.plan.values())
+    if conditions:
+        yield f"{_in(conditions, run_set)} nothing marks packets, and so dctcp does what reno does."
+
+
+def _deep_buckets(run_set: RunSet) -> Iterator[str]:
+    """What short transfers owe them is no merit of a congestion control."""
+    found = deep_buckets(run_set.plan.values())
+    if found:
+        bucket, path = (Size(bytes_) for bytes_ in max(found.values()))
+        yield (
+            f"{_in(list(found), run_set)} the token bucket holds a millisecond of the rate, up to {bucket}, "
+            f"and the path no more ({path}): so much passes at once after a pause, faster than the link."
         )
 
 
@@ -98,6 +118,11 @@ def _repeated(run_set: RunSet) -> Iterator[str]:
             "them is random, so their values have no interval. What ran alone is compared as it is; which of "
             f"several flows gets more hangs on their phases, and {_what_tells(run_set, same)}."
         )
+
+
+def _in(conditions: Sequence[str], run_set: RunSet) -> str:
+    every = len(conditions) == len({cell.condition for cell in run_set.plan.values()}) > 1
+    return "In all conditions" if every else f"In {_named(conditions)}"
 
 
 def _named(conditions: Sequence[str]) -> str:

@@ -1,12 +1,12 @@
-"""An AQM whose buffer is full before it acts is told of before it is run, and in its report."""
+"""What does not do what its words say is told of before it is run, and in its report."""
 
 import json
 
 import pytest
 
-from fabbbr.physics import idle_aqms
+from fabbbr.physics import deep_buckets, idle_aqms
 from fabbbr.plan import definitions, expand
-from fabbbr.plan.idle import idle_in_words
+from fabbbr.plan.doubts import doubts_in_words
 from fabbbr.spec import read
 
 ONE = """\
@@ -78,7 +78,7 @@ def test_it_never_acts_where_a_full_buffer_drains_sooner(path, more, idle):
 
 def test_waits_that_differ_are_told_from_the_shortest_to_the_longest():
     varied = "rate: 100 Mbit/s, rtt: 40 ms, aqm: codel, buffer: 20 kB, aqm_target: $target"
-    (said,) = idle_in_words(cells(varied, "vary: {target: [1 ms, 5 ms, 20 ms]}\n"))
+    (said,) = doubts_in_words(cells(varied, "vary: {target: [1 ms, 5 ms, 20 ms]}\n"))
     assert said.startswith("in 2 of 3 conditions codel drops as taildrop does: ")
     assert "packets that have waited for 5 ms to 20 ms, " in said
 
@@ -88,12 +88,12 @@ AXES = "vary: {aqm: [codel, taildrop], buffer: [31 kB, 62 kB, 500 kB]}\nrepeat: 
 
 
 def test_the_conditions_are_counted_and_the_remedy_is_named():
-    (several,) = idle_in_words(cells(VARIED, AXES))
+    (several,) = doubts_in_words(cells(VARIED, AXES))
     assert several == (
         "in 2 of 6 conditions codel drops as taildrop does: it acts on packets that have waited for 5 ms, "
         "and a full buffer drains in 2.48 to 4.96 ms; a deeper buffer lets it act"
     )
-    (alone,) = idle_in_words(cells(f"{FAST}, aqm: codel, buffer: 31 kB"))
+    (alone,) = doubts_in_words(cells(f"{FAST}, aqm: codel, buffer: 31 kB"))
     assert alone.startswith("codel drops as taildrop does")
 
 
@@ -104,3 +104,38 @@ def test_a_plan_tells_it(fabbbr, tmp_path):
     assert "in 2 of 6 conditions codel drops as taildrop does" in " ".join(printed.split())
     _, printed, _ = fabbbr("plan", str(file), "--json")
     assert json.loads(printed)["idle_aqms"] == {"codel": ["aqm=codel,buffer=31kB", "aqm=codel,buffer=62kB"]}
+
+
+@pytest.mark.parametrize(
+    ("path", "cca", "found"),
+    [
+        (f"{FAST}, buffer: 1 MB", "dctcp", True),
+        (f"{FAST}, buffer: 1 MB, aqm: codel", "dctcp", True),
+        (f"{FAST}, buffer: 1 MB, aqm: codel, ecn: true", "dctcp", False),
+        (f"{FAST}, buffer: 1 MB", "cubic", False),
+    ],
+)
+def test_dctcp_without_marks_is_told_of(path, cca, found):
+    text = text_of(path).replace("cubic", cca)
+    planned = expand.cells(read.parse(text, source="f.yaml"), definitions.load, seed=1)
+    said = doubts_in_words(planned)
+    assert [each.startswith("dctcp does what reno does") for each in said] == [True] * found
+
+
+# A millisecond of 1 Gbit/s are 125 kB, which a path of 1 ms holds too.
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("rate: 1 Gbit/s, rtt: 200 us", [(125_000, 25_000)]),
+        ("rate: 1 Gbit/s, rtt: 1 ms", [(125_000, 125_000)]),
+        ("rate: 1 Gbit/s, rtt: 1.1 ms", []),
+        ("rate: 1 Gbit/s, rtt: 200 us, burst: 2 packets", []),
+        # A frame is the least that any bucket holds.
+        ("rate: 10 Mbit/s, rtt: 1 ms, buffer: 20 packets", []),
+    ],
+)
+def test_a_bucket_that_holds_what_its_path_does_is_told_of(path, found):
+    planned = cells(path)
+    assert list(deep_buckets(planned).values()) == found
+    said = doubts_in_words(planned)
+    assert ["up to 125 kB" in each for each in said] == [True] * bool(found)
