@@ -23,6 +23,7 @@ from fabbbr_analysis.answers.places import told_of_places
 from fabbbr_analysis.answers.records import Answer, AnswerRow, Lead
 from fabbbr_analysis.answers.rows import OF_SEVERAL, in_order, in_units_of_all, rows_of, whole_runs_of
 from fabbbr_analysis.answers.sentences import headline, steps_in, told_of_whole_runs
+from fabbbr_analysis.answers.tails import told_of_tails
 from fabbbr_analysis.answers.videos import told_of_videos
 from fabbbr_analysis.answers.warned import warnings_of
 from fabbbr_analysis.figures.conditions import varied
@@ -50,6 +51,7 @@ def answer(run_set: RunSet) -> Answer:
             *told_of_whole_runs(whole, leads_of(whole), axes, steps=steps_in(rows)),
             *told_of_choices(rows, axes),
             *headline(rows, leads, axes),
+            *told_of_tails(rows, leads, axes),
             *told_of_crossings(rows, leads, axes),
             *told_of_costs(rows, leads, axes),
             *told_of_convergence(rows, axes),

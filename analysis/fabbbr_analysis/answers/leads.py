@@ -7,13 +7,13 @@ from typing import TypeAlias, TypeVar
 
 from fabbbr_analysis import stats
 from fabbbr_analysis.answers.records import AnswerRow, Lead
-from fabbbr_analysis.answers.rows import COMPLETION, GOODPUT, OF_ALL, RTT
+from fabbbr_analysis.answers.rows import COMPLETION, GOODPUT, OF_ALL, RTT, TAIL
 from fabbbr_analysis.wording import distinct
 
 _T = TypeVar("_T")
 _Others: TypeAlias = frozenset[tuple[int, str]]
 """Position and congestion control of the groups that ran elsewhere in the same cells."""
-_LESS_IS_BETTER = frozenset({COMPLETION, RTT})
+_LESS_IS_BETTER = frozenset({COMPLETION, TAIL, RTT})
 
 
 def leads_of(rows: Sequence[AnswerRow]) -> dict[int, Lead]:

@@ -39,7 +39,7 @@ def _rank(rival: tuple[AnswerRow, Lead]) -> float:
 
 
 def _of_two(last: AnswerRow, lead: Lead) -> str:
-    best, column, beside = lead.over, lead.column, _beside(last, lead)
+    best, column, beside = lead.over, lead.column, with_or_beside(last, lead)
     names = [lead.called(row) for row in (best, last)]
     each = [f"{name} {amount(row, column)}" for name, row in zip(names, (best, last), strict=True)]
     if column == COMPLETION:
@@ -100,7 +100,7 @@ def _may_be_none(best: str, row: AnswerRow, lead: Lead) -> str:
 def _amounts(subject: str, best: AnswerRow, others: Sequence[tuple[AnswerRow, Lead]]) -> str:
     """What each has, the best first, which is called ``subject``; of many the first ones and the last."""
     last, lead = others[-1]
-    column, beside = lead.column, _beside(last, lead)
+    column, beside = lead.column, with_or_beside(last, lead)
     each = [(lead.called(best), amount(best, column))]
     each += [(own.called(row), bare(row, column)) for row, own in others]
     if column == COMPLETION:
@@ -117,14 +117,14 @@ def _more(row: AnswerRow, lead: Lead) -> str:
     """How much more than ``row`` the best has, or how much longer transfers take with ``row``."""
     name = lead.called(row)
     if lead.column == COMPLETION:
-        return f"{_beside(row, lead)} {name} {margin(row, lead)}"
+        return f"{with_or_beside(row, lead)} {name} {margin(row, lead)}"
     if not math.isfinite(ratio(row, lead)):
         return f"more than {name}, {apart(lead)}"
     link = "than" if ratio(row, lead) < _NEARLY else "as"
     return f"{_times(row, lead)} {link} {name}, {apart(lead)}"
 
 
-def _beside(last: AnswerRow, lead: Lead) -> str:
+def with_or_beside(last: AnswerRow, lead: Lead) -> str:
     return "with" if lead.together or last.cca == last.variant else "beside"
 
 

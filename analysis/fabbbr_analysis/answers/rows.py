@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 GOODPUT = "goodput_per_flow_bps"
 OF_ALL = "goodput_bps"
 COMPLETION = "completion_median_s"
+TAIL = "completion_p95_s"
 ALL_DONE = "completion_all_s"
 RTT = "rtt_median_s"
 _START_UP = 1
@@ -31,7 +32,7 @@ _RAN = 0.5
 """A group counts in a phase when it ran for this part of it, in this part of the runs."""
 _OF_RIVALS = frozenset({"convergence_s"})
 """Of the flows that take what they can get, together."""
-OF_SEVERAL = frozenset({OF_ALL, "completion_p95_s", "completion_p99_s", ALL_DONE, "slowdown_p95"})
+OF_SEVERAL = frozenset({OF_ALL, TAIL, "completion_p99_s", ALL_DONE, "slowdown_p95"})
 """What of a single flow is no more than what it has."""
 _OF_CAPACITY = "of_capacity"
 """Of a rate that changes: nobody has in mind what a trace carried in a phase."""
@@ -44,7 +45,7 @@ MEASURES: tuple[Measure, ...] = (
     Measure(column="share", slug="share", title="Share", unit="%", factor=100),
     Measure(column=COMPLETION, slug="completion", title="Completion, median", unit="s", may_be_brief=True),
     Measure(
-        column="completion_p95_s",
+        column=TAIL,
         slug="completion_p95",
         title="Completion, 95th percentile",
         unit="s",

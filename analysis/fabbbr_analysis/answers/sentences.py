@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fabbbr.counts import counted
 from fabbbr_analysis.answers.outcomes import amount, outcome, ratio, value
 from fabbbr_analysis.answers.records import AnswerRow, Lead, contests_of
-from fabbbr_analysis.answers.rows import COMPLETION, GOODPUT
+from fabbbr_analysis.answers.rows import COMPLETION, GOODPUT, TAIL
 from fabbbr_analysis.answers.tallies import during, standings, tally
 from fabbbr_analysis.figures.conditions import Axis, place_in_words
 from fabbbr_analysis.wording import capital, distinct, listing, tie
@@ -145,7 +145,7 @@ def _transfers(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Seque
     told_of = {(rows[index].condition, rows[index].phase) for index, lead in leads.items() if lead.together}
     told = [row for row in rows if row.sized and COMPLETION in row.values]
     for row in told if len(told) <= TOLD_ONE_BY_ONE else ():
-        middle, p95 = (value(row, name) for name in (COMPLETION, "completion_p95_s"))
+        middle, p95 = (value(row, name) for name in (COMPLETION, TAIL))
         slow = "slowdown_median"
         ideal = f", {value(row, slow)} times the ideal" if slow in row.values else ""
         spread = f"{middle} in the median{ideal}, and {p95} in the 95th percentile"
