@@ -10,7 +10,7 @@ class Watched(Told):
     """With a video in each run."""
 
     def video(self, name, *stalled_s, **more):
-        self.condition(name, VIDEO, ccas="cubic", repeat=len(stalled_s), **more)
+        self.condition(name, VIDEO, repeat=len(stalled_s), **{"ccas": "cubic", **more})
         for row, stalled in zip(self.runs[-len(stalled_s) :], stalled_s, strict=True):
             row |= {"video_stalled_s": stalled}
         return self
@@ -91,3 +91,15 @@ def test_chunks_that_come_equally_soon_everywhere_have_no_best_place():
 def test_without_videos_nothing_is_told():
     told = Told().condition("x", group("a", [1e6, 1.1e6, 1.2e6]))
     assert not any("ideo" in each for each in told.answer().headline)
+
+
+def test_of_a_few_conditions_each_is_told_with_how_soon_chunks_come():
+    made = Watched()
+    for aqm, took_s in (("cake", 1.5), ("pie", 1.7)):
+        for cca, less in (("bbr3", 0.5), ("cubic", 0.0)):
+            made.chunks(f"{aqm}{cca}", *[took_s - less] * 2, axes={"cca": cca, "aqm": aqm}, ccas=cca)
+    assert made.told()[-1] == (
+        "Half of the chunks come within 1.00 s with bbr3 at an AQM of cake, "
+        "1.20 s with bbr3 at an AQM of pie, "
+        "1.50 s with cubic at an AQM of cake and 1.70 s with cubic at an AQM of pie."
+    )

@@ -9,11 +9,13 @@ from fabbbr.counts import counted
 from fabbbr_analysis.answers.extremes import are_alike, by_mean
 from fabbbr_analysis.figures.conditions import Axis
 from fabbbr_analysis.figures.measures import BY_COLUMN
-from fabbbr_analysis.wording import tie
+from fabbbr_analysis.wording import listing, tie
 
 if TYPE_CHECKING:
     from fabbbr_analysis.runset import RunSet
 
+_LISTED = 4
+"""Of more conditions the first and the last are told."""
 _STALLED, _CHUNK = (BY_COLUMN[column] for column in ("video_stalled_s", "chunk_median_s"))
 
 
@@ -66,5 +68,9 @@ def _chunks_come(run_set: RunSet, axes: Sequence[Axis]) -> str:
         return f"Half of the chunks come within {least.value}"
     if are_alike(conditions):
         return f"Half of the chunks come within {least.value} to {most.value} everywhere"
+    if 2 < len(conditions) <= _LISTED:
+        return (
+            f"Half of the chunks come within {listing([f'{each.value} {each.where}' for each in conditions])}"
+        )
     soonest = f"soonest {least.where}, half of them within {least.value}"
     return f"Chunks of videos come {soonest}, and latest {most.where}, {most.value}"
