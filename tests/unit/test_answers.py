@@ -177,6 +177,21 @@ def test_transfers_have_median_95th_percentile_and_times_the_ideal():
     assert (lead.verdict, lead.together, lead.over.variant) == ("ahead", False, "bbr1")
 
 
+def test_of_pages_beside_three_kinds_all_are_said_to_come_beside_them():
+    """That the pages are of one of the three is a coincidence."""
+    told = Told()
+    for cca, seconds in (("vegas", 0.2), ("bbr3", 0.3), ("cubic", 0.4)):
+        three = [seconds, seconds + 0.01, seconds - 0.01]
+        times = {"completion_median_s": three, "completion_p95_s": three}
+        pages = group("pages", 5e6, sized=True, cca="cubic", n_flows=10, **times)
+        backup = group("backup", 5e6, cca=cca)
+        told.condition(f"cca={cca}", pages, backup, ccas=f"{cca},cubic", axes={"cca": cca})
+    (compared,) = (said(each) for each in told.answer().headline if "ransfers take" in each)
+    amounts = "200 [175, 225] ms beside vegas, 300 [275, 325] beside bbr3 and 400 [375, 425] beside cubic"
+    assert compared.startswith(f"Transfers take {amounts}: beside bbr3 ")
+    assert "and beside cubic 2.0 times as long" in compared
+
+
 def test_short_transfers_are_told_in_milliseconds_in_every_sentence():
     told = Told()
     for cca, seconds in (("bbr1", 0.02), ("cubic", 0.004)):
@@ -348,6 +363,18 @@ def test_of_an_outage_that_lets_nothing_through_only_what_follows_is_told():
         told.condition("x", stepped("bbr1", rate, phase=number), ccas="bbr1", phase=name)
     (after,) = (said(each) for each in told.answer().headline if "filled again" in each)
     assert "from 17 s" in after
+
+
+def test_an_outage_is_one_where_a_shorter_one_still_delivers_what_was_under_way():
+    told = Told()
+    for lasts, late in (("200 ms", 5e6), ("5 s", 0.0)):
+        for number, rate in ((3, late), (4, 1e6)):
+            name = "15 s: loss 100 %" if number == 3 else "then: no loss"
+            one = stepped("bbr1", rate, phase=number)
+            told.condition(f"lasts={lasts}", one, ccas="bbr1", phase=name, axes={"lasts": lasts})
+    told_of = [said(each) for each in told.answer().headline if "filled again" in each]
+    assert len(told_of) == 1
+    assert "then: no loss" in told_of[0]
 
 
 def test_comparisons_of_one_phase_among_others_say_in_which():

@@ -125,7 +125,9 @@ def _more(row: AnswerRow, lead: Lead) -> str:
 
 
 def with_or_beside(last: AnswerRow, lead: Lead) -> str:
-    return "with" if lead.together or last.cca == last.variant else "beside"
+    """The word before what is varied: of what varies, or of what stays as it is beside it."""
+    varies = all(row.cca == row.variant for row in (last, lead.over))
+    return "with" if lead.together or varies else "beside"
 
 
 def _wins(lead: Lead) -> str:

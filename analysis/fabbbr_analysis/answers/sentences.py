@@ -226,9 +226,16 @@ def _filled_s(row: AnswerRow) -> float:
 
 
 def _with_a_link(stepped: Sequence[AnswerRow]) -> list[AnswerRow]:
-    """Without the phases in which nobody got anything: nothing is to be said of an outage but that it was."""
-    through = {row.number for row in stepped if row.mean("goodput_bps") != 0}
-    return [row for row in stepped if row.number in through]
+    """Without the phases in which somewhere nobody got anything: of an outage there is but that it was.
+
+    In a short one what was under way still arrives.
+    """
+    some: dict[tuple[int, tuple[str, ...]], bool] = {}
+    for row in stepped:
+        at = (row.number, row.place)
+        some[at] = some.get(at, False) or row.mean("goodput_bps") != 0
+    outages = {number for (number, _), through in some.items() if not through}
+    return [row for row in stepped if row.number not in outages]
 
 
 def steps_in(rows: Sequence[AnswerRow]) -> int:
