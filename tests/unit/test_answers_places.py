@@ -91,3 +91,17 @@ def test_of_places_that_differ_by_chance_alone_one_in_twenty_at_most_is_said_to_
         (first,) = told.answer().headline
         clear += "times as much" in first or " % more" in first
     assert clear <= 0.05 * trials + 2 * (0.05 * 0.95 * trials) ** 0.5
+
+
+def test_places_that_differ_in_rate_are_compared_in_how_much_of_it_is_used():
+    told = Told()
+    for text, rate_bps, goodput in (("2 Mbit/s", 2e6, 1.8e6), ("20 Mbit/s", 20e6, 12e6)):
+        noisy = [goodput, goodput * 1.01, goodput * 0.99]
+        flow = group("cubic", noisy, ceiling_bps=rate_bps)
+        told.condition(text, flow, ccas="cubic", axes={"rate": text}, rate_bps=rate_bps)
+    first = said(told.answer().headline[0])
+    assert first.startswith(
+        "cubic fills most of the link at a bottleneck rate of 2 Mbit/s, 90.0 [87.8, 92.2] %, and least at a "
+        "bottleneck rate of 20 Mbit/s, 60.0 [58.5, 61.5] %: difference 30.0 ["
+    )
+    assert "Of the capacity" in {measure.title for measure in told.answer().measures}

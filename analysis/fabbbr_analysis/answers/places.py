@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from math import comb
 
 from fabbbr_analysis import stats
@@ -10,7 +11,7 @@ from fabbbr_analysis.answers.enough import Stretch
 from fabbbr_analysis.answers.leads import contending, decides, decides_apart, lead_over
 from fabbbr_analysis.answers.outcomes import amount, apart, margin, value
 from fabbbr_analysis.answers.records import AnswerRow, Lead
-from fabbbr_analysis.answers.rows import COMPLETION
+from fabbbr_analysis.answers.rows import COMPLETION, OF_CAPACITY
 from fabbbr_analysis.answers.tallies import ALIKE
 from fabbbr_analysis.figures.conditions import Axis, place_in_words
 from fabbbr_analysis.summary import WITHIN
@@ -41,13 +42,13 @@ def _at(row: AnswerRow, axes: Sequence[Axis]) -> str:
 
 def _extremes(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
     """By chance alone the best of several places is some way from the worst: the interval allows for that."""
-    column = decides_apart(rows)
+    column = _compared_in(rows, axes)
     best, *_, worst = _ranked(rows, column)
     pairs = comb(len(rows), 2)
     lead = lead_over(worst, best, column, confidence=1 - (1 - stats.CONFIDENCE) / pairs)
     what, most, least = (
         (f"Transfers of {best.name}", "are fastest", "slowest") if best.sized
-        else (best.name, "has most", "least")
+        else (best.name, "fills most of the link" if column == OF_CAPACITY else "has most", "least")
     )  # fmt: skip
     top, bottom = (f"{_at(row, axes)}, {amount(row, column)}" for row in (best, worst))
     if lead.verdict == "unclear" and lead.difference.low is not None:
@@ -55,8 +56,17 @@ def _extremes(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:
     elif lead.verdict == "alike":
         end = f"{ALIKE}, {apart(lead, among=pairs)}."
     else:
-        end = f"{margin(worst, lead, among=pairs)}."
+        # Of percents no percents.
+        far = apart if column == OF_CAPACITY else partial(margin, worst)
+        end = f"{far(lead, among=pairs)}."
     yield f"{what} {most} {top}, and {least} {bottom}: {end}"
+
+
+def _compared_in(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> str:
+    """Of two rates the faster one carries more: what they are compared in is how much of each is used."""
+    rate = any(axis.condition is not None and axis.condition.column == "rate_bps" for axis in axes)
+    known = rate and all(OF_CAPACITY in row.values and not row.sized for row in rows)
+    return OF_CAPACITY if known else decides_apart(rows)
 
 
 def _enough(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> Iterator[str]:

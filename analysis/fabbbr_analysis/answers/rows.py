@@ -34,14 +34,15 @@ _OF_RIVALS = frozenset({"convergence_s"})
 """Of the flows that take what they can get, together."""
 OF_SEVERAL = frozenset({OF_ALL, TAIL, "completion_p99_s", ALL_DONE, "slowdown_p95"})
 """What of a single flow is no more than what it has."""
-_OF_CAPACITY = "of_capacity"
-"""Of a rate that changes: nobody has in mind what a trace carried in a phase."""
+OF_CAPACITY = "of_capacity"
+"""Of a rate that changes or is varied: nobody has in mind what a trace carried in a phase, and of two rates
+the faster one carries more."""
 _SHARES = frozenset({"share", "retransmit_ratio", "spurious_ratio"})
 
 MEASURES: tuple[Measure, ...] = (
     Measure(column=GOODPUT, slug="goodput_per_flow", title="Goodput a flow", unit="Mbit/s", factor=1e-6),
     Measure(column=OF_ALL, slug="goodput", title="Goodput of all", unit="Mbit/s", factor=1e-6),
-    Measure(column=_OF_CAPACITY, slug="of_capacity", title="Of the capacity", unit="%", factor=100),
+    Measure(column=OF_CAPACITY, slug="of_capacity", title="Of the capacity", unit="%", factor=100),
     Measure(column="share", slug="share", title="Share", unit="%", factor=100),
     Measure(column=COMPLETION, slug="completion", title="Completion, median", unit="s", may_be_brief=True),
     Measure(
@@ -103,6 +104,7 @@ def _rows(
 ) -> list[AnswerRow]:
     groups = run_set.groups
     runs = run_set.runs.assign(variant=variants(run_set.runs))
+    varied_rate = "rate_bps" in runs and runs["rate_bps"].nunique() > 1
     found: list[AnswerRow] = []
     for condition, cells in runs.groupby("condition", sort=False):
         certified = cells[cells["status"] == "certified"]
@@ -121,15 +123,15 @@ def _rows(
         own = own.assign(
             position=own.groupby("cell_id")["group"].transform(lambda names: names.factorize()[0]),
             repetition=own["cell_id"].map(repetitions),
-            of_capacity=_of_capacity(own, certified),
+            of_capacity=_of_capacity(own, certified, every=varied_rate),
         )
         found += [_row(rows, facts) for rows in shown(own)]
     return in_order(found, axes)
 
 
-def _of_capacity(groups: pd.DataFrame, cells: pd.DataFrame) -> pd.Series[float]:
-    """Goodput over the most that it can be, in cells whose rate changes while flows run."""
-    varying = cells[cells["rate_changes"].fillna(value=False).astype(bool)]["cell_id"]
+def _of_capacity(groups: pd.DataFrame, cells: pd.DataFrame, *, every: bool) -> pd.Series[float]:
+    """Goodput over the most that it can be, in cells whose rate changes while flows run, or in all."""
+    varying = cells[every | cells["rate_changes"].fillna(value=False).astype(bool)]["cell_id"]
     goodput, ceiling = (groups[name].astype("float64") for name in ("goodput_bps", "ceiling_bps"))
     return (goodput / ceiling).where(groups["cell_id"].isin(varying))
 
@@ -210,7 +212,7 @@ def _by_run(rows: pd.DataFrame, columns: Sequence[str]) -> dict[str, dict[int, f
 
 def _most(rows: pd.DataFrame, column: str) -> float:
     """What the measure cannot exceed: of goodput, what the group's path carries."""
-    if column == _OF_CAPACITY:
+    if column == OF_CAPACITY:
         return max(1.0, float(rows[column].max()))
     if not column.startswith("goodput") or rows["ceiling_bps"].isna().any():
         return math.inf
