@@ -241,7 +241,8 @@ def deep_buckets(cells: Iterable[Cell]) -> dict[str, tuple[int, int]]:
     a whole window pass at the speed of the access links.
     """
     found: dict[str, tuple[int, int]] = {}
-    for cell in cells:
+    # A super-packet of 64 kB passes at once in any case.
+    for cell in (each for each in cells if not each.offloads):
         for queue in cell.bottlenecks.values():
             needs = burst_bytes(queue.rate, timer_hz=_MOST_TIMER_HZ, frame_bytes=cell.frame_bytes)
             asked = queue.burst_bytes is not None or queue.trace_name is not None

@@ -130,6 +130,7 @@ def test_dctcp_without_marks_is_told_of(path, cca, found):
         ("rate: 1 Gbit/s, rtt: 1 ms", [(125_000, 125_000)]),
         ("rate: 1 Gbit/s, rtt: 1.1 ms", []),
         ("rate: 1 Gbit/s, rtt: 200 us, burst: 2 packets", []),
+        ("rate: 1 Gbit/s, rtt: 200 us, offloads: true, buffer: 1 MB", []),
         # A frame is the least that any bucket holds.
         ("rate: 10 Mbit/s, rtt: 1 ms, buffer: 20 packets", []),
     ],
