@@ -165,7 +165,7 @@ def payload_share(flow: Flow, mtu_bytes: int) -> float:
     return flow.udp.payload_bytes / (flow.udp.packet_bytes + ETHERNET_HEADER_BYTES)
 
 
-def aqm_acts_after(queue: LinkWay) -> Duration | None:
+def _acts_after(queue: LinkWay) -> Duration | None:
     """How long packets wait before an AQM drops or marks one; None where that is not known.
 
     CoDel's target (RFC 8289), and half of PIE's, up to which Linux drops none early until its probability is
@@ -217,7 +217,7 @@ def _idle_of(cell: Cell) -> Iterator[IdleAqm]:
 
 
 def _idle(queue: LinkWay, buffer_bytes: int, bps: int) -> Iterator[IdleAqm]:
-    acts_after, full_s = aqm_acts_after(queue), 8 * buffer_bytes / bps
+    acts_after, full_s = _acts_after(queue), 8 * buffer_bytes / bps
     marks_after = queue.ce_threshold
     marks = marks_after is not None and 0 < marks_after.seconds <= full_s
     if acts_after is not None and full_s < acts_after.seconds and not marks:

@@ -11,7 +11,7 @@ from fabbbr_analysis.answers.records import AnswerRow, Lead, contests_of
 from fabbbr_analysis.answers.rows import TAIL
 from fabbbr_analysis.answers.sentences import where
 from fabbbr_analysis.figures.conditions import Axis
-from fabbbr_analysis.wording import capital, tie
+from fabbbr_analysis.wording import tie
 
 
 def told_of_tails(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Sequence[Axis]) -> list[str]:
@@ -37,7 +37,7 @@ def told_of_tails(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Se
         f"median: {margin(row, lead)}."
     )
     often = f" That is so in {len(turned)} of {counted(len(contests), 'comparison')}."
-    return [tie(capital(said) + (often if len(contests) > 1 else ""))]
+    return [tie(said + (often if len(contests) > 1 else ""))]
 
 
 def _turned(

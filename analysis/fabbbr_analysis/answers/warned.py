@@ -145,8 +145,8 @@ def _held_up_by_acknowledgements(run_set: RunSet) -> Iterator[str]:
     full = [str(condition) for condition, more in by_condition.items() if more > 0]
     if full:
         yield (
-            f"In {_named(full)} acknowledgements alone keep the way back busy, so goodput is what they allow "
-            "and not what the way there carries."
+            f"{_in(full, run_set)} acknowledgements alone keep the way back busy, so goodput is what they "
+            "allow and not what the way there carries."
         )
 
 
