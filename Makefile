@@ -114,7 +114,7 @@ test: tools image older
 	@$(BIN)/pytest -n auto --dist loadgroup -m "$(TESTED)"
 
 test-fast: tools
-	@$(BIN)/pytest -n auto -m 'not guest and not browser and not bpf and not fabric and not wheel and not numbers'
+	@$(BIN)/pytest -n auto --dist loadgroup -m 'not guest and not browser and not bpf and not fabric and not wheel and not numbers'
 
 # In a place of its own: fablib pins releases that the other tests do not want.
 .venv-fabric/.installed: pyproject.toml scripts/install-packages

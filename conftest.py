@@ -18,7 +18,6 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.name == NEEDS_A_GUEST:
             item.add_marker(pytest.mark.guest)
-            item.add_marker(pytest.mark.xdist_group("guest-1"))
 
 
 @pytest.fixture(scope="session")

@@ -29,6 +29,14 @@ def state_of_their_own(tmp_path_factory):
         yield
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Tests of a file share a worker, and so what the file prepares, unless it names others that share it."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+
 @pytest.hookimpl
 def pytest_xdist_auto_num_workers():
     """For ``-n auto`` one worker more than CPUs may be used: many tests wait for programs in real time."""

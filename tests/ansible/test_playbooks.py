@@ -8,9 +8,6 @@ from rooms import PLAYBOOKS, inventory, room, two_hosts_and_a_switch
 
 from fabbbr.testbed import Machine
 
-# One worker: what happens is played once, and takes a minute.
-pytestmark = pytest.mark.xdist_group("playbooks")
-
 RATE_BPS = 80_000_000
 PORTS = (
     {"interface": "s1-eth1"},

@@ -11,7 +11,7 @@ from guest.two_ends import CHUNK_BYTES, DATAGRAMS, GAP_S, ONE_WAY_S, PACE_BPS, P
 
 from fabbbr_analysis.parse.transfer import parse_transfer
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
+pytestmark = pytest.mark.guest
 
 SOURCES = ("c, flow-0.client.json", "c, flow-0.server.json")
 TESTS = Path(__file__).parents[1]

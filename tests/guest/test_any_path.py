@@ -20,7 +20,7 @@ from fabbbr.model import Aqm
 from fabbbr.plan.opening import open_plan
 from fabbbr_analysis.report import write_report
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
+pytestmark = pytest.mark.guest
 
 EXAMPLES = int(os.environ.get("FABBBR_EXAMPLES", "0"))
 RATES = ["2 Mbit/s", "10 Mbit/s", "25 Mbit/s", "60 Mbit/s"]

@@ -6,7 +6,7 @@ from guest.cells import experiment, run
 
 from fabbbr.ports import MOST_PROGRAMS, first_data_port
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
+pytestmark = pytest.mark.guest
 
 PATH = "rate: 20 Mbit/s, rtt: 20 ms, buffer: 40 BDP"
 LONG = "{cca: cubic, duration: 3 s}"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from guest.cells import experiment, run
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
+pytestmark = pytest.mark.guest
 
 FRAME_BYTES = 1514
 PAYLOAD_BYTES = 1448

@@ -10,7 +10,7 @@ from guest.cells import experiment, run
 from guest.test_physics import dropped, grown
 from pcapng_file import look, packets_of
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
+pytestmark = pytest.mark.guest
 
 MICROSECOND_NS = 1000
 ETHERNET_BYTES = 14

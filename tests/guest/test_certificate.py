@@ -15,7 +15,7 @@ from fabbbr.model import AckAggregation, Bottleneck, Loss, Reordering
 from fabbbr.plan.opening import open_plan
 from fabbbr.units import Duration, Rate, Ratio
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
+pytestmark = pytest.mark.guest
 
 TEXT = experiment(
     "tampered",

@@ -3,7 +3,7 @@
 import pytest
 from guest.cells import experiment, run
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
+pytestmark = pytest.mark.guest
 PATH = "rate: 10 Mbit/s, rtt: 10 ms"
 
 

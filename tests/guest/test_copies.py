@@ -10,7 +10,7 @@ from fabbbr.backends.guest.module import copies
 from fabbbr.backends.guest.module.tree import kernel_tree
 from fabbbr.trust import Trust
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
+pytestmark = pytest.mark.guest
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TRUSTED = {"trust": Trust(anything=True)}
 OLD_BPS, NEW_BPS, RTT_S, BUFFER_BDP = 50e6, 5e6, 0.04, 4

@@ -13,7 +13,7 @@ from guest.cells import WALL_LIMIT_S, command, experiment, fabbbr, run
 from fabbbr.backends.guest import cpus, machine
 from fabbbr.backends.guest.cpus import Cpus
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
+pytestmark = pytest.mark.guest
 
 TEXT = experiment(
     "same",

@@ -10,7 +10,7 @@ import pytest
 
 from fabbbr_analysis.runset import RunSet
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
+pytestmark = pytest.mark.guest
 
 CHECKOUT = Path(__file__).parents[2]
 

@@ -22,7 +22,7 @@ from fabbbr.backends.tools import NODE_PYTHON
 from fabbbr.errors import GuestError
 from fabbbr.store import RunFolder
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
+pytestmark = pytest.mark.guest
 
 SHORT = experiment("short", path="rate: 5 Mbit/s, rtt: 10 ms", flows="{cca: cubic, duration: 1 s}")
 # Heavy enough to be caught in the act on any machine: two minutes of a gigabit.

@@ -21,7 +21,7 @@ from fabbbr.job.cabling import lay_cables
 from fabbbr.plan import link_traces
 from fabbbr.units import Duration
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
+pytestmark = pytest.mark.guest
 
 ROOM = Path(fabbbr.__file__).parent
 WOKEN_LATE_MS = 0.002

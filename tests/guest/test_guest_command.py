@@ -8,7 +8,7 @@ import time
 import pytest
 from guest.cells import WALL_LIMIT_S, command, in_guest
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
+pytestmark = pytest.mark.guest
 
 
 def test_it_is_root_in_the_current_folder_and_its_streams_and_status_are_its_own(tmp_path):

@@ -3,7 +3,7 @@
 import pytest
 from guest.cells import experiment, run
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
+pytestmark = pytest.mark.guest
 
 SENDING_S = 10
 RATES = ("1 Mbit/s", "10 Mbit/s", "100 Mbit/s")

@@ -7,7 +7,7 @@ import pytest
 from guest.cells import experiment, run
 from guest.links import ceiling_bps
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
+pytestmark = pytest.mark.guest
 
 BITS, RATE_BPS = 8 * 1514, 20e6
 

@@ -17,7 +17,7 @@ from fabbbr.backends.guest.image.found import found_image
 from fabbbr.backends.guest.module.tree import kernel_tree
 from fabbbr.sources import read
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
+pytestmark = pytest.mark.guest
 
 AIMD = Path(__file__).resolve().parents[2] / "examples" / "tcp_aimd"
 FABBBR = f"{sys.executable} -m fabbbr.cli"

@@ -7,6 +7,8 @@ from guest.cells import experiment, run
 from guest.links import ceiling_bps
 from scipy.stats import binom
 
+pytestmark = pytest.mark.guest
+
 MSS_BYTES = 1448
 LOSS = 0.01
 SIZE_BYTES = 30_000_000

@@ -10,7 +10,7 @@ from fabbbr.backends.guest.module.tree import kernel_tree
 from fabbbr.errors import ModuleUnfitError
 from fabbbr.trust import Trust
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
+pytestmark = pytest.mark.guest
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 AIMD = EXAMPLES / "tcp_aimd"
 BUFFER_BDP = 0.25

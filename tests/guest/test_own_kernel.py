@@ -14,7 +14,7 @@ from fabbbr.backends.guest.kernel.own import own_kernels
 from fabbbr.store import hashes_of_raw_files
 from fabbbr.trust import Trust
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
+pytestmark = pytest.mark.guest
 NAME = "older"
 AIMD = Path(__file__).resolve().parents[2] / "examples" / "tcp_aimd"
 CCAS = ("cubic", "reno", "bbr1", "bbr2", "bbr3")

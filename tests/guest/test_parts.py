@@ -14,7 +14,7 @@ from fabbbr.backends.guest.cpus import Cpus
 from fabbbr.backends.guest.machine import Machine, Watch, boot
 from fabbbr.backends.keeper import Keeper
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
+pytestmark = pytest.mark.guest
 
 TWO_MACHINES = """\
 #!/bin/sh

@@ -11,7 +11,7 @@ from scipy.stats import binom
 from fabbbr.model import AQM_TARGETS, THRESHOLD_AQMS
 from fabbbr.physics import idle_aqms
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
+pytestmark = pytest.mark.guest
 
 SPAN = """warm_up: $warm
 vary:

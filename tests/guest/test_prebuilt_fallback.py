@@ -19,7 +19,7 @@ from fabbbr.files import sha256_of
 from fabbbr.store import RunFolder
 from fabbbr_analysis.runset import RunSet
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
+pytestmark = pytest.mark.guest
 
 SHORT = experiment(
     "short",

@@ -8,7 +8,7 @@ from fabbbr.backends.guest import GuestBackend
 from fabbbr.backends.guest import memory as room
 from fabbbr.plan.opening import open_plan
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
+pytestmark = pytest.mark.guest
 CELLS = {
     "one flow": ("rate: 20 Mbit/s, rtt: 20 ms", "{cca: cubic, duration: 5 s}", ""),
     "many flows": ("rate: 20 Mbit/s, rtt: 20 ms", "{cca: bbr1, duration: 5 s, count: 40}", ""),

@@ -8,7 +8,7 @@ from guest.cells import experiment, fabbbr
 
 from fabbbr import cli
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
+pytestmark = pytest.mark.guest
 
 TEXT = experiment(
     "grows",

@@ -6,7 +6,7 @@ from guest.cells import experiment, run
 
 from fabbbr.physics import burst_bytes
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
+pytestmark = pytest.mark.guest
 
 FRAME_BYTES = 1514
 PAYLOAD_BYTES = 1448

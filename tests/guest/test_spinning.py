@@ -12,7 +12,7 @@ from fabbbr.errors import GuestError
 from fabbbr.job.build import prepare
 from fabbbr.plan.opening import open_plan
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
+pytestmark = pytest.mark.guest
 
 WALL_LIMIT_S = 100
 SPIN = "while True: pass"

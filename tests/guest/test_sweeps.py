@@ -3,7 +3,7 @@
 import pytest
 from guest.cells import experiment, run
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
+pytestmark = pytest.mark.guest
 
 
 def test_hosts_negotiate_ecn_where_the_queue_marks_alone(tmp_path):

@@ -7,7 +7,7 @@ from guest.cells import experiment, in_guest, run
 
 from fabbbr.spec.sysctls import Sysctls
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
+pytestmark = pytest.mark.guest
 
 MSS, FRAME = 1448, 1514
 

@@ -11,7 +11,7 @@ from fabbbr.job.build import prepare
 from fabbbr.job.records import Command
 from fabbbr.plan.opening import open_plan
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
+pytestmark = pytest.mark.guest
 
 WALL_LIMIT_S = 120
 FLOWS = "{cca: bbr2, duration: 3 s, streams: 2}, {cca: cubic, duration: 3 s}, {cca: bbr3, size: 300 kB}"

@@ -8,7 +8,7 @@ from fabbbr.backends.guest import wakeups
 from fabbbr.job.cabling import lay_cables
 from fabbbr.job.flows import block_bytes
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
+pytestmark = pytest.mark.guest
 
 CLOSING_S = 0.010
 FRAME_BYTES = 1514

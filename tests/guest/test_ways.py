@@ -4,7 +4,7 @@ import pytest
 from guest.cells import experiment, run
 from guest.links import ceiling_bps, departure_rate_bps, numbers
 
-pytestmark = [pytest.mark.guest, pytest.mark.xdist_group(__name__)]
+pytestmark = pytest.mark.guest
 
 
 @pytest.fixture(scope="module")

@@ -17,9 +17,6 @@ from fabbbr_analysis.report import write_report
 from fabbbr_analysis.runset import RunSet
 from fabbbr_analysis.tables import pieces
 
-# One worker: the folders are made once.
-pytestmark = pytest.mark.xdist_group("flat memory")
-
 FEWER, MORE = 10, 40
 MOST_KB_PER_CELL = 32
 """Of Python's memory. A cell's plan is 8 kB, its rows, its marks and its curve on the page a few more; its

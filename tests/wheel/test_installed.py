@@ -11,7 +11,7 @@ import pytest
 
 from fabbbr.backends.guest.image.found import found_image
 
-pytestmark = [pytest.mark.wheel, pytest.mark.xdist_group(__name__)]
+pytestmark = pytest.mark.wheel
 
 CHECKOUT = Path(__file__).parents[2]
 EXECUTE = CHECKOUT / "tests" / "notebooks" / "execute.py"
