@@ -14,6 +14,7 @@ from fabbbr.plan.link_traces import Trace
 from fabbbr.units import Rate
 from fabbbr_analysis.answers import as_frame
 from fabbbr_analysis.answers.warned import _held_up_by_acknowledgements, _what_tells
+from fabbbr_analysis.report.tables import asked_table
 
 
 def test_of_two_groups_in_a_cell_the_headline_says_who_wins_by_how_much_and_how_sure():
@@ -235,6 +236,20 @@ def test_a_step_says_what_each_congestion_control_made_of_it():
     assert "bbr1 has 9.40 [9.15, 9.65] Mbit/s of goodput, 14.0 [11.5, 16.5] ms of queueing" in text
     assert "the link filled again after 0.60 [0.35, 0.85] s and the queue settled at once" in text
     assert "the link not filled again" in text
+
+
+def test_where_each_run_has_its_own_number_of_transfers_all_of_them_are_told():
+    told = Told()
+    for cca in ("bbr1", "cubic"):
+        times = {f"completion_{name}_s": [1.0, 1.5, 2.0] for name in ("median", "p95")}
+        came = group("pages", 4e6, sized=True, cca=cca, n_flows=[92, 104, 91], **times)
+        told.condition(f"cca={cca}", came, ccas=cca, axes={"cca": cca})
+    found = told.answer()
+    assert "91 to 104 transfers of pages (bbr1) took 1.5 [" in said(found.headline[0])
+    assert {row.names[-1] for row in asked_table(found).rows} == {
+        "91 to 104 × pages (bbr1)",
+        "91 to 104 × pages (cubic)",
+    }
 
 
 def test_of_one_transfer_there_is_no_percentile():

@@ -17,6 +17,7 @@ from fabbbr_analysis.answers.crossings import told_of_crossings
 from fabbbr_analysis.answers.delays import told_of_delays
 from fabbbr_analysis.answers.effects import told_of_axes
 from fabbbr_analysis.answers.enough import told_of_enough
+from fabbbr_analysis.answers.evenness import told_of_evenness
 from fabbbr_analysis.answers.frame import as_frame
 from fabbbr_analysis.answers.leads import leads_of
 from fabbbr_analysis.answers.places import told_of_places
@@ -53,6 +54,7 @@ def answer(run_set: RunSet) -> Answer:
             *headline(rows, leads, axes),
             *told_of_tails(rows, leads, axes),
             *told_of_crossings(rows, leads, axes),
+            *told_of_evenness(run_set.runs, rows, axes),
             *told_of_costs(rows, leads, axes),
             *told_of_convergence(rows, axes),
             *told_of_places(rows, leads, axes),

@@ -97,7 +97,7 @@ def _called(contest: _Contest) -> dict[int, str]:
     return {
         other.position: other.name
         if other.name in shared
-        else f"{counted(other.n_flows, 'flow')} of {other.cca}"
+        else f"{other.how_many} {'flows' if other.n_flows > 1 else 'flow'} of {other.cca}"
         for other in contest.beside[0]
     }
 

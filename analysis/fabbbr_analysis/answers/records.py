@@ -84,6 +84,9 @@ class AnswerRow:
     contest: str
     """Queues in which it competes; rivals have the same."""
     n_flows: int
+    """In the run that has most of them: of flows that come at random each run has its own number."""
+    least_flows: int
+    """In the run that has fewest."""
     sized: bool
     self_limited: bool
     """UDP, a video, or paced to less than its fair share: it has what was asked for, and wins nothing."""
@@ -111,6 +114,11 @@ class AnswerRow:
     def name(self) -> str:
         """The group, with its congestion control where that is not its name."""
         return self.group if self.cca in self.group else f"{self.group} ({self.cca})"
+
+    @property
+    def how_many(self) -> str:
+        """Flows in a run: ``4``, or ``91 to 104`` where runs differ in it."""
+        return f"{'' if self.least_flows == self.n_flows else f'{self.least_flows} to '}{self.n_flows}"
 
     def matched(self, other: AnswerRow, column: str) -> list[tuple[float, float]]:
         """What both have of a column in each repetition that both have."""

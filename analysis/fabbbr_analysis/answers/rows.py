@@ -186,6 +186,7 @@ def _row(rows: pd.DataFrame, facts: Mapping[str, Any]) -> AnswerRow:
         cca="" if pd.isna(first["cca"]) else str(first["cca"]),
         contest=str(first["competes_in"]),
         n_flows=int(rows["n_flows"].max()),
+        least_flows=int(rows["n_flows"].min()),
         sized=bool(first["sized"]),
         self_limited=bool(first["self_limited"]),
         values={

@@ -150,7 +150,8 @@ def _transfers(rows: Sequence[AnswerRow], leads: Mapping[int, Lead], axes: Seque
         ideal = f", {value(row, slow)} times the ideal" if slow in row.values else ""
         spread = f"{middle} in the median{ideal}, and {p95} in the 95th percentile"
         took = spread if row.n_flows > 1 else f"{middle}{ideal}"
-        said = f"{counted(row.n_flows, 'transfer')} of {row.name} took {took}."
+        transfers = "transfers" if row.n_flows > 1 else "transfer"
+        said = f"{row.how_many} {transfers} of {row.name} took {took}."
         yield f"{where(row, axes, variant=row.variant != row.name)}{said}"
     alone = {
         index: lead

@@ -146,7 +146,7 @@ def asked_table(answer: Answer) -> ResultTable:
 
 
 def _flows(row: AnswerRow) -> str:
-    return f"{row.n_flows} × {row.name}" if row.n_flows > 1 else row.name
+    return f"{row.how_many} × {row.name}" if row.n_flows > 1 else row.name
 
 
 def _estimate(found: Interval | None, measure: Measure) -> Result:
