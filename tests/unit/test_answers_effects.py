@@ -416,3 +416,26 @@ def test_along_the_only_axis_transfers_and_the_flow_beside_them_are_told():
     assert took == 0.5
     assert 0.47 < low < 0.5 < high < 0.53
     assert of_the_other == "With an N of 4 instead of 1, long has as much within 5 %."
+
+
+@pytest.mark.parametrize("cca", [False, True], ids=["one kind", "two kinds"])
+def test_a_download_and_an_upload_share_no_queue_and_are_told_apart(cca):
+    """Each has a queue of its own, so neither is behind the other; along the only axis too."""
+    told = Told()
+    for kind in ("a", "b") if cca else ("a",):
+        for rate, (down, up) in (("1 Mbit/s", (9e6, 1e6)), ("3 Mbit/s", (27e6, 2e6))):
+            axes = {"rate": rate} | ({"cca": kind} if cca else {})
+            told.condition(
+                f"{axes}",
+                group("download", around(down), cca=kind, competes_in="trunk", position=0),
+                group("upload", around(up), cca=kind, competes_in="trunk back", position=1),
+                ccas=kind, axes=axes,
+            )  # fmt: skip
+    headline = [re.sub(r" \[[^]]*\]", "", said(each)) for each in told.answer().headline]
+    of_rate = [each for each in headline if each.startswith("With a ")]
+    begin, end = "With a rate of 3 Mbit/s instead of 1 Mbit/s, ", "times the goodput"
+    if cca:
+        assert f"{begin}download with a has 3.000 {end} and download with b 3.000 times." in of_rate
+        assert f"{begin}upload with a has 2.000 {end} and upload with b 2.000 times." in of_rate
+    else:
+        assert of_rate == [f"{begin}download has 3.000 {end}.", f"{begin}upload has 2.000 {end}."]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fabbbr.counts import counted
@@ -79,12 +79,12 @@ def _all_hold_zero(differences: Sequence[Difference]) -> bool:
 def told_of_axes(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> list[str]:
     """Say of each axis what it does to each congestion control, where each ran alone.
 
-    Or to the only group of transfers and the only one of other flows, where these ran beside each other. Of
-    what ran alone along one axis it is said elsewhere where it has most and least.
+    Or to each group that has no rival: the only one of transfers, the only one of other flows, and those that
+    share no queue. Of what ran alone along one axis it is said elsewhere where it has most and least.
     """
     own = contending(rows)
-    kinds = [[row for row in own if row.sized], [row for row in own if not row.sized]]
-    alone = not all(kinds)
+    kinds = [*_without_rivals(own)]
+    alone = len(kinds) == 1
     if alone and len({row.variant for row in own}) < 2 and len(axes) < 2:
         return []
     if len(axes) == 1 and axes[0].condition is not None and axes[0].condition.column in TOLD_ELSEWHERE:
@@ -96,6 +96,17 @@ def told_of_axes(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> list[str]:
         for kind in told
     ]
     return [tie(sentence) for sentence in said if sentence]
+
+
+def _without_rivals(rows: Sequence[AnswerRow]) -> Iterator[list[AnswerRow]]:
+    """Transfers and other flows; of each the groups one by one, where no two of them share a queue."""
+    for kind in ([row for row in rows if row.sized], [row for row in rows if not row.sized]):
+        groups = distinct(row.position for row in kind)
+        queues = {(row.condition, row.phase, row.contest) for row in kind}
+        if len(queues) == len(kind) and 1 < len(groups) <= _LISTED:
+            yield from ([row for row in kind if row.position == group] for group in groups)
+        elif kind:
+            yield kind
 
 
 def is_one_at_each_place(rows: Sequence[AnswerRow]) -> bool:

@@ -36,7 +36,7 @@ def told_of_evenness(runs: pd.DataFrame, rows: Sequence[AnswerRow], axes: Sequen
     """
     first = {row.condition: row for row in rows}
     cells = ([row for row in rows if row.condition == condition] for condition in first)
-    if len(first) < 2 or not all(map(_are_alike, cells)):
+    if _COLUMN not in runs or len(first) < 2 or not all(map(_are_alike, cells)):
         return []
     shares = [*_shares(runs, first)]
     varied = len({share.row.variant for share in shares}) > 1
