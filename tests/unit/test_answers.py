@@ -392,6 +392,20 @@ def test_an_outage_is_one_where_a_shorter_one_still_delivers_what_was_under_way(
     assert "then: no loss" in told_of[0]
 
 
+def test_beside_a_long_outage_what_follows_a_short_one_is_told_though_it_is_the_same_phase_by_number():
+    told = Told()
+    for lasts, phases in (
+        ("1 s", {3: ("from 8 s: RTT of trunk 30 ms, loss 100 % until 9 s", 2e6)}),
+        ("3 s", {3: ("8 to 11 s: loss 100 %", 0.0), 4: ("from 11 s: RTT of trunk 30 ms", 1e6)}),
+    ):
+        for number, (name, rate) in phases.items():
+            one = stepped("bbr1", rate, phase=number)
+            told.condition(f"lasts={lasts}", one, ccas="bbr1", phase=name, axes={"lasts": lasts})
+    told_of = [said(each) for each in told.answer().headline if "filled again" in each]
+    assert ["from 8 s" in each for each in told_of] == [True, False]
+    assert ["from 11 s" in each for each in told_of] == [False, True]
+
+
 def test_comparisons_of_one_phase_among_others_say_in_which():
     told = Told()
     for cca, rate in (("bbr1", 8e6), ("cubic", 4e6)):

@@ -229,14 +229,20 @@ def _filled_s(row: AnswerRow) -> float:
 def _with_a_link(stepped: Sequence[AnswerRow]) -> list[AnswerRow]:
     """Without the phases in which somewhere nobody got anything: of an outage there is but that it was.
 
-    In a short one what was under way still arrives.
+    In a short one what was under way still arrives; and one that is shorter still is no phase of its own, but
+    begins one.
     """
-    some: dict[tuple[int, tuple[str, ...]], bool] = {}
+    some: dict[tuple[str, tuple[str, ...]], bool] = {}
     for row in stepped:
-        at = (row.number, row.place)
+        at = (_what_is_set(row), row.place)
         some[at] = some.get(at, False) or row.mean("goodput_bps") != 0
-    outages = {number for (number, _), through in some.items() if not through}
-    return [row for row in stepped if row.number not in outages]
+    outages = {what for (what, _), through in some.items() if not through}
+    return [row for row in stepped if _what_is_set(row) not in outages]
+
+
+def _what_is_set(row: AnswerRow) -> str:
+    """What a phase's name says after its time."""
+    return row.phase.partition(": ")[2]
 
 
 def steps_in(rows: Sequence[AnswerRow]) -> int:
