@@ -13,7 +13,7 @@ ABSENT = "–"
 SAME = "(in all runs)"
 _T = TypeVar("_T", bound=Hashable)
 _THIN_SPACE = "\u202f"
-_MOST_DECIMALS = 6
+MOST_DECIMALS = 6
 _LOPSIDED = 10
 _LEAST_SHOWN = 1e-6
 
@@ -37,8 +37,8 @@ def capital(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def number(value: float | None, *, significant: int = 3) -> str:
-    """Write ``value`` to so many significant digits, never in powers of ten.
+def number(value: float | None, *, significant: int = 3, finest: int = MOST_DECIMALS) -> str:
+    """Write ``value`` to so many significant digits, in ``finest`` decimals at most and no powers of ten.
 
     >>> number(91.123), number(0.01234), number(1257232), number(0.9997), number(None)
     ('91.1', '0.0123', '1\u202f257\u202f232', '1.00', '–')
@@ -47,7 +47,7 @@ def number(value: float | None, *, significant: int = 3) -> str:
         return ABSENT
     # What is rounded up to a power of ten has a digit more before the point.
     rounded = round(float(value), _decimals(float(value), significant))
-    return _fixed(float(value), _decimals(rounded, significant))
+    return _fixed(float(value), min(finest, _decimals(rounded, significant)))
 
 
 def interval(value: float | None, low: float | None, high: float | None) -> str:
@@ -72,30 +72,31 @@ def interval_of(value: float, low: float | None, high: float | None, unit: str) 
     return f"{interval(value, low, high)} {unit}" if sure.startswith("[") else told
 
 
-def estimate(value: float, low: float | None, high: float | None) -> str:
+def estimate(value: float, low: float | None, high: float | None, *, finest: int = MOST_DECIMALS) -> str:
     """Write a value with its interval, or alone where it has none or is the same in all runs.
 
     >>> estimate(91.1234, 90.81, 91.42), estimate(5.0, None, None), estimate(5.0, 5.0, 5.0)
     ('91.12 [90.81, 91.42]', '5.00', '5.00')
     """
-    if low is None or high is None or _is_one(low, high):
-        return number(value)
-    return interval(value, low, high)
+    if low is None or high is None or _is_one(low, high, finest):
+        return number(value, finest=finest)
+    return f"{mean(value, low, high, finest=finest)} {limits(value, low, high, finest=finest)}"
 
 
-def mean(value: float, low: float | None, high: float | None) -> str:
+def mean(value: float, low: float | None, high: float | None, *, finest: int = MOST_DECIMALS) -> str:
     """Write a value to the digits its interval supports: two of the half width, at most four of the value.
 
     They are more where the ends of the interval would look the same. Of an interval that reaches ten times as
-    far to one side as to the other it is the nearer end that counts: 0.25 within 0.002 and 27 is not 0.
+    far to one side as to the other it is the nearer end that counts: 0.25 within 0.002 and 27 is not 0. More
+    decimals than ``finest`` they never are: no interval makes a clock tick faster.
 
-    >>> mean(22.8504, 22.8495, 22.8513), mean(0.2548, 0.0024, 27.13)
-    ('22.8504', '0.25')
+    >>> mean(22.8504, 22.8495, 22.8513), mean(0.2548, 0.0024, 27.13), mean(8.00142, 8.001, 8.002, finest=3)
+    ('22.8504', '0.25', '8.001')
     """
-    return _fixed(value, _supported(value, low, high))
+    return _fixed(value, min(finest, _supported(value, low, high)))
 
 
-def limits(value: float, low: float | None, high: float | None) -> str:
+def limits(value: float, low: float | None, high: float | None, *, finest: int = MOST_DECIMALS) -> str:
     """Write the ends of an interval to the digits of its value; one run has none.
 
     Of a value that is the same in all runs an interval without width would say how sure it is, which nobody
@@ -103,12 +104,14 @@ def limits(value: float, low: float | None, high: float | None) -> str:
 
     >>> limits(0.5, 0.4, 0.6), limits(0.5, 0.5, 0.5), limits(0.5, None, None)
     ('[0.40, 0.60]', '(in all runs)', '(no interval)')
+    >>> limits(8.0, 7.9999, 8.0001, finest=3)
+    '(in all runs)'
     """
     if low is None or high is None or pd.isna(low) or pd.isna(high):
         return "(no interval)"
-    if _is_one(low, high):
+    if _is_one(low, high, finest):
         return SAME
-    decimals = _supported(value, low, high)
+    decimals = min(finest, _supported(value, low, high))
     return f"[{_fixed(low, decimals)}, {_fixed(high, decimals)}]"
 
 
@@ -121,9 +124,10 @@ def shows_nothing(*values: float | None) -> bool:
     return all(value is None or abs(value) < _LEAST_SHOWN for value in values)
 
 
-def _is_one(low: float, high: float) -> bool:
-    """Whether the ends are nearer to each other than is ever shown: a millionth, or that of themselves."""
-    return high - low < _LEAST_SHOWN * max(1.0, abs(low), abs(high))
+def _is_one(low: float, high: float, finest: int = MOST_DECIMALS) -> bool:
+    """Whether the ends look the same: within a millionth, that of themselves, or the last decimal."""
+    near = high - low < _LEAST_SHOWN * max(1.0, abs(low), abs(high))
+    return near or round(low, finest) == round(high, finest)
 
 
 def _supported(value: float, low: float | None, high: float | None) -> int:
@@ -148,7 +152,7 @@ def tie(text: str) -> str:
 def _decimals(value: float, significant: int) -> int:
     if value == 0:
         return 0
-    return min(_MOST_DECIMALS, max(0, significant - 1 - math.floor(math.log10(abs(value)))))
+    return min(MOST_DECIMALS, max(0, significant - 1 - math.floor(math.log10(abs(value)))))
 
 
 def _fixed(value: float, decimals: int) -> str:

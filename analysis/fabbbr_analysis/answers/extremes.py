@@ -47,10 +47,11 @@ def are_alike(conditions: Sequence[At]) -> bool:
 
 def _at(row: dict[Any, Any], variant: str, axes: Sequence[Axis], measure: Measure) -> At:
     low, high = (None if pd.isna(row[end]) else float(row[end]) * measure.factor for end in ("low", "high"))
+    mean = float(row["mean"]) * measure.factor
     words = [f"with {variant}"] if variant else []
     words += [f"at {place_in_words(axes, [str(row[f'axis_{axis.key}']) for axis in axes])}"] if axes else []
     return At(
         mean=float(row["mean"]),
-        value=f"{estimate(float(row['mean']) * measure.factor, low, high)} {measure.unit}",
+        value=f"{estimate(mean, low, high, finest=measure.finest)} {measure.unit}",
         where=" ".join(words),
     )

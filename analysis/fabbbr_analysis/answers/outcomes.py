@@ -166,7 +166,7 @@ def bare(row: AnswerRow, column: str) -> str:
 def spelt_bare(found: Interval, measure: Measure) -> str:
     """Write a mean and its interval without the unit, which something before it has."""
     low, high = (None if end is None else end * measure.factor for end in (found.low, found.high))
-    return estimate(found.value * measure.factor, low, high)
+    return estimate(found.value * measure.factor, low, high, finest=measure.finest)
 
 
 def amount(row: AnswerRow, column: str) -> str:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from fabbbr_analysis.wording import MOST_DECIMALS
+
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
@@ -31,6 +33,11 @@ class Measure:
     def label(self) -> str:
         """Title and unit, as on an axis or in the head of a table."""
         return f"{self.title} ({self.unit})" if self.unit else self.title
+
+    @property
+    def finest(self) -> int:
+        """Decimals to which it is told at most: kernels and pings tell times in microseconds."""
+        return 3 if self.unit == "ms" else MOST_DECIMALS
 
     def suited(self, values: Iterable[float]) -> Measure:
         """In the unit that suits all that is told together, in the base unit; what is unknown has no say."""

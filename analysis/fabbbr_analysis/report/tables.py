@@ -154,7 +154,10 @@ def _estimate(found: Interval | None, measure: Measure) -> Result:
         return Result(mean=ABSENT, limits="")
     value, low, high = (_shown(each, measure) for each in (found.value, found.low, found.high))
     assert value is not None
-    return Result(mean=mean(value, low, high), limits=limits(value, low, high))
+    return Result(
+        mean=mean(value, low, high, finest=measure.finest),
+        limits=limits(value, low, high, finest=measure.finest),
+    )
 
 
 def _led(lead: Lead | None) -> Result:
@@ -208,7 +211,8 @@ def _result(summary: _Record, measure: Measure, runs: int) -> Result:
         return Result(mean=ABSENT, limits="")
     known = int(summary["n"])
     some = f" in {known} of {runs} runs" if known < runs else ""
-    return Result(mean=mean(value, low, high), limits=f"{limits(value, low, high)}{some}")
+    sure = limits(value, low, high, finest=measure.finest)
+    return Result(mean=mean(value, low, high, finest=measure.finest), limits=f"{sure}{some}")
 
 
 def _shown(value: float | None, measure: Measure) -> float | None:
