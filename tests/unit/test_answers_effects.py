@@ -6,12 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from measured import cell as a_cell
 from plain_answers import Told, at_random, group, said
 
 from fabbbr_analysis import stats
 from fabbbr_analysis.answers.effects import told_of_axes
 from fabbbr_analysis.answers.leads import leads_of
 from fabbbr_analysis.answers.places import told_of_places
+from fabbbr_analysis.answers.rows import rows_of
+from fabbbr_analysis.figures.conditions import varied
 
 
 def sized(cca, seconds):
@@ -439,3 +442,45 @@ def test_a_download_and_an_upload_share_no_queue_and_are_told_apart(cca):
         assert f"{begin}upload with a has 2.000 {end} and upload with b 2.000 times." in of_rate
     else:
         assert of_rate == [f"{begin}download has 3.000 {end}.", f"{begin}upload has 2.000 {end}."]
+
+
+def rivals_along(key):
+    """Two groups in one queue, the first of which gets twice as much at the second value; and their cells."""
+    told, links = Told(), a_cell().links
+    for text, mine in (("a", 4e6), ("b", 8e6)):
+        for loss in ("0 %", "1 %"):
+            axes = {key: text, "loss": loss}
+            told.condition(
+                f"{axes}",
+                group("mine", around(mine), cca="bbr2", competes_in="trunk", position=0),
+                group("other", around(3e6), cca="cubic", competes_in="trunk", position=1),
+                ccas="bbr2,cubic",
+                axes=axes,
+            )  # fmt: skip
+    lossy = tuple(link.model_copy(update={"name": f"lossy {link.name}"}) for link in links)
+    paths = {("a", "0 %"): links, ("b", "0 %"): links, ("a", "1 %"): lossy, ("b", "1 %"): lossy}
+    cells = [
+        a_cell().model_copy(update={"axes": {key: text, "loss": loss}, "links": path})
+        for (text, loss), path in paths.items()
+    ]
+    run_set = told.run_set()
+    axes = varied(run_set.runs)
+    return rows_of(run_set, axes), axes, cells
+
+
+def test_what_is_varied_of_one_of_two_rivals_is_told_of_both_and_the_path_of_none():
+    """Where the loss varies each is told beside the other; of a profile nothing else says what it does."""
+    rows, axes, cells = rivals_along("profile")
+    told = [re.sub(r" \[[^]]*\]", "", said(each)) for each in told_of_axes(rows, axes, cells)]
+    assert told == [
+        "With a profile of b instead of a, mine has 2.000 times the goodput (2.0 at 2 places).",
+        "With a profile of b instead of a, other has as much within 5 %.",
+    ]
+
+
+def test_where_a_key_changes_the_path_at_one_place_it_is_of_the_path():
+    rows, axes, cells = rivals_along("router")
+    other = tuple(link.model_copy(update={"name": f"{link.name} anew"}) for link in cells[-1].links)
+    changed = [*cells[:-1], cells[-1].model_copy(update={"links": other})]
+    assert told_of_axes(rows, axes, cells)
+    assert told_of_axes(rows, axes, changed) == []

@@ -58,7 +58,7 @@ def answer(run_set: RunSet) -> Answer:
             *told_of_costs(rows, leads, axes),
             *told_of_convergence(rows, axes),
             *told_of_places(rows, leads, axes),
-            *told_of_axes(rows, axes),
+            *told_of_axes(rows, axes, run_set.plan.values()),
             *told_of_enough(rows, axes),
             *told_of_delays(run_set, rows, axes),
             *told_of_videos(run_set, axes),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fabbbr.counts import counted
+from fabbbr.model import Cell, CellLink
 from fabbbr_analysis import stats
 from fabbbr_analysis.answers.leads import contending, decides, decides_apart, leads_among
 from fabbbr_analysis.answers.records import AnswerRow, Lead
@@ -76,37 +77,58 @@ def _all_hold_zero(differences: Sequence[Difference]) -> bool:
     return all(low <= 0 <= high for low, high in (each.limits() for each in differences))
 
 
-def told_of_axes(rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> list[str]:
+def told_of_axes(rows: Sequence[AnswerRow], axes: Sequence[Axis], cells: Iterable[Cell] = ()) -> list[str]:
     """Say of each axis what it does to each congestion control, where each ran alone.
 
     Or to each group that has no rival: the only one of transfers, the only one of other flows, and those that
-    share no queue. Of what ran alone along one axis it is said elsewhere where it has most and least.
+    share no queue. Along an axis that leaves the path as it is, to each of few rivals too, for then it is one
+    of them that is varied. Of what ran alone along one axis it is said elsewhere where it has most and least.
     """
     own = contending(rows)
     kinds = [*_without_rivals(own)]
-    alone = len(kinds) == 1
+    alone = len(kinds) == 1 and is_one_at_each_place(own)
     if alone and len({row.variant for row in own}) < 2 and len(axes) < 2:
         return []
     if len(axes) == 1 and axes[0].condition is not None and axes[0].condition.column in TOLD_ELSEWHERE:
         return []
-    told = [kind for kind in kinds if is_one_at_each_place(kind)]
+    beside_the_path = set() if alone else _beside_the_path(cells)
     said = [
         (_among if _is_names(axis) else _along)(axis, place, kind, alone=alone)
         for place, axis in enumerate(axes)
-        for kind in told
+        for kind in (_one_by_one(own) if axis.key in beside_the_path else kinds)
+        if is_one_at_each_place(kind)
     ]
     return [tie(sentence) for sentence in said if sentence]
+
+
+def _beside_the_path(cells: Iterable[Cell]) -> set[str]:
+    """Keys of the axes along which, others held, no cell has another path."""
+    held: dict[tuple[str, tuple[str, ...]], dict[str, tuple[CellLink, ...]]] = {}
+    for cell in cells:
+        for key, text in cell.axes.items():
+            others = tuple(value for name, value in cell.axes.items() if name != key)
+            held.setdefault((key, others), {})[text] = cell.links
+    paths: dict[str, list[bool]] = {}
+    for (key, _), by_text in held.items():
+        if len(by_text) > 1:
+            first, *rest = by_text.values()
+            paths.setdefault(key, []).append(all(links == first for links in rest))
+    return {key for key, same in paths.items() if all(same)}
+
+
+def _one_by_one(rows: Sequence[AnswerRow]) -> list[list[AnswerRow]]:
+    """The rows of each group; nothing of many."""
+    groups = distinct((row.sized, row.position) for row in rows)
+    each = [[row for row in rows if (row.sized, row.position) == group] for group in groups]
+    return each if len(each) <= _LISTED else []
 
 
 def _without_rivals(rows: Sequence[AnswerRow]) -> Iterator[list[AnswerRow]]:
     """Transfers and other flows; of each the groups one by one, where no two of them share a queue."""
     for kind in ([row for row in rows if row.sized], [row for row in rows if not row.sized]):
-        groups = distinct(row.position for row in kind)
         queues = {(row.condition, row.phase, row.contest) for row in kind}
-        if len(queues) == len(kind) and 1 < len(groups) <= _LISTED:
-            yield from ([row for row in kind if row.position == group] for group in groups)
-        elif kind:
-            yield kind
+        each = _one_by_one(kind) if len(queues) == len(kind) else []
+        yield from each or ([kind] if kind else [])
 
 
 def is_one_at_each_place(rows: Sequence[AnswerRow]) -> bool:
