@@ -71,6 +71,14 @@ def test_it_is_not_told_where_it_does_not_differ_or_says_nothing(jain_of_b, more
     assert of_evenness(told([({"cca": "a"}, 0.95), ({"cca": "b"}, jain_of_b)], **more)) == []
 
 
+def test_a_call_beside_them_changes_nothing():
+    made = told([({"cca": "a"}, 0.95), ({"cca": "b"}, 0.6)])
+    for cell in list(made.groups):
+        made.groups.append(cell | {"group": "call", "cca": None, "position": 1, "self_limited": True})
+    (text,) = of_evenness(made)
+    assert text.endswith("is 0.950 with a and 0.600 with b.")
+
+
 def test_beside_flows_of_another_kind_it_is_said_what_each_gets():
     made = told([({"cca": "a"}, 0.95), ({"cca": "b"}, 0.6)])
     for cell in list(made.groups):

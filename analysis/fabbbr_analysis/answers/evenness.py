@@ -32,10 +32,11 @@ class _Share:
 def told_of_evenness(runs: pd.DataFrame, rows: Sequence[AnswerRow], axes: Sequence[Axis]) -> list[str]:
     """Say where what is varied differs most in it; without a varied congestion control, where it is highest.
 
-    Only of cells whose flows are all alike: beside others it is said of each what it gets.
+    Only of cells whose flows of TCP are all alike: beside others it is said of each what it gets.
     """
-    first = {row.condition: row for row in rows}
-    cells = ([row for row in rows if row.condition == condition] for condition in first)
+    own = [row for row in rows if row.cca]
+    first = {row.condition: row for row in own}
+    cells = ([row for row in own if row.condition == condition] for condition in first)
     if _COLUMN not in runs or len(first) < 2 or not all(map(_are_alike, cells)):
         return []
     shares = [*_shares(runs, first)]

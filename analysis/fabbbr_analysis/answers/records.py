@@ -118,7 +118,8 @@ class AnswerRow:
     @property
     def how_many(self) -> str:
         """Flows in a run: ``4``, or ``91 to 104`` where runs differ in it."""
-        return f"{'' if self.least_flows == self.n_flows else f'{self.least_flows} to '}{self.n_flows}"
+        most = str(self.n_flows)
+        return most if self.least_flows == self.n_flows else f"{self.least_flows} to {most}"
 
     def matched(self, other: AnswerRow, column: str) -> list[tuple[float, float]]:
         """What both have of a column in each repetition that both have."""

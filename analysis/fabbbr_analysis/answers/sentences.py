@@ -242,7 +242,7 @@ def _with_a_link(stepped: Sequence[AnswerRow]) -> list[AnswerRow]:
 
 def _what_is_set(row: AnswerRow) -> str:
     """What a phase's name says after its time."""
-    return row.phase.partition(": ")[2]
+    return row.phase.partition(": ")[2] or row.phase
 
 
 def steps_in(rows: Sequence[AnswerRow]) -> int:
