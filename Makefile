@@ -108,13 +108,16 @@ format: tools
 
 TESTED = not fabric and not wheel and not numbers$$(tests/bpf/able || echo ' and not bpf')
 
+# In the order of the folders: the dear tests of few files come first, and the last of all are short.
+SPREAD = -n auto --dist loadgroup --no-loadscope-reorder
+
 # Without check: what type checkers say depends on the releases of numpy and scipy that a machine's Python can have.
 test: tools image older
 	@scripts/install-packages $(TEST_PACKAGES)
-	@$(BIN)/pytest -n auto --dist loadgroup -m "$(TESTED)"
+	@$(BIN)/pytest $(SPREAD) -m "$(TESTED)"
 
 test-fast: tools
-	@$(BIN)/pytest -n auto --dist loadgroup -m 'not guest and not browser and not bpf and not fabric and not wheel and not numbers'
+	@$(BIN)/pytest $(SPREAD) -m 'not guest and not browser and not bpf and not fabric and not wheel and not numbers'
 
 # In a place of its own: fablib pins releases that the other tests do not want.
 .venv-fabric/.installed: pyproject.toml scripts/install-packages

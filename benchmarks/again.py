@@ -32,7 +32,9 @@ _CODE = Path(__file__).parents[1]
 _KEPT = _CODE / "runs" / "again.csv"
 _TOLD = _CODE / "runs" / "again"
 _HEAD = ("round", "commit", "asked", "tests", "passed", "s", "failed")
-_PYTEST = (sys.executable, "-m", "pytest", "-q", "-n", "auto", "--dist", "loadgroup")
+_SPREAD = ("-n", "auto", "--dist", "loadgroup", "--no-loadscope-reorder")
+"""As ``make test`` has it."""
+_PYTEST = (sys.executable, "-m", "pytest", "-q", *_SPREAD)
 
 
 @contextmanager
